@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 
 #include "base/interrupt.h"
@@ -11,9 +12,11 @@ namespace strata {
 /// text is imported into a temporary trace, which the destructor removes.
 class SourceTrace {
  public:
-  /// `command` is recorded with the imported runs; `warn` receives the import's warnings.
+  /// `command` is recorded with the imported runs; `warn` receives the import's warnings;
+  /// `on_progress` is that of ImportOptions.
   static Result<SourceTrace> Open(const std::string& file, const std::string& command,
-                                  const WarningSink& warn);
+                                  const WarningSink& warn,
+                                  std::function<Status(double share)> on_progress = {});
 
   const std::string& path() const { return path_; }
   bool is_imported() const { return !folder_.empty(); }

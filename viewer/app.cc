@@ -180,7 +180,10 @@ Status App::Run() {
       model_.Open(file);
     // Dear ImGui needs frames after an event: a popup is measured in its first one.
     if (delivered || !input().empty() || ui_.animating) frames_left = 3;
-    if (frames_left == 0 && (!script_ || model_.busy())) continue;
+    const double share = model_.opening_share();
+    if (std::exchange(shown_share_, share) != share) frames_left = std::max(frames_left, 1);
+    const bool script_waits = !script_ || (model_.busy() && !script_->acts_now());
+    if (frames_left == 0 && script_waits) continue;
     frames_left = std::max(0, frames_left - 1);
     STRATA_RETURN_IF_ERROR(Frame());
     if (script_ && script_->done()) break;

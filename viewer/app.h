@@ -129,7 +129,8 @@ class App final : public ScriptHost {
   Settings settings_, saved_;
   const Document* noticed_ = nullptr;  // is among the recent files
   std::chrono::steady_clock::time_point next_refresh_;
-  std::string picture_;  // a file that the picture of the next frame goes to
+  std::string picture_;     // a file that the picture of the next frame goes to
+  double shown_share_ = 0;  // of an import
   bool quit_ = false;
 };
 

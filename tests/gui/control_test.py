@@ -98,13 +98,20 @@ class ControlTest(GuiCase):
             assert state node = mm
             await node/value/histogram exists
             assert node/value/field:least exists
+            assert graph/union/breakpoint:mm exists
+            assert graph/union/stopped:mm exists
             screenshot {picture}
             key F11
             await state control_node != mm
+            assert graph/union/breakpoint:mm exists
+            assert graph/union/stopped:mm absent
             key Shift+F11
             await state control_node = mm
             click live/control/delete:1
             await state breakpoints = 1
+            key Ctrl+B
+            await state breakpoints = 0
+            assert graph/union/breakpoint:* absent
             click live/control/command
             type set optimizer.lr 0.01
             key Enter
@@ -118,6 +125,25 @@ class ControlTest(GuiCase):
         self.assertEqual(process.returncode, 0)
         self.assertEqual([line.split('"loss"')[1] for line in self.metrics().splitlines() if '"loss"' in line],
                          [line.split('"loss"')[1] for line in alone.splitlines() if '"loss"' in line])
+
+    def test_measured_times_of_a_training_are_lanes(self):
+        self.train("--profile", "2").communicate(timeout=120)
+        tree = self.view(f"""
+            await state passes > 0
+            run lanes
+            click lanes/times
+            click lanes/times:Measured
+            wait
+            assert lanes/words contains "Measured: "
+            assert lanes/words contains "one after the other"
+            assert lanes/lane:forward exists
+            assert lanes/lane:backward exists
+            scroll lanes/lane:forward 10
+            screenshot {self.picture("lanes_measured")}
+            click lanes/lane:forward
+            assert state node != ""
+        """, self.trace, "--size", "1600x1000")
+        self.assertEqual(tree["state"]["error"], "")
 
     def test_a_run_that_dies_while_attached_is_said(self):
         process = self.train("--control", self.socket, "--control-wait")

@@ -3,6 +3,7 @@
     test.py STRATA_VIEW STRATA SCREENSHOTS
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -84,6 +85,19 @@ class GuiCase(unittest.TestCase):
         size = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
         self.assertEqual(size, (width, height))
         self.assertGreater(len(data), 20000)
+
+
+def record(name, adds, term=1):
+    """A graph of a PyTorch log: a chain of additions, each of `term`."""
+    lines = ["class GraphModule(torch.nn.Module):", '    def forward(self, x: "f32[2][1]cpu"):']
+    value = "x"
+    for i in range(adds):
+        lines.append(f'        add_{i}: "f32[2][1]cpu" = torch.ops.aten.add.Tensor({value}, {term});  {value} = None')
+        value = f"add_{i}"
+    text = "\n".join(lines + [f"        return ({value},)", ""])
+    head = {"artifact": {"name": name, "encoding": "string"}, "has_payload": hashlib.md5(text.encode()).hexdigest()}
+    payload = "".join(f"\t{line}\n" for line in text.split("\n"))
+    return f"V1120 18:28:13.658000 9595 torch/x.py:10] {json.dumps(head)}\n{payload}"
 
 
 def names(tree, prefix=""):

@@ -1,6 +1,5 @@
 """A trace that grows is followed; exports; the dialog that opens files."""
 
-import hashlib
 import json
 import os
 import signal
@@ -9,23 +8,10 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-from gui_case import LOG, STRATA, VIEW, GuiCase
+from gui_case import LOG, STRATA, VIEW, GuiCase, record
 
 
 LOG_NAME = os.path.basename(LOG)
-
-
-def record(name, adds):
-    """A graph of a PyTorch log: a chain of additions."""
-    lines = ["class GraphModule(torch.nn.Module):", '    def forward(self, x: "f32[2][1]cpu"):']
-    value = "x"
-    for i in range(adds):
-        lines.append(f'        add_{i}: "f32[2][1]cpu" = torch.ops.aten.add.Tensor({value}, 1);  {value} = None')
-        value = f"add_{i}"
-    text = "\n".join(lines + [f"        return ({value},)", ""])
-    head = {"artifact": {"name": name, "encoding": "string"}, "has_payload": hashlib.md5(text.encode()).hexdigest()}
-    payload = "".join(f"\t{line}\n" for line in text.split("\n"))
-    return f"V1120 18:28:13.658000 9595 torch/x.py:10] {json.dumps(head)}\n{payload}"
 
 
 class Live(GuiCase):

@@ -30,7 +30,8 @@ class MemorySource final : public ByteSource {
 
 class FileSource final : public ByteSource {
  public:
-  FileSource(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  FileSource(int descriptor, std::string path, int64_t size)
+      : descriptor_(descriptor), size_(size), path_(std::move(path)) {}
   FileSource(const FileSource&) = delete;
   FileSource& operator=(const FileSource&) = delete;
   ~FileSource() override {
@@ -47,11 +48,15 @@ class FileSource final : public ByteSource {
       if (got == 0) break;
       used += static_cast<size_t>(got);
     }
+    read_ += static_cast<int64_t>(used);
     return std::string_view(buffer_).substr(0, used);
   }
 
+  Position position() const override { return {read_, size_}; }
+
  private:
   int descriptor_;
+  int64_t size_, read_ = 0;
   std::string path_, buffer_;
 };
 
@@ -80,6 +85,11 @@ class DecompressingSource : public ByteSource {
       used += *made;
     }
     return std::string_view(buffer_).substr(0, used);
+  }
+
+  Position position() const final {
+    const Position below = source_->position();
+    return {below.read - static_cast<int64_t>(in_.size()), below.size};
   }
 
  protected:
@@ -160,14 +170,16 @@ Result<std::unique_ptr<ByteSource>> Decompressed(std::unique_ptr<ByteSource> sou
 
 Result<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
   if (path == "-") {
-    return Decompressed(std::make_unique<FileSource>(STDIN_FILENO, "standard input"),
+    return Decompressed(std::make_unique<FileSource>(STDIN_FILENO, "standard input", 0),
                         "standard input");
   }
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return ReadError(path, errno);
-  auto source = std::make_unique<FileSource>(descriptor, path);
   struct stat info{};
-  if (::fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode)) {
+  const bool is_known = ::fstat(descriptor, &info) == 0;
+  auto source = std::make_unique<FileSource>(descriptor, path,
+                                             is_known && S_ISREG(info.st_mode) ? info.st_size : 0);
+  if (is_known && S_ISDIR(info.st_mode)) {
     return Error(ErrorCode::kIo, "is a directory: {}: give a file", path);
   }
   return Decompressed(std::move(source), path);

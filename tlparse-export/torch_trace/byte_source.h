@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,12 @@ class ByteSource {
     }
     return *peeked_;
   }
+  /// Of the file below, before decompression.
+  struct Position {
+    int64_t read = 0;
+    int64_t size = 0;  ///< 0: unknown
+  };
+  virtual Position position() const { return {}; }
 
  protected:
   virtual Result<std::string_view> ReadPiece() = 0;

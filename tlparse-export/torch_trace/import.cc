@@ -84,7 +84,7 @@ class LogImporter::Impl {
     return logs_.size() - 1;
   }
 
-  Status Take(size_t number, LogBatch batch) {
+  Status Take(size_t number, LogBatch batch, const std::function<Status(double)>& on_item) {
     Log& log = logs_[number];
     for (std::string& warning : batch.warnings) {
       if (static_cast<int64_t>(summary_.warnings.size()) == kMaxWarnings) break;
@@ -96,8 +96,12 @@ class LogImporter::Impl {
     for (auto& [id, text] : batch.strings)  // a later definition holds
       log.strings[id] = std::move(text);
     STRATA_RETURN_IF_ERROR(UpdateRuns(log, batch.runs));
-    for (LogItem& item : batch.items)
+    double taken = 0;
+    for (LogItem& item : batch.items) {
       STRATA_RETURN_IF_ERROR(TakeItem(log.runs[item.run], item));
+      if (on_item)
+        STRATA_RETURN_IF_ERROR(on_item(++taken / static_cast<double>(batch.items.size())));
+    }
     return Ok();
   }
 
@@ -382,8 +386,8 @@ LogImporter::~LogImporter() = default;
 size_t LogImporter::AddLog(std::string path) {
   return impl_->AddLog(std::move(path));
 }
-Status LogImporter::Take(size_t log, LogBatch batch) {
-  return impl_->Take(log, std::move(batch));
+Status LogImporter::Take(size_t log, LogBatch batch, const std::function<Status(double)>& on_item) {
+  return impl_->Take(log, std::move(batch), on_item);
 }
 Status LogImporter::FinishLog(size_t log) {
   return impl_->FinishLog(log);

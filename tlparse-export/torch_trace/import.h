@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ struct ImportOptions {
   bool strict = false;  ///< the first thing that cannot be read is an error
   std::string command;  ///< as the user typed it, kept in the runs
   int threads = 0;      ///< that read logs; 1: none but the caller's, 0: as many as pay
+  /// Learns between records what share of the logs is imported, 0 to 1. Its error ends the import.
+  std::function<Status(double share)> on_progress = {};
 };
 
 /// What an import did, for people.
@@ -50,7 +53,8 @@ class LogImporter {
 
   /// Announces a log; returns its number.
   size_t AddLog(std::string path);
-  Status Take(size_t log, LogBatch batch);
+  /// `on_item` learns what share of the batch is taken; its error is returned.
+  Status Take(size_t log, LogBatch batch, const std::function<Status(double share)>& on_item = {});
   /// Nothing follows of this log.
   Status FinishLog(size_t log);
   /// Shows to readers of a live trace what was held back to be stored together.

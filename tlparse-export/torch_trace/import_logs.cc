@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
@@ -40,18 +41,26 @@ class BatchReader {
     while (!piece.empty()) {
       STRATA_RETURN_IF_ERROR(splitter_->Feed(piece));
       // Runs begin in order of logs: the first batch of each has its first record.
-      if (splitter_->has_runs()) return std::optional(splitter_->Take());
+      if (splitter_->has_runs()) return std::optional(Taken());
       STRATA_TRY(piece, input_.bytes->Read());
     }
     is_finished_ = true;
-    input_.bytes.reset();
     STRATA_RETURN_IF_ERROR(splitter_->Finish());
-    return std::optional(splitter_->Take());
+    LogBatch last = Taken();
+    input_.bytes.reset();
+    return std::optional(std::move(last));
   }
 
   const std::string& path() const { return input_.path; }
 
  private:
+  LogBatch Taken() {
+    LogBatch batch = splitter_->Take();
+    const ByteSource::Position at = input_.bytes->position();
+    if (at.size > 0) batch.share = static_cast<double>(at.read) / static_cast<double>(at.size);
+    return batch;
+  }
+
   Status Begin() {
     STRATA_TRY(input_, inputs_.Open(index_));
     splitter_ = std::make_unique<LogSplitter>(input_.path, SplitOptions{.strict = strict_}, texts_);
@@ -169,11 +178,12 @@ class LogsImporter {
     std::unique_ptr<ReaderThread> thread;
     std::optional<size_t> log;
     int64_t records = 0;
+    double share = 0;  // of it that is imported
   };
 
   void Open() {
     auto active = std::make_unique<Active>(
-        Active{BatchReader(inputs_, opened_++, options_.strict, texts_), nullptr, {}, 0});
+        Active{BatchReader(inputs_, opened_++, options_.strict, texts_), nullptr, {}, 0, 0});
     if (options_.threads != 1) active->thread = std::make_unique<ReaderThread>(active->reader);
     active_.push_back(std::move(active));
   }
@@ -190,12 +200,26 @@ class LogsImporter {
       }
       last_path_ = active.reader.path();
       if (active.log) STRATA_RETURN_IF_ERROR(importer_.FinishLog(*active.log));
+      ++finished_;
       return false;
     }
     active.records += batch->num_records;
     if (!active.log) active.log = importer_.AddLog(active.reader.path());
-    STRATA_RETURN_IF_ERROR(importer_.Take(*active.log, *std::move(batch)));
+    const double before = active.share, after = std::max(before, batch->share);
+    STRATA_RETURN_IF_ERROR(
+        importer_.Take(*active.log, *std::move(batch), [&](double share) -> Status {
+          active.share = before + (after - before) * share;
+          return Progress();
+        }));
     return true;
+  }
+
+  Status Progress() const {
+    if (!options_.on_progress) return Ok();
+    auto done = static_cast<double>(finished_);
+    for (const auto& active : active_)
+      done += active->share;
+    return options_.on_progress(std::min(1.0, done / static_cast<double>(inputs_.size())));
   }
 
   Error NothingToImport() {
@@ -215,7 +239,7 @@ class LogsImporter {
   ParsedTexts texts_;
   LogImporter importer_;
   std::deque<std::unique_ptr<Active>> active_;
-  size_t opened_ = 0;
+  size_t opened_ = 0, finished_ = 0;
   std::string last_path_;
 };
 

@@ -70,6 +70,7 @@ struct LogBatch {
   int64_t num_warnings = 0;  ///< at least those
   int64_t num_records = 0;
   std::map<int64_t, std::string> strings;  ///< new ones
+  double share = 0;                        ///< of the log that was read with it, 0 to 1; 0: unknown
 };
 
 struct SplitOptions {

@@ -122,8 +122,10 @@ const RunEntry* Contents::RunOf(const Subject& subject) const {
   return found == runs.end() ? nullptr : &*found;
 }
 
-Result<std::shared_ptr<Document>> Document::Open(const std::string& file, const WarningSink& warn) {
-  STRATA_TRY(SourceTrace source, SourceTrace::Open(file, "strata-view " + file, warn));
+Result<std::shared_ptr<Document>> Document::Open(const std::string& file, const WarningSink& warn,
+                                                 std::function<Status(double)> on_progress) {
+  STRATA_TRY(SourceTrace source,
+             SourceTrace::Open(file, "strata-view " + file, warn, std::move(on_progress)));
   std::shared_ptr<Document> document(new Document(std::move(source)));
   document->file_ = file;
   STRATA_TRY(document->reader_, TraceReader::Open(document->source_.path()));

@@ -76,8 +76,10 @@ struct Contents {
 /// from several threads.
 class Document {
  public:
-  /// Imports what is not a trace; `warn` receives the import's warnings.
-  static Result<std::shared_ptr<Document>> Open(const std::string& file, const WarningSink& warn);
+  /// Imports what is not a trace; `warn` receives the import's warnings, `on_progress` is that of
+  /// ImportOptions.
+  static Result<std::shared_ptr<Document>> Open(const std::string& file, const WarningSink& warn,
+                                                std::function<Status(double)> on_progress = {});
 
   const std::string& file() const { return file_; }  ///< as the user named it
   const std::string& trace_path() const { return source_.path(); }

@@ -11,6 +11,8 @@
 
 namespace strata::viewer {
 
+constexpr double kShownShare = 0.005;  // by which a progress bar grows
+
 std::string_view ToString(Tab tab) {
   switch (tab) {
     case Tab::kTable:
@@ -63,16 +65,34 @@ void Model::Open(const std::string& text) {
   }
   opening_name_ = file;
   error_.clear();
-  workers_.Post("open", [this, file, link](const Outdated&) -> Workers::Deliver {
-    Opened opened;
-    Result<std::shared_ptr<Document>> document =
-        Document::Open(file, [&](std::string_view line) { opened.warnings.emplace_back(line); });
-    if (!document) {
-      return [this, error = document.error()] { Fail(error); };
-    }
-    opened.document = std::move(*document);
-    return [this, opened = std::move(opened), link] { OnOpened(opened, link); };
-  });
+  opening_share_ = std::make_shared<std::atomic<double>>(0);
+  workers_.Post("open",
+                [this, file, link, shown = opening_share_,
+                 wake = wake_](const Outdated& outdated) -> Workers::Deliver {
+                  Opened opened;
+                  const auto on_progress = [&](double share) -> Status {
+                    if (outdated) return Error("given up: {}", file);
+                    if (share - *shown >= kShownShare) {
+                      *shown = share;
+                      wake();
+                    }
+                    return Ok();
+                  };
+                  Result<std::shared_ptr<Document>> document = Document::Open(
+                      file, [&](std::string_view line) { opened.warnings.emplace_back(line); },
+                      on_progress);
+                  if (!document) {
+                    return [this, error = document.error()] { Fail(error); };
+                  }
+                  opened.document = std::move(*document);
+                  return [this, opened = std::move(opened), link] { OnOpened(opened, link); };
+                });
+}
+
+void Model::CancelOpening() {
+  if (!opening()) return;
+  workers_.Cancel("open");
+  Say("Given up: " + Visible(opening_name_));
 }
 
 void Model::OnOpened(Opened opened, const Link& link) {

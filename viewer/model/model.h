@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -67,6 +68,10 @@ class Model {
   void Refresh();
   bool opening() const { return workers_.busy("open"); }
   const std::string& opening_name() const { return opening_name_; }
+  /// The share of what is opened that is imported, 0 to 1; 0: a trace, or not known.
+  double opening_share() const { return opening() ? opening_share_->load() : 0; }
+  /// What is being opened is given up; what was shown stays.
+  void CancelOpening();
   const Document* document() const { return document_.get(); }
   /// What the document held when it was read last. REQUIRES: document().
   const Contents& contents() const { return *contents_; }
@@ -136,6 +141,10 @@ class Model {
   void ToggleBreakpoint();
   /// Selects the node at which the training stopped.
   void GoToStop();
+  /// Nodes of what is shown that have breakpoints, and the one at which the training stopped; -1:
+  /// none of them.
+  const std::set<int32_t>& breakpoint_nodes() const { return breakpoint_nodes_; }
+  int32_t stopped_node() const { return stopped_node_; }
 
   // --- Search ---
 
@@ -242,11 +251,13 @@ class Model {
   void Search();
   /// Sees what the training under control said, and asks for the selected node's value.
   bool PollControl();
+  void FindControlNodes();
   /// Sets mode, tab and hops.
   void TakeChoices(const Link& link);
 
   std::function<void()> wake_;
   std::string opening_name_;
+  std::shared_ptr<std::atomic<double>> opening_share_ = std::make_shared<std::atomic<double>>(0);
   std::shared_ptr<Document> document_;
   std::shared_ptr<const Contents> contents_;
   uint64_t version_ = 0;
@@ -278,7 +289,10 @@ class Model {
   std::unique_ptr<ControlSession> control_;  // null: not attached
   ControlState control_state_;
   uint64_t control_version_ = 0;
-  std::string control_path_, control_asked_;  // the stop and node whose value was asked for
+  std::string control_path_, control_asked_;        // the stop and node whose value was asked for
+  const Comparison* control_comparison_ = nullptr;  // of the two below
+  std::set<int32_t> breakpoint_nodes_;
+  int32_t stopped_node_ = -1;
 };
 
 }  // namespace strata::viewer

@@ -20,6 +20,7 @@ void Model::Detach() {
   if (!control_) return;
   control_.reset();
   control_state_ = {};
+  FindControlNodes();
   Say("Detached: the training runs on");
 }
 
@@ -66,6 +67,26 @@ void Model::GoToStop() {
   Say(fmt::format("This trace has no graph {}", Visible(control_state_.graph)));
 }
 
+void Model::FindControlNodes() {
+  constexpr std::string_view kNode = "node ";
+  breakpoint_nodes_.clear();
+  stopped_node_ = -1;
+  control_comparison_ = comparison();
+  if (control_comparison_ == nullptr) return;
+  for (const ControlState::Breakpoint& breakpoint : control_state_.breakpoints) {
+    if (!breakpoint.at.starts_with(kNode)) continue;
+    // A condition may follow the name.
+    std::string name = breakpoint.at.substr(kNode.size());
+    name.resize(std::min(name.find(' '), name.size()));
+    const int32_t node = control_comparison_->Find(Visible(name));
+    if (node >= 0) breakpoint_nodes_.insert(node);
+  }
+  const bool is_here = subject() != nullptr && subject()->graph == control_state_.graph &&
+                       control_state_.phase == ControlState::Phase::kStopped;
+  if (is_here && !control_state_.node.empty())
+    stopped_node_ = control_comparison_->Find(Visible(control_state_.node));
+}
+
 bool Model::PollControl() {
   if (!control_) return false;
   const uint64_t version = control_->version();
@@ -77,6 +98,7 @@ bool Model::PollControl() {
     if (control_state_.stops != stops && !control_state_.node.empty() && tab != Tab::kNone)
       GoToStop();
   }
+  if (changed || control_comparison_ != comparison()) FindControlNodes();
   if (control_state_.phase != ControlState::Phase::kStopped || selected() < 0) return changed;
   const Comparison& c = *comparison();
   const std::string name = c.listing_of(selected()).name(c.entity_of(selected()));

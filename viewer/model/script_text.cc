@@ -40,7 +40,8 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
       {"tree", {1, 1, "tree FILE.json"}},
       {"assert",
        {2, 99, "assert ELEMENT WHAT… | assert state KEY OP VALUE | assert count PATTERN OP N"}},
-      {"quit", {0, 0, "quit"}}};
+      {"quit", {0, 0, "quit"}},
+      {"now", {1, 99, "now COMMAND…"}}};
   return kVerbs;
 }
 
@@ -80,7 +81,9 @@ Result<std::vector<ScriptLine>> ParseScript(std::string_view text, const std::st
     ++number;
     if (!words) return std::move(words).error().In(fmt::format("{}:{}", file, number));
     if (words->empty()) continue;
-    ScriptLine line{.number = number, .verb = words->front(), .words = {}};
+    const bool now = words->front() == "now" && words->size() > 1;
+    if (now) words->erase(words->begin());
+    ScriptLine line{.number = number, .now = now, .verb = words->front(), .words = {}};
     line.words.assign(words->begin() + 1, words->end());
     const auto verb = Verbs().find(line.verb);
     if (verb == Verbs().end()) {

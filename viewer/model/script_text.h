@@ -11,6 +11,7 @@ namespace strata::viewer {
 /// A line of a script: a verb and its words. docs/viewer.md describes the language.
 struct ScriptLine {
   int32_t number = 0;  ///< in the file, from 1
+  bool now = false;    ///< it does not wait until what came before has had its effect
   std::string verb;
   std::vector<std::string> words;
 };

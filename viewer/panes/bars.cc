@@ -146,6 +146,22 @@ void PassBar::Draw(Ui& ui, const Area& area) {
   }
 }
 
+/// What is being opened while another file is shown. Returns the width.
+float StatusBar::Progress(Ui& ui, const Area& area, float x) {
+  const Theme& theme = *ui.theme;
+  const double share = ui.model.opening_share();
+  std::string words = "Reading " + Visible(ui.model.opening_name());
+  if (share > 0) words += fmt::format(", {:.0f} %", share * 100);
+  float width = ui.TextIn({x, area.y, area.width * 0.4F, area.height}, words,
+                          ui.font(Face::kSans, 11), theme.ink_2);
+  if (share <= 0) return width;
+  const Area bar = {x + width + ui.px(8), area.y + area.height / 2 - ui.px(3), ui.px(96), ui.px(6)};
+  ui.Fill(bar, theme.well_2, 3);
+  ui.Fill({bar.x, bar.y, bar.width * static_cast<float>(share), bar.height}, theme.tick_2, 3);
+  ui.Register("progress", "progress", fmt::format("{:.0f}", share * 100), bar);
+  return width + ui.px(104);
+}
+
 void StatusBar::Draw(Ui& ui, const Area& area) {
   const Theme& theme = *ui.theme;
   const UiScope scope(ui, "status");
@@ -166,7 +182,11 @@ void StatusBar::Draw(Ui& ui, const Area& area) {
   if (const Subject* subject = ui.model.subject();
       subject != nullptr && !subject->fingerprint.empty())
     put("fingerprint " + subject->fingerprint.substr(0, 8), theme.ink_3);
-  if (ui.model.busy()) put("working", theme.ink_3);
+  if (ui.model.opening()) {
+    x += Progress(ui, area, x) + ui.px(20);
+  } else if (ui.model.busy()) {
+    put("working", theme.ink_3);
+  }
   const bool failed = !ui.model.error().empty();
   const std::string& message = failed ? ui.model.error() : ui.model.message();
   ui.Register("message", "text", message, {x, area.y, ui.px(200), area.height});

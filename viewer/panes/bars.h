@@ -19,6 +19,9 @@ class PassBar {
 class StatusBar {
  public:
   void Draw(Ui& ui, const Area& area);
+
+ private:
+  static float Progress(Ui& ui, const Area& area, float x);
 };
 
 }  // namespace strata::viewer

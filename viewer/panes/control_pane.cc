@@ -141,8 +141,7 @@ void ControlPane::DrawBreakpoints(Ui& ui, UiPanel& panel, const ControlState& st
   panel.Skip(ui.px(6));
   for (const ControlState::Breakpoint& breakpoint : state.breakpoints) {
     const Area at = Inner(ui, panel, 22);
-    ui.draw().AddCircleFilled({at.x + ui.px(5), at.y + at.height / 2}, ui.px(4),
-                              theme.removed.line);
+    ui.draw().AddCircleFilled({at.x + ui.px(5), at.y + at.height / 2}, ui.px(4), theme.ink);
     const std::string words = Visible(breakpoint.at);
     ui.TextIn({at.x + ui.px(16), at.y, at.width - ui.px(44), at.height}, words,
               ui.font(Face::kMono, 11), theme.ink);

@@ -35,6 +35,10 @@ SceneLook GraphPane::LookOf(Ui& ui, const GraphModel& graph) const {
   if (graph.lit()) look.lit = &*graph.lit();
   if (&graph != ui.model.graph()) return look;
   look.overlay = ui.model.overlay();
+  if (ui.model.control() != nullptr) {
+    look.breakpoints = &ui.model.breakpoint_nodes();
+    look.stopped = ui.model.stopped_node();
+  }
   // While a new graph arrives, the hits and the overlay may still be those of the one before.
   if (!ui.model.hit_nodes().empty()) look.hits = &ui.model.hit_nodes();
   return look;
@@ -225,6 +229,27 @@ void GraphPane::Minimap(Ui& ui, const Area& area, const Touch& touch) const {
   graph.camera.y = graph.stage().height / 2 - (at.y - top) / k * camera.scale;
 }
 
+/// What the marks of a training under control mean. Returns where the next entry begins.
+float GraphPane::ControlLegend(Ui& ui, const Area& area, float x) {
+  const Theme& theme = *ui.theme;
+  const Font font = ui.font(Face::kSans, 12);
+  const float middle = area.y + area.height / 2;
+  const auto words = [&](std::string_view text) {
+    x += ui.px(20);
+    x += ui.Text(x, middle - font.size / 2, text, font, theme.ink_2) + ui.px(16);
+  };
+  if (!ui.model.breakpoint_nodes().empty()) {
+    ui.draw().AddCircleFilled({x + ui.px(8), middle}, ui.px(5), theme.ink);
+    words("breakpoint");
+  }
+  if (ui.model.stopped_node() >= 0) {
+    for (const float bar : {3.0F, 10.0F})
+      ui.Fill({x + ui.px(bar), middle - ui.px(6), ui.px(4), ui.px(12)}, theme.accent);
+    words("stopped here");
+  }
+  return x;
+}
+
 void GraphPane::Legend(Ui& ui, const Area& area) const {
   const Theme& theme = *ui.theme;
   ui.Fill(area, theme.surface);
@@ -266,6 +291,7 @@ void GraphPane::Legend(Ui& ui, const Area& area) const {
     x += ui.Text(x, area.y + (area.height - font.size) / 2, WordOf(status), font, theme.ink_2) +
          ui.px(16);
   }
+  x = ControlLegend(ui, area, x);
   const std::string_view words = comparison->scene().has_backward
                                      ? "forward runs down on the left, backward up on the right"
                                      : "runs down";

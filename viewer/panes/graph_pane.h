@@ -23,6 +23,7 @@ class GraphPane {
   SceneLook LookOf(Ui& ui, const GraphModel& graph) const;
   void Empty(Ui& ui, const Area& area) const;
   void Minimap(Ui& ui, const Area& area, const Touch& touch) const;
+  static float ControlLegend(Ui& ui, const Area& area, float x);
   void Legend(Ui& ui, const Area& area) const;
   /// What is under the pointer: a box, or the head of a slab.
   struct Hit {

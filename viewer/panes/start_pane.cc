@@ -9,6 +9,29 @@
 
 namespace strata::viewer {
 
+/// How far the import is, and a way out of it.
+void StartPane::Loading(Ui& ui, UiPanel& panel, float left, float width) {
+  const Theme& theme = *ui.theme;
+  const double share = ui.model.opening_share();
+  const std::string words =
+      share > 0 ? fmt::format("Importing the log: {:.0f} %", share * 100)
+                : std::string("A log is imported first; the window stays responsive.");
+  const Area at = panel.Next(ui.px(24));
+  ui.TextIn({left, at.y, width, at.height}, words, ui.font(Face::kSans, 13), theme.ink_2);
+  ui.Register("loading", "text", words, {left, at.y, width, at.height});
+  if (!ui.model.opening()) return;
+  panel.Skip(ui.px(8));
+  const Area bar = {left, panel.Next(ui.px(8)).y, width, ui.px(8)};
+  ui.Fill(bar, theme.well_2, 4);
+  if (share > 0)
+    ui.Fill({bar.x, bar.y, std::max(bar.height, bar.width * static_cast<float>(share)), bar.height},
+            theme.tick_2, 4);
+  ui.Register("progress", "progress", fmt::format("{:.0f}", share * 100), bar);
+  panel.Skip(ui.px(12));
+  if (ui.Button("cancel", "Cancel", {left, panel.Next(ui.px(26)).y, ui.px(80), ui.px(26)}))
+    ui.model.CancelOpening();
+}
+
 void StartPane::Draw(Ui& ui, const Area& area, const std::vector<std::string>& recent) {
   const Theme& theme = *ui.theme;
   const UiScope scope(ui, "start");
@@ -24,8 +47,7 @@ void StartPane::Draw(Ui& ui, const Area& area, const std::vector<std::string>& r
   const bool failed = !ui.model.error().empty();
   if (ui.model.opening() || ui.model.comparing()) {
     line("Reading " + Visible(ui.model.opening_name()), ui.font(Face::kBold, 20), theme.ink, 36);
-    const std::string words = "A log is imported first; the window stays responsive.";
-    ui.Register("loading", "text", words, line(words, ui.font(Face::kSans, 13), theme.ink_2, 24));
+    Loading(ui, panel, left, width);
     return;
   }
   line(failed ? "This file cannot be shown" : "Strata", ui.font(Face::kBold, 20), theme.ink, 36);

@@ -11,6 +11,9 @@ class StartPane {
  public:
   /// `recent`: files, newest first; a click opens one.
   void Draw(Ui& ui, const Area& area, const std::vector<std::string>& recent);
+
+ private:
+  static void Loading(Ui& ui, UiPanel& panel, float left, float width);
 };
 
 }  // namespace strata::viewer

@@ -88,6 +88,7 @@ void ScenePainter::Box(const SceneBox& box) {
   } else {
     Node(box, area, is_lit);
   }
+  Control(box, area);
 }
 
 /// The part of an area that the stage shows: where a pointer finds it.
@@ -142,6 +143,28 @@ void ScenePainter::Halo(const SceneBox& box, const Area& area) {
   } else if (look_.hits != nullptr && look_.hits->contains(box.node)) {
     ring(2, 2, theme().accent);
   }
+}
+
+void ScenePainter::Control(const SceneBox& box, const Area& area) {
+  const float middle = area.y + area.height / 2;
+  const float unit = std::max(ui_.px(1), S(1));
+  if (look_.breakpoints != nullptr && look_.breakpoints->contains(box.node)) {
+    const float radius = 5 * unit;
+    const ImVec2 center = {area.x + unit, area.y + unit};  // its corner has no text
+    ui_.draw().AddCircleFilled(center, radius, theme().ink);
+    ui_.draw().AddCircle(center, radius, theme().bg, 0, ui_.px(1));
+    if (ui_.tree.recording())
+      ui_.Register("breakpoint:" + comparison_.NameOf(box.node), "mark", "breaks after this node",
+                   Clip({center.x - radius, center.y - radius, 2 * radius, 2 * radius}));
+  }
+  if (box.node != look_.stopped) return;
+  // Two bars beside the node, and a line along its left edge.
+  ui_.Fill({area.x, area.y, ui_.px(3), area.height}, theme().accent);
+  for (const float bar : {19.0F, 12.0F})
+    ui_.Fill({area.x - bar * unit, middle - 6 * unit, 4 * unit, 12 * unit}, theme().accent);
+  if (ui_.tree.recording())
+    ui_.Register("stopped:" + comparison_.NameOf(box.node), "mark", "the training stopped here",
+                 Clip({area.x - 19 * unit, middle - 6 * unit, 11 * unit, 12 * unit}));
 }
 
 void ScenePainter::Ghost(const SceneBox& box, const Area& area) {

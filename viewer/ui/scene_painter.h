@@ -23,10 +23,12 @@ struct SceneLook {
   int32_t cursor = -1;      ///< the slab that keys act on
   int32_t hover_node = -1;  ///< under the pointer
   int32_t hover_slab = -1;
-  const std::set<int32_t>* hits = nullptr;  ///< of a search
-  const std::set<int32_t>* lit = nullptr;   ///< all other nodes are dimmed
-  const Overlay* overlay = nullptr;         ///< fills nodes instead of their status
-  std::string_view labels;                  ///< on lines: "", "shape", "dtype", "bytes"
+  const std::set<int32_t>* hits = nullptr;         ///< of a search
+  const std::set<int32_t>* lit = nullptr;          ///< all other nodes are dimmed
+  const Overlay* overlay = nullptr;                ///< fills nodes instead of their status
+  const std::set<int32_t>* breakpoints = nullptr;  ///< a training under control stops after them
+  int32_t stopped = -1;                            ///< the node at which it stopped
+  std::string_view labels;                         ///< on lines: "", "shape", "dtype", "bytes"
 };
 
 /// From this zoom on nodes show two lines, inputs from elsewhere and arrow heads; below the next,
@@ -71,6 +73,8 @@ class ScenePainter {
   void Mark(const SceneBox& box);
   void Fold(const SceneBox& box, const Area& area, bool is_lit);
   void Halo(const SceneBox& box, const Area& area);
+  /// A training under control stops after the node, or has stopped there.
+  void Control(const SceneBox& box, const Area& area);
   void Ghost(const SceneBox& box, const Area& area);
   /// What flows out of a node, where its lines begin.
   void ValueLabel(const SceneBox& box);

@@ -78,7 +78,7 @@ bool ScriptRunner::BeforeFrame(Ui& ui, ScriptHost& host) {
     failed_ = At(line, Act(ui, host, line));
     return false;
   }
-  if (quiet_frames_ < kQuietFrames || Clock::now() < resume_) {
+  if (!line.now && (quiet_frames_ < kQuietFrames || Clock::now() < resume_)) {
     if (Clock::now() - began_ > kLimit && Clock::now() > resume_ + kLimit)
       failed_ = Error("{}:{}: still busy after 60 s: {}", file_, line.number, line.verb);
     return false;

@@ -37,6 +37,8 @@ class ScriptRunner {
       : lines_(std::move(lines)), file_(std::move(file)) {}
 
   bool done() const { return next_ == lines_.size(); }
+  /// The next line does not wait until the viewer is idle.
+  bool acts_now() const { return !done() && lines_[next_].now; }
   /// Before a frame is drawn. True: the frame must record the UI tree.
   bool BeforeFrame(Ui& ui, ScriptHost& host);
   /// After it was drawn. Errors: an assertion does not hold, an element is missing, a file cannot

@@ -42,6 +42,8 @@ std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, boo
   add("tab", std::string(ToString(model.tab)));
   add("hops", model.hops() == SceneView::kAllHops ? "all" : number(model.hops()));
   add("theme", dark ? "dark" : "light");
+  add("opening", model.opening() ? model.opening_name() : "");
+  add("progress", number(std::lround(model.opening_share() * 100)));
   add("error", model.error());
   add("message", model.message());
   add("runs",
