@@ -30,7 +30,7 @@ class Robust(GuiCase):
         for name, bytes_ in [("cut.strata", data[:middle]), ("zeros.strata", data[:200] + bytes(len(data) - 200)),
                              ("flipped.strata", data[:middle] + bytes(b ^ 0xFF for b in data[middle:middle + 4096]) +
                               data[middle + 4096:])]:
-            tree = self.view("key J n\nkey j j k 2 4\nrun memory\nrun ranks\n", self.write(name, bytes_))
+            tree = self.view("key J n\nkey j j k 2 4\nrun memory\nrun ranks\n", "--bench", self.write(name, bytes_))
             self.assertNotEqual(tree["state"]["error"] + str(tree["state"]["passes"]), "0", name)
 
     def test_a_trace_that_is_cut_while_it_is_open_does_not_end_the_window(self):
@@ -85,8 +85,9 @@ class Robust(GuiCase):
 
     def test_random_events_do_no_harm(self):
         for seed, log in [(1, LOG), (2, os.path.join(LOGS, "trainer_torch2.11.log.zst"))]:
-            tree = self.view(f"random 250 {seed}\nkey Escape\nresize 900 600\nrandom 50 {seed}\nwait\n", "--size",
-                             "700x500", log)
+            # Without pixels, whose drawing takes most of the time where there is no graphics card.
+            tree = self.view(f"random 250 {seed}\nkey Escape\nresize 900 600\nrandom 50 {seed}\nwait\n", "--bench",
+                             "--size", "700x500", log)
             self.assertEqual(tree["state"]["error"], "", f"seed {seed}")
 
     def test_ten_thousand_random_events_leave_the_window_usable(self):

@@ -182,7 +182,7 @@ void StatusBar::Draw(Ui& ui, const Area& area) {
   if (const Subject* subject = ui.model.subject();
       subject != nullptr && !subject->fingerprint.empty())
     put("fingerprint " + subject->fingerprint.substr(0, 8), theme.ink_3);
-  if (ui.model.opening()) {
+  if (ui.model.opening() && ui.model.document() != nullptr) {
     x += Progress(ui, area, x) + ui.px(20);
   } else if (ui.model.busy()) {
     put("working", theme.ink_3);
