@@ -15,17 +15,16 @@ std::string_view BaseOf(const Graph& graph, NodeId node) {
 }
 
 /// The number of rows of a list of indices.
-std::optional<int64_t> SizeOf(const Graph& graph, ValueId indices) {
+std::optional<DimId> SizeOf(const Graph& graph, ValueId indices) {
   const TypeId id = graph.value(indices).type;
   if (!id.valid() || graph.module().types()[id].sizes.size() != 1) return std::nullopt;
-  return graph.module().dims().AsConst(graph.module().types()[id].sizes[0]);
+  return graph.module().types()[id].sizes[0];
 }
 
-bool HasDim(const Graph& graph, ValueId value, int64_t size) {
+bool HasDim(const Graph& graph, ValueId value, DimId size) {
   const TypeId id = graph.value(value).type;
   if (!id.valid()) return false;
-  return std::ranges::any_of(graph.module().types()[id].sizes,
-                             [&](DimId dim) { return graph.module().dims().AsConst(dim) == size; });
+  return std::ranges::count(graph.module().types()[id].sizes, size) != 0;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "passes/placement/placement.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 namespace strata {
@@ -32,6 +33,18 @@ TypeId WithPlacements(Module& module, TypeId id, const Placements& placements) {
   return module.types().Intern(type);
 }
 
+int64_t KnownDivisor(const DimTable& dims, DimId size) {
+  if (const auto number = dims.AsConst(size)) return *number;
+  const bool is_sum = dims.kind(size) == DimKind::kAdd;
+  if (!is_sum && dims.kind(size) != DimKind::kMul) return 1;
+  int64_t divisor = is_sum ? 0 : 1;
+  for (const DimId operand : dims.operands(size)) {
+    const int64_t known = KnownDivisor(dims, operand);
+    divisor = is_sum ? std::gcd(divisor, known) : divisor * known;
+  }
+  return divisor;
+}
+
 namespace {
 
 /// Divides sizes and strides of one tensor.
@@ -49,9 +62,9 @@ class LocalSizes {
   template <class Fn>
   void ForEachStrideAround(size_t dim, Fn&& scale) {
     if (!type_.has_strides) return;
-    const auto size = dims_.AsConst(type_.sizes[dim]), stride = dims_.AsConst(type_.strides[dim]);
+    const auto size = dims_.Hint(type_.sizes[dim]), stride = dims_.Hint(type_.strides[dim]);
     for (size_t other = 0; other < type_.strides.size(); ++other) {
-      const auto step = dims_.AsConst(type_.strides[other]);
+      const auto step = dims_.Hint(type_.strides[other]);
       const bool is_around =
           other != dim && (!step || !size || !stride || *step >= *size * *stride);
       if (is_around && step != 0) scale(type_.strides[other]);
@@ -74,9 +87,11 @@ class LocalSizes {
   }
 
   void Replace(size_t dim, DimId rows) {
-    if (const auto size = dims_.AsConst(type_.sizes[dim]); size && *size > 0) {
+    const DimId whole = type_.sizes[dim];
+    if (const auto size = dims_.Hint(whole); size && *size > 0) {
       ForEachStrideAround(dim, [&](DimId& stride) {
-        if (const auto steps = Quotient(stride, *size)) stride = dims_.Mul(*steps, rows);
+        const DimId steps = dims_.Const(dims_.Hint(stride).value_or(0) / *size);
+        if (dims_.ProvablyEqual(dims_.Mul(steps, whole), stride)) stride = dims_.Mul(steps, rows);
       });
     }
     type_.sizes[dim] = rows;

@@ -66,6 +66,9 @@ Result<TypeId> LocalType(Module& module, TypeId placed, const Mesh& mesh, DimId 
 std::vector<DimId> PartSizes(Module& module, std::vector<DimId> sizes, const Placements& placements,
                              const Mesh& mesh);
 
+/// The largest number that surely divides a size: 12 of `12`, 4 of `4*s0 + 8`, 1 of `s0`.
+int64_t KnownDivisor(const DimTable& dims, DimId size);
+
 /// Number of elements under the hints of symbols; sizes without a hint count as 1.
 double NumElements(const Module& module, const Type& type);
 

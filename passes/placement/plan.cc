@@ -60,9 +60,7 @@ std::optional<CallText> ParseCall(Module& module, std::string_view text) {
 }
 
 bool Divides(const Module& module, const Type& type, size_t dim, int64_t ranks) {
-  if (dim >= type.sizes.size()) return false;
-  const auto size = module.dims().AsConst(type.sizes[dim]);
-  return size && *size % ranks == 0;
+  return dim < type.sizes.size() && KnownDivisor(module.dims(), type.sizes[dim]) % ranks == 0;
 }
 
 /// Whether each rank has an element of the dimension.

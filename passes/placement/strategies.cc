@@ -1,6 +1,7 @@
 #include "passes/placement/strategies.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <optional>
 
@@ -18,7 +19,9 @@ std::optional<Placement> PlacementOf(const FactorDims& tensor, int sharded, cons
     int64_t blocks = 1;
     for (const int index : tensor[dim]) {
       if (index == sharded) break;
-      blocks *= sizes[static_cast<size_t>(index)];
+      const int64_t size = sizes[static_cast<size_t>(index)];
+      if (size < 0) return std::nullopt;
+      blocks *= size;
     }
     if (blocks == 1) return Shard(dim);
     if (!is_view || blocks < 1 || blocks > kMaxBlocks) return std::nullopt;
@@ -124,6 +127,7 @@ std::vector<AxisStrategy> OtherCuts(const Module& module, const ShardingRule& ru
 bool MayBeUneven(const Module& module, const ShardingRule& rule, int factor,
                  const std::vector<int64_t>& sizes, const std::vector<Placement>& now) {
   bool is_cut = false;
+  if (sizes[static_cast<size_t>(factor)] < 0) return false;
   for (size_t operand = 0; operand < now.size(); ++operand) {
     const FactorDims& dims = rule.operands[operand];
     if (!IsShard(now[operand]) || static_cast<size_t>(now[operand].dim) >= dims.size()) continue;
@@ -158,7 +162,7 @@ class RowStrategies {
  private:
   bool Divides(int factor) const {
     const int64_t size = sizes_[static_cast<size_t>(factor)];
-    return size > 0 && size % ranks_ == 0;
+    return size != 0 && size % ranks_ == 0;
   }
 
   static std::optional<size_t> DimOf(const FactorDims& tensor, int factor) {
@@ -239,8 +243,10 @@ bool FollowsTokens(const ShardingRule& rule, const AxisStrategy& strategy, size_
 
 std::vector<int64_t> FactorSizes(const Module& module, const ShardingRule& rule) {
   std::vector<int64_t> sizes;
-  for (const Factor& factor : rule.factors)
-    sizes.push_back(module.dims().AsConst(factor.size).value_or(-1));
+  for (const Factor& factor : rule.factors) {
+    const auto number = module.dims().AsConst(factor.size);
+    sizes.push_back(number.value_or(-KnownDivisor(module.dims(), factor.size)));
+  }
   return sizes;
 }
 
@@ -254,7 +260,7 @@ std::vector<AxisStrategy> AxisStrategies(const Module& module, const ShardingRul
   };
   for (size_t index = 0; index < rule.factors.size(); ++index) {
     if (rule.factors[index].kind == Factor::Kind::kWhole) continue;
-    if (sizes[index] <= 1) continue;
+    if (std::abs(sizes[index]) <= 1) continue;
     if (sizes[index] % ranks != 0 &&
         !MayBeUneven(module, rule, static_cast<int>(index), sizes, now))
       continue;

@@ -14,8 +14,8 @@ struct AxisStrategy {
 };
 
 /// Every way that `rule` allows: all replicated, a factor sharded, operands partial.
-/// `sizes`: of each factor, what axes chosen before left of it; -1: a symbolic size, which is not
-/// cut. `now`: the placements of the operands, of which partial ones may stay.
+/// `sizes`: of each factor, what axes chosen before left of it; -n: a symbolic size, a multiple of
+/// n, which n ranks can cut. `now`: the placements of the operands, of which partial ones may stay.
 std::vector<AxisStrategy> AxisStrategies(const Module& module, const ShardingRule& rule,
                                          const std::vector<int64_t>& sizes, int64_t ranks,
                                          const std::vector<Placement>& now);
@@ -24,7 +24,7 @@ std::vector<AxisStrategy> AxisStrategies(const Module& module, const ShardingRul
 /// than what their dispatch sorted.
 bool FollowsTokens(const ShardingRule& rule, const AxisStrategy& strategy, size_t axis);
 
-/// The sizes of the factors of `rule`; -1: symbolic.
+/// The sizes of the factors of `rule`; -n: symbolic, a multiple of n.
 std::vector<int64_t> FactorSizes(const Module& module, const ShardingRule& rule);
 
 }  // namespace strata

@@ -54,7 +54,7 @@ Result<StrategyChoice::Choice> StrategyChoice::Choose(NodeId node, const Shardin
     if (best->factor >= 0) {
       int64_t& size = sizes[static_cast<size_t>(best->factor)];
       const int64_t ranks = mesh_.axes()[axis].size;
-      size = (size + ranks - 1) / ranks;
+      size = size < 0 ? size / ranks : (size + ranks - 1) / ranks;
     }
     for (size_t i = 0; i < operands.size(); ++i)
       choice.operands[i][axis] = best->operands[i];

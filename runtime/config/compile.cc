@@ -212,6 +212,11 @@ Status CheckExpertOverlap(const ConfigReader& reader, const TrainConfig& config)
         reader, "compile.ep_overlap.strategy",
         "Graph EP chunking does not support tensor_parallel_degree > 1, take 'eager'");
   }
+  if (config.parallelism.context > 1) {
+    return Impossible(
+        reader, "compile.ep_overlap.strategy",
+        "Graph EP chunking does not support context_parallel_degree > 1, take 'eager'");
+  }
   const int64_t size =
       overlap.along_seq ? config.seq_len : config.batch_size / config.parallelism.data_ranks();
   if (size % overlap.num_chunks == 0) return Ok();

@@ -7,18 +7,32 @@ namespace strata {
 
 using at::Tensor;
 
-std::vector<Tensor> Chunks(const Tensor& x, int64_t dim, int64_t count) {
+ChunkCount::ChunkCount(const TrainConfig& config)
+    : chunks(config.compile.ep_overlap.num_chunks),
+      ranks(config.compile.ep_overlap.along_seq ? config.parallelism.context
+                                                : config.parallelism.data_ranks()) {}
+
+std::vector<Tensor> Chunks(const Tensor& x, int64_t dim, const ChunkCount& count) {
+  const int64_t size = x.size(dim) / count.ranks;
   std::vector<int64_t> sizes;
-  for (int64_t chunk = 0; chunk < count; ++chunk)
-    sizes.push_back((x.size(dim) + count - 1 - chunk) / count);
-  std::vector<Tensor> chunks = x.split_with_sizes(sizes, dim);
+  for (int64_t chunk = 0; chunk < count.chunks; ++chunk)
+    sizes.push_back((size + count.chunks - 1 - chunk) / count.chunks);
+  if (count.ranks == 1) {
+    std::vector<Tensor> chunks = x.split_with_sizes(sizes, dim);
+    for (Tensor& chunk : chunks)
+      chunk = chunk.contiguous();
+    return chunks;
+  }
+  std::vector<Tensor> chunks =
+      x.unflatten(dim, {count.ranks, size}).split_with_sizes(sizes, dim + 1);
   for (Tensor& chunk : chunks)
-    chunk = chunk.contiguous();
+    chunk = chunk.contiguous().flatten(dim, dim + 1);
   return chunks;
 }
 
-std::vector<Sequence> BatchChunks(const Sequence& sequence, int64_t batch, int64_t count) {
-  std::vector<Sequence> chunks(static_cast<size_t>(count), sequence);
+std::vector<Sequence> BatchChunks(const Sequence& sequence, int64_t batch,
+                                  const ChunkCount& count) {
+  std::vector<Sequence> chunks(static_cast<size_t>(count.chunks), sequence);
   const auto cut = [&](Tensor Sequence::* field) {
     const std::vector<Tensor> parts = Chunks(sequence.*field, 0, count);
     for (size_t chunk = 0; chunk < parts.size(); ++chunk)
@@ -30,12 +44,24 @@ std::vector<Sequence> BatchChunks(const Sequence& sequence, int64_t batch, int64
   return chunks;
 }
 
-Tensor InChunks(const ExpertOverlapConfig& config, const Tensor& x,
+namespace {
+
+/// The parts of each rank one after the other, as they were before Chunks.
+Tensor Joined(std::vector<Tensor> chunks, int64_t dim, int64_t ranks) {
+  if (ranks == 1) return at::cat(chunks, dim);
+  for (Tensor& chunk : chunks)
+    chunk = chunk.unflatten(dim, {ranks, chunk.size(dim) / ranks});
+  return at::cat(chunks, dim + 1).flatten(dim, dim + 1);
+}
+
+}  // namespace
+
+Tensor InChunks(bool along_seq, const ChunkCount& count, const Tensor& x,
                 std::vector<Tensor>& tokens_per_expert,
                 const std::function<Tensor(const Tensor&, size_t, std::vector<Tensor>&)>& module) {
-  const int64_t dim = config.along_seq ? 1 : 0;
+  const int64_t dim = along_seq ? 1 : 0;
   std::vector<Tensor> results, counts;
-  for (const Tensor& part : Chunks(x, dim, config.num_chunks)) {
+  for (const Tensor& part : Chunks(x, dim, count)) {
     std::vector<Tensor> part_counts;
     results.push_back(module(part, results.size(), part_counts));
     for (size_t i = 0; i < part_counts.size(); ++i) {
@@ -47,7 +73,7 @@ Tensor InChunks(const ExpertOverlapConfig& config, const Tensor& x,
     }
   }
   tokens_per_expert.insert(tokens_per_expert.end(), counts.begin(), counts.end());
-  return at::cat(results, dim);
+  return Joined(std::move(results), dim, count.ranks);
 }
 
 }  // namespace strata

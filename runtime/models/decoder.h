@@ -63,8 +63,8 @@ class Decoder final : public Model {
     const int64_t layer = &block - blocks_.data();
     if (!chunks.InProgram() || !chunks.whole_layers || !config_.HasExperts(layer))
       return block(x, sequence, tokens_per_expert);
-    const std::vector<Sequence> sequences = BatchChunks(sequence, x.size(0), chunks.num_chunks);
-    return InChunks(chunks, x, tokens_per_expert,
+    const std::vector<Sequence> sequences = BatchChunks(sequence, x.size(0), ChunkCount(config_));
+    return InChunks(chunks.along_seq, ChunkCount(config_), x, tokens_per_expert,
                     [&](const at::Tensor& part, size_t chunk, std::vector<at::Tensor>& counts) {
                       return block(part, sequences[chunk], counts);
                     });

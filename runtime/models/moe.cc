@@ -183,7 +183,7 @@ Tensor MixtureOfExperts::AddEach(Tensor sum, const std::vector<Tensor>& source,
 }
 
 DenseOrExperts::DenseOrExperts(const Slot& slot, const TrainConfig& config, int64_t layer)
-    : chunks_(config.compile.ep_overlap) {
+    : chunks_(config.compile.ep_overlap), chunk_count_(config) {
   if (config.HasExperts(layer)) {
     experts_.emplace(slot.In("moe"), config, layer);
   } else {
@@ -196,7 +196,7 @@ Tensor DenseOrExperts::operator()(const Tensor& x, std::vector<Tensor>& tokens_p
   if (dense_) return (*dense_)(x, location);
   if (!chunks_.InProgram() || chunks_.whole_layers)
     return (*experts_)(x, tokens_per_expert, location);
-  return InChunks(chunks_, x, tokens_per_expert,
+  return InChunks(chunks_.along_seq, chunk_count_, x, tokens_per_expert,
                   [&](const Tensor& part, size_t, std::vector<Tensor>& counts) {
                     return (*experts_)(part, counts, location);
                   });

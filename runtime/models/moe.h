@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "runtime/config/config.h"
+#include "runtime/models/chunks.h"
 #include "runtime/models/layers.h"
 #include "runtime/models/weights.h"
 
@@ -99,6 +100,7 @@ class DenseOrExperts {
   std::optional<FeedForward> dense_;
   std::optional<MixtureOfExperts> experts_;
   ExpertOverlapConfig chunks_;
+  ChunkCount chunk_count_;
 };
 
 /// Makes experts that got many tokens less likely to be chosen (arXiv 2408.15664), in place:

@@ -147,49 +147,56 @@ Status InsertPipeline(const PipelineConfig& pipeline, const PassRegistry& regist
   return Ok();
 }
 
-/// `reassign-groups,bucket-transformer-blocks,schedule-dense-regions`.
+/// `reassign-groups,bucket-transformer-blocks`.
 std::string CommunicationText(const CompileConfig& compile) {
-  std::string text = "bucket-transformer-blocks";
-  if (compile.separate_gathers) text = "reassign-groups," + text;
-  if (compile.dense_regions) text += ",schedule-dense-regions";
-  return text;
+  const std::string text = "bucket-transformer-blocks";
+  return compile.separate_gathers ? "reassign-groups," + text : text;
 }
 
-/// After what makes or copies collectives. Each pass that the pipeline has already is left out.
-/// Stages are cut by module, and the nodes of a bucket are of several modules.
-Status InsertCommunication(const TrainConfig& config, const PassRegistry& registry,
-                           Passes& passes) {
-  const ParallelismConfig& parallelism = config.parallelism;
-  if (parallelism.mesh.num_ranks() == 1 || parallelism.pipeline.degree > 1) return Ok();
-  if (!config.compile.enable_passes) return Ok();
-  STRATA_TRY(Passes communication, ParsePipeline(CommunicationText(config.compile), registry));
-  std::erase_if(communication,
+/// `schedule-dense-regions`, which needs the final order of token exchanges.
+std::string DenseRegionsText(const CompileConfig& compile) {
+  const ExpertOverlapConfig& overlap = compile.ep_overlap;
+  const bool is_in_chunks = overlap.enabled && (overlap.is_eager || overlap.whole_layers);
+  return compile.dense_regions && !is_in_chunks ? "schedule-dense-regions" : "";
+}
+
+/// Appends passes before what makes kernels, without those that the pipeline has already.
+Status Insert(const std::string& text, const PassRegistry& registry, Passes& passes) {
+  if (text.empty()) return Ok();
+  STRATA_TRY(Passes inserted, ParsePipeline(text, registry));
+  std::erase_if(inserted,
                 [&](const std::unique_ptr<Pass>& pass) { return Has(passes, pass->name()); });
-  InsertBeforeKernels(std::move(communication), passes);
+  InsertBeforeKernels(std::move(inserted), passes);
   return Ok();
 }
 
-/// `ep-chunk{module_fqn="layers.*.moe"},dce,concretize`.
-std::string OverlapText(const TrainConfig& config) {
-  const ExpertOverlapConfig& overlap = config.compile.ep_overlap;
-  const std::string_view modules = overlap.whole_layers ? "layers.*" : "layers.*.moe";
-  const bool exchanges = config.parallelism.expert > 1;
-  std::string text = fmt::format("ep-chunk{{chunk_dim={},module_fqn=\"{}\",num_chunks={}{}}},dce",
-                                 overlap.along_seq ? "seq" : "batch", modules, overlap.num_chunks,
-                                 exchanges ? ",require_all_to_all=true" : "");
-  if (exchanges) {
-    text += fmt::format(",ep-overlap{{module_fqn=\"{}\",pair_first_token_exchange={}}}", modules,
-                        !overlap.whole_layers);
-  }
-  const bool stays_symbolic = config.compile.symbolic_batch || config.compile.symbolic_seq;
-  return stays_symbolic ? text : text + ",concretize";
+std::string_view ModulesOf(const ExpertOverlapConfig& overlap) {
+  return overlap.whole_layers ? "layers.*" : "layers.*.moe";
 }
 
-/// After the memory passes, whose copies are then backward nodes like others, and before what makes
-/// kernels.
-Status InsertOverlap(const TrainConfig& config, const PassRegistry& registry, Passes& passes) {
+/// `ep-chunk{module_fqn="layers.*.moe"},isolate-expert-groups`.
+std::string ChunkText(const TrainConfig& config) {
+  const ExpertOverlapConfig& overlap = config.compile.ep_overlap;
+  const bool exchanges = config.parallelism.expert > 1;
+  return fmt::format("ep-chunk{{chunk_dim={},module_fqn=\"{}\",num_chunks={}{}}}{}",
+                     overlap.along_seq ? "seq" : "batch", ModulesOf(overlap), overlap.num_chunks,
+                     exchanges ? ",require_all_to_all=true" : "",
+                     exchanges ? ",isolate-expert-groups" : "");
+}
+
+/// `ep-overlap{module_fqn="layers.*.moe"},concretize`.
+std::string OverlapText(const TrainConfig& config) {
   const CompileConfig& compile = config.compile;
-  if (!compile.ep_overlap.InGraph()) return Ok();
+  const ExpertOverlapConfig& overlap = compile.ep_overlap;
+  const bool stays_symbolic = compile.symbolic_batch || compile.symbolic_seq;
+  const std::string concretize = stays_symbolic ? "" : "concretize";
+  if (config.parallelism.expert == 1) return concretize;
+  return fmt::format("ep-overlap{{module_fqn=\"{}\",pair_first_token_exchange={}}}{}{}",
+                     ModulesOf(overlap), !overlap.whole_layers, stays_symbolic ? "" : ",",
+                     concretize);
+}
+
+Status CheckOverlap(const CompileConfig& compile, const Passes& passes) {
   if (!compile.enable_passes) {
     return Error(
         "keys of the configuration contradict each other: compile.ep_overlap.enabled: "
@@ -200,8 +207,29 @@ Status InsertOverlap(const TrainConfig& config, const PassRegistry& registry, Pa
         "pass and configuration contradict each other: ep-chunk: compile.ep_overlap.enabled is "
         "true, take one of them out");
   }
-  STRATA_TRY(Passes overlap, ParsePipeline(OverlapText(config), registry));
-  InsertBeforeKernels(std::move(overlap), passes);
+  return Ok();
+}
+
+/// After the memory passes, whose copies are then backward nodes like others: chunks; then what
+/// merges collectives of parameters, which sees one gradient of all chunks; then the order of the
+/// chunks, which no later pass disturbs. Stages are cut by module, and the nodes of a bucket are of
+/// several modules.
+Status InsertCommunication(const TrainConfig& config, const PassRegistry& registry,
+                           Passes& passes) {
+  const CompileConfig& compile = config.compile;
+  const ParallelismConfig& parallelism = config.parallelism;
+  const bool has_chunks = compile.ep_overlap.InGraph();
+  const bool has_collectives =
+      parallelism.mesh.num_ranks() > 1 && parallelism.pipeline.degree == 1 && compile.enable_passes;
+  if (has_chunks) {
+    STRATA_RETURN_IF_ERROR(CheckOverlap(compile, passes));
+    STRATA_RETURN_IF_ERROR(Insert(ChunkText(config), registry, passes));
+    STRATA_TRY(Passes cleanup, ParsePipeline("dce", registry));
+    InsertBeforeKernels(std::move(cleanup), passes);
+  }
+  if (has_collectives) STRATA_RETURN_IF_ERROR(Insert(CommunicationText(compile), registry, passes));
+  if (has_chunks) STRATA_RETURN_IF_ERROR(Insert(OverlapText(config), registry, passes));
+  if (has_collectives) STRATA_RETURN_IF_ERROR(Insert(DenseRegionsText(compile), registry, passes));
   return Ok();
 }
 
@@ -214,7 +242,6 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
   STRATA_TRY(Passes passes, ParsePipeline(text, registry));
   if (!config.compile.enable_passes) passes.clear();
   STRATA_RETURN_IF_ERROR(InsertMemory(config, registry, passes));
-  STRATA_RETURN_IF_ERROR(InsertOverlap(config, registry, passes));
   STRATA_RETURN_IF_ERROR(InsertCommunication(config, registry, passes));
   std::erase_if(passes, [&](const std::unique_ptr<Pass>& pass) {
     return std::ranges::find(disabled, pass->name()) != disabled.end();

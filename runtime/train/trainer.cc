@@ -66,11 +66,6 @@ Status CheckRanks(const TrainSetup& setup) {
     return Error(ErrorCode::kUnsupported,
                  "several ranks have batches of one size: compile.symbolic_dims: take 'none'");
   }
-  if (config.compile.ep_overlap.InGraph()) {
-    return Error(ErrorCode::kUnsupported,
-                 "several ranks have batches of one size, and ep-chunk cuts symbolic ones: "
-                 "compile.ep_overlap.enabled: take false");
-  }
   return Ok();
 }
 

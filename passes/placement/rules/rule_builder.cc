@@ -210,9 +210,8 @@ std::vector<Placement> RuleBuilder::CutOfTokens(size_t operand) const {
 }
 
 bool RuleBuilder::HasRows(std::span<const DimId> rows, DimId tokens, int64_t per_token) const {
-  const DimTable& dims = graph_->module().dims();
-  const auto number = dims.AsConst(tokens);
-  return rows.size() == 1 && number && dims.AsConst(rows[0]) == *number * per_token;
+  DimTable& dims = graph_->module().dims();
+  return rows.size() == 1 && dims.ProvablyEqual(rows[0], dims.Mul(tokens, dims.Const(per_token)));
 }
 
 bool RuleBuilder::IsDispatch() const {

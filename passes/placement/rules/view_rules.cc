@@ -58,7 +58,10 @@ class CommonFactors {
       if (*by == 0 || *number % *by != 0) return std::nullopt;
       return dims_.Const(*number / *by);
     }
-    const DimId quotient = dims_.FloorDiv(a, divisor);
+    DimId quotient = dims_.FloorDiv(a, divisor);
+    // 64*s0 by 2*s0: expressions are divided by numbers only, so ask what the sizes suggest.
+    const auto size = dims_.Hint(a), by_size = dims_.Hint(divisor);
+    if (!by && size && by_size.value_or(0) > 0) quotient = dims_.Const(*size / *by_size);
     if (!dims_.ProvablyEqual(dims_.Mul(quotient, divisor), a)) return std::nullopt;
     return quotient;
   }

@@ -125,18 +125,6 @@ TEST_CASE("a chunked loss leaves every bit of chunks") {
   CheckSameTraining(kModels[0], With(kMoe, loss), 3);
 }
 
-TEST_CASE("several ranks cannot have chunks of the graph") {
-  const Overrides ranks = {"parallelism.data_parallel_shard_degree=2", "seq_len=12", "batch_size=6",
-                           "steps=20"};
-  const TrainConfig config =
-      SmallConfig(kSmallDeepSeekV3, With(ranks, {"compile.ep_overlap.enabled=true",
-                                                 "compile.ep_overlap.module_fqn=layers.*.moe"}));
-  CHECK_EQ(
-      testing::MessageOf(Trainer::Create({.config = config, .data = testing::Synthetic(config)})),
-      "several ranks have batches of one size, and ep-chunk cuts symbolic ones: "
-      "compile.ep_overlap.enabled: take false");
-}
-
 TEST_CASE("chunks of the program differ from no chunks in rounding only") {
   at::set_num_threads(1);
   const TrainConfig whole = SmallConfig(

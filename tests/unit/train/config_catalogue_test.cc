@@ -213,6 +213,12 @@ const std::vector<Condition> kConditions = {
       "compile.ep_overlap.strategy=graph"},
      "",
      "Graph EP chunking does not support tensor_parallel_degree > 1, take 'eager'"},
+    {"configs: ep_overlap, no graph of context parallelism",
+     kExperts,
+     {"compile.ep_overlap.enabled=true", "parallelism.context_parallel_degree=2",
+      "compile.ep_overlap.strategy=graph"},
+     "",
+     "Graph EP chunking does not support context_parallel_degree > 1, take 'eager'"},
     // --- passes and memory
     {"passes: inductor_compilation is known",
      kDense,
