@@ -47,7 +47,7 @@ std::span<const Command> Commands() {
       {"bisect", "find the first pass at which two runs diverge", RunBisect},
       {"blame", "show the history of a node across passes", RunBlame},
       {"prove", "prove that each pass computes what was there before", RunProve},
-      {"emit", "write a graph as a program that runs in PyTorch", RunEmit},
+      {"emit", "write a graph as a Python or C++ program that runs in PyTorch", RunEmit},
       {"report", "write one HTML file that shows what each pass did", RunReport},
       {"view", "open the desktop viewer: strata view T.strata", ExecView},
       {"opt", "run passes on a graph", RunOpt},

@@ -7,6 +7,7 @@
 #include "base/folder.h"
 #include "base/python_literal.h"
 #include "cli/command.h"
+#include "cli/emit_cpp.h"
 #include "cli/flags.h"
 #include "embedded/strata_emit_assets.h"
 #include "ir/fx/fx.h"
@@ -77,20 +78,29 @@ std::string GraphPy(const Graph& graph, std::string_view ref) {
 Result<Exit> RunEmit(Args args) {
   std::string ref, folder, language = "python";
   LoadOptions load{.warn = Warn};
-  Flags flags("emit", "writes a graph as a program that runs in PyTorch, without Strata");
+  Flags flags("emit",
+              "writes a graph as a Python or C++ program that runs in PyTorch, without Strata");
   flags.Positional("REF", &ref, "a trace, a log or the text of a graph; see 'strata --help'");
   flags.Option("-o,--output", "DIR", &folder,
                "the folder of the program: a new one, or an empty one");
-  flags.Choice("--lang", &language, {"python"}, "the language of the program");
+  flags.Choice("--lang", &language, {"python", "cpp"},
+               "the language of the program: Python for PyTorch, or C++ for LibTorch, with a "
+               "CMakeLists.txt");
   flags.Example("strata emit 'run.strata#graph=step' -o step");
   flags.Example("python step/run.py inputs.safetensors outputs.safetensors");
+  flags.Example("strata emit 'run.strata#graph=step' --lang cpp -o step");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
   if (folder.empty()) return Error("-o is missing: say where the program goes, as in -o step");
 
   STRATA_TRY(const Snapshot snapshot, LoadRef(ref, load));
-  STRATA_RETURN_IF_ERROR(CheckRunsInPyTorch(snapshot.graph()));
   STRATA_TRY(AtomicFolder program, AtomicFolder::Create(folder));
+  if (language == "cpp") {
+    STRATA_RETURN_IF_ERROR(WriteCppProgram(snapshot.graph(), ref, program));
+    STRATA_RETURN_IF_ERROR(program.Commit());
+    return Exit::kOk;
+  }
+  STRATA_RETURN_IF_ERROR(CheckRunsInPyTorch(snapshot.graph()));
   STRATA_RETURN_IF_ERROR(program.Write("graph.py", GraphPy(snapshot.graph(), ref)));
   STRATA_RETURN_IF_ERROR(program.Write("run.py", assets::kRunPy));
   STRATA_RETURN_IF_ERROR(program.Commit());

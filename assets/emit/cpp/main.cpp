@@ -1,0 +1,69 @@
+// Runs the graph of step.cpp:
+//   step INPUTS.safetensors [OUTPUTS.safetensors]
+// INPUTS has the names of kInputs: what `strata train --dump-inputs` writes. OUTPUTS gets the results by the names of
+// kOutputs, then the inputs that the graph wrote to.
+
+#include <exception>
+#include <iostream>
+#include <set>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
+
+#include "step.h"
+#include "tensors.h"
+
+namespace {
+
+// In memory of its own, as the graph wants it.
+at::Tensor Lay(const at::Tensor& tensor, const std::vector<int64_t>& strides) {
+  if (strides.empty()) return tensor;
+  at::Tensor laid = at::empty_strided(tensor.sizes(), strides, tensor.options());
+  return laid.copy_(tensor);
+}
+
+int Run(int argc, char** argv) {
+  const at::NoGradGuard no_grad;
+  const std::map<std::string, at::Tensor> tensors = LoadTensors(argv[1]);
+  std::vector<at::Tensor> inputs;
+  std::vector<int64_t> versions;
+  for (const Input& input : kInputs) {
+    const auto found = tensors.find(input.name);
+    if (found == tensors.end()) {
+      std::cerr << argv[1] << " lacks the input " << input.name << "\n";
+      return 1;
+    }
+    inputs.push_back(Lay(found->second, input.strides));
+    versions.push_back(inputs.back()._version());
+  }
+  const std::vector<at::Tensor> results = Step(inputs);
+  std::vector<std::pair<std::string, at::Tensor>> outputs;
+  std::set<std::string> names;
+  const auto add = [&](const std::string& name, const at::Tensor& tensor) {
+    if (!name.empty() && tensor.defined() && names.insert(name).second) outputs.emplace_back(name, tensor);
+  };
+  for (size_t i = 0; i < results.size(); ++i) {
+    add(kOutputs[i], results[i]);
+    if (results[i].defined() && results[i].numel() == 1)
+      std::cout << kOutputs[i] << " = " << results[i].item().toDouble() << "\n";
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]._version() != versions[i]) add(kInputs[i].name, inputs[i]);
+  if (argc == 3) SaveTensors(argv[2], outputs);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2 && argc != 3) {
+    std::cerr << "usage: step INPUTS.safetensors [OUTPUTS.safetensors]\n";
+    return 2;
+  }
+  try {
+    return Run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
+}
