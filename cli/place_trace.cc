@@ -45,6 +45,10 @@ Result<std::unique_ptr<Module>> TraceForPlacement(const std::string& config,
   STRATA_TRY(const std::vector<std::string> degrees, Degrees(mesh));
   fields.insert(fields.end(), degrees.begin(), degrees.end());
   STRATA_TRY(const TrainConfig loaded, LoadTrainConfig(config, fields));
+  if (loaded.HasOwnModel()) {
+    return Error("models of yours train on one rank: {}: there is nothing to place",
+                 loaded.model_path);
+  }
   auto module = std::make_unique<Module>();
   Constants constants;
   STRATA_RETURN_IF_ERROR(TraceTraining(TrainSpec(loaded), *module, constants));

@@ -16,6 +16,7 @@
 #include "ir/text/native_text.h"
 #include "passes/core/pass_manager.h"
 #include "refs/recording.h"
+#include "runtime/models/library_model.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/trace/scope.h"
 #include "runtime/train/pipeline.h"
@@ -94,6 +95,10 @@ Result<Changed> TraceAndRun(const TraceFlags& flags, const TrainConfig& config,
     module.ReserveStableIds(recording.trace()->next_stable_id());
   }
   Constants constants;
+  if (config.model == ModelFamily::kProgram) {
+    return Error("a program is traced already: {}: strata show prints it", config.model_path);
+  }
+  STRATA_RETURN_IF_ERROR(LoadModelLibrary(config));
   const Stopwatch tracing;
   STRATA_RETURN_IF_ERROR(TraceTraining(TrainSpec(config), module, constants));
   const std::string traced = tracing.Text();

@@ -26,11 +26,13 @@
 #include "cli/train_table.h"
 #include "cli/train_trace.h"
 #include "refs/recording.h"
+#include "refs/ref.h"
 #include "runtime/aten/threads.h"
 #include "runtime/codegen/kernel_library.h"
 #include "runtime/ranks/process_place.h"
 #include "runtime/train/data/packing.h"
 #include "runtime/train/files/hugging_face_config.h"
+#include "runtime/train/joint_program.h"
 #include "runtime/train/resume.h"
 #include "runtime/train/schedule.h"
 #include "runtime/train/trainer.h"
@@ -63,11 +65,17 @@ struct TrainFlags {
 };
 
 Result<bool> ParseFlags(Args args, TrainFlags& out) {
+  std::optional<std::string> program, library;
   Flags flags("train", "trains a model and records every graph and pass");
   flags.Positional("CONFIG", &out.config, "configuration, TOML or JSON");
   flags.Repeated("--set", "KEY=VALUE", &out.overrides,
                  "override a field of the configuration: optimizer.lr=0.01; --optimizer.lr 0.01 "
                  "is the same");
+  flags.Option("--program", "REF", &program,
+               "train a step that another program traced, the joint graph of a log or a text, with "
+               "parameters from --init; sets model = 'program'");
+  flags.Option("--model", "FILE", &library,
+               "train the model of a shared library (docs/own_models.md); sets model = 'library'");
   flags.Option("--init", "PATH", &out.init,
                "initial parameters: a safetensors file or a folder of them, named as torchtitan or "
                "as Hugging Face names them (default: random, from the seed)");
@@ -119,7 +127,16 @@ Result<bool> ParseFlags(Args args, TrainFlags& out) {
   flags.Example("strata train configs/demo_llama3.toml --trace out/demo.strata");
   flags.Example("strata train config.json --set steps=5 --set optimizer.lr=1e-4 --metrics m.jsonl");
   flags.Example("strata train config.toml --set checkpoint.enable=true --resume");
-  return flags.Parse(WithSetOptions(args));
+  flags.Example("strata train config.toml --program step.txt --init parameters.safetensors");
+  flags.Example("strata train config.toml --model build/libmine.so");
+  STRATA_TRY(const bool go_on, flags.Parse(WithSetOptions(args)));
+  if (program && library) return Error("--program and --model are two models: give one of them");
+  for (const auto& [path, model] : {std::pair(program, "program"), std::pair(library, "library")}) {
+    if (!path) continue;
+    out.overrides.push_back(fmt::format("model={}", model));
+    out.overrides.push_back(fmt::format("model_path={}", *path));
+  }
+  return go_on;
 }
 
 Result<std::unique_ptr<DataSource>> OpenData(const TrainFlags& flags, const TrainConfig& config) {
@@ -148,6 +165,10 @@ Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const Trai
                    .passes = ChoosePasses(flags.passes, config),
                    .threads = ChooseThreads(flags.threads),
                    .process = flags.place};
+  if (config.model == ModelFamily::kProgram) {
+    STRATA_TRY(const Snapshot program, LoadRef(config.model_path));
+    STRATA_TRY(setup.program, JointProgram::Make(*program.module, program.graph_id, config));
+  }
   STRATA_TRY(setup.data, OpenData(flags, config));
   if (config.validator.enable) {
     STRATA_TRY(setup.validation, OpenValidationData(config));

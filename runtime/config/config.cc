@@ -103,6 +103,10 @@ std::string_view Name(ModelFamily model) {
       return "qwen3";
     case ModelFamily::kDeepSeekV3:
       return "deepseek_v3";
+    case ModelFamily::kProgram:
+      return "program";
+    case ModelFamily::kLibrary:
+      return "library";
   }
   return "";
 }

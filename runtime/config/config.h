@@ -11,7 +11,8 @@
 
 namespace strata {
 
-enum class ModelFamily : uint8_t { kLlama3, kQwen3, kDeepSeekV3 };
+/// `program`: a step that another program traced; `library`: a model in a shared library.
+enum class ModelFamily : uint8_t { kLlama3, kQwen3, kDeepSeekV3, kProgram, kLibrary };
 
 /// `torchtitan`: its own initialisers. `torchtitan_sharpened`: then norm weights get 0.1·N(0,1)
 /// added and every other weight but `tok_embeddings` and `lm_head` is multiplied by 4, so that few
@@ -303,6 +304,7 @@ enum class DeviceKind : uint8_t { kCpu, kCuda };
 /// of the family.
 struct TrainConfig {
   ModelFamily model = ModelFamily::kLlama3;
+  std::string model_path;  ///< of `program` the REF of its graph, of `library` the file; else ""
   int64_t dim = 0;
   int64_t n_layers = 0;
   int64_t n_heads = 0;
@@ -358,6 +360,10 @@ struct TrainConfig {
   bool print_config = false;     ///< key `debug.print_config`
   std::string save_config_file;  ///< key `debug.save_config_file`: below `dump_folder`
 
+  /// Whether the model is the user's: sizes are known for batches only, a library may have more.
+  bool HasOwnModel() const {
+    return model == ModelFamily::kProgram || model == ModelFamily::kLibrary;
+  }
   bool HasExperts(int64_t layer) const { return moe && layer >= n_dense_layers; }
   /// Width of the part of a head that RoPE rotates.
   int64_t rope_dim() const {
@@ -391,7 +397,7 @@ Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
 /// The text that `LoadTrainConfig` reads with its overrides, as JSON.
 Result<std::string> MergedConfig(const std::string& path, std::span<const std::string> overrides);
 
-/// `llama3`, `qwen3`, `deepseek_v3`.
+/// `llama3`, `qwen3`, `deepseek_v3`, `program`, `library`.
 std::string_view Name(ModelFamily model);
 
 }  // namespace strata

@@ -36,6 +36,7 @@ class Fields {
 
 void AddModel(const TrainConfig& config, Fields& out) {
   out.Add("model", Name(config.model));
+  if (config.HasOwnModel()) out.Add("model_path", config.model_path);
   out.Add("dim", config.dim);
   out.Add("n_layers", config.n_layers);
   out.Add("n_heads", config.n_heads);

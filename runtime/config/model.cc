@@ -28,6 +28,9 @@ void SetFamilyDefaults(TrainConfig& config) {
       config.rope.theta = 10'000.0;
       config.rope.scaling = RopeScaling::kYarn;
       return;
+    case ModelFamily::kProgram:
+    case ModelFamily::kLibrary:
+      return;
   }
 }
 
@@ -248,6 +251,61 @@ Status CheckMemory(const TrainConfig& config, std::string_view file) {
   return Ok();
 }
 
+/// A model of the user's: the file that has it, and sizes that a library may ask for.
+void ReadOwnModel(ConfigReader& reader, TrainConfig& config) {
+  const std::string_view name = Name(config.model);
+  reader.Require("model_path", config.model_path);
+  reader.Require("vocab_size", config.vocab_size);
+  const bool has_sizes = config.model == ModelFamily::kLibrary;
+  for (const auto& [key, size] : {NamedValue<int64_t*>{"dim", &config.dim},
+                                  {"n_layers", &config.n_layers},
+                                  {"n_heads", &config.n_heads},
+                                  {"n_kv_heads", &config.n_kv_heads},
+                                  {"hidden_dim", &config.hidden_dim}}) {
+    if (has_sizes) {
+      reader.Read(key, *size);
+    } else {
+      reader.Forbid(key, name);
+    }
+  }
+  for (const std::string_view key : {"norm_eps", "qk_norm", "enable_weight_tying", "multiple_of",
+                                     "ffn_dim_multiplier", "head_dim", "n_dense_layers"})
+    reader.Forbid(key, name);
+  reader.ForbidTable("moe", name);
+  reader.ForbidTable("mla", name);
+}
+
+/// What only the models of this program can do.
+Status CheckOwnModel(const ConfigReader& reader, const TrainConfig& config) {
+  const auto refuse = [&](bool is_asked, std::string_view key, std::string_view advice) {
+    return is_asked ? Status(Impossible(reader, key, "{}", advice)) : Ok();
+  };
+  STRATA_RETURN_IF_ERROR(CheckRange(reader, "vocab_size", config.vocab_size, 2, kMaxSize));
+  STRATA_RETURN_IF_ERROR(refuse(reader.HasTable("rope"), "rope",
+                                "a model of yours has its own positions, remove the table"));
+  STRATA_RETURN_IF_ERROR(refuse(config.parallelism.mesh.num_ranks() > 1, "model",
+                                "a model of yours trains on one rank, take degrees of 1"));
+  STRATA_RETURN_IF_ERROR(refuse(config.loss.name != LossFunction::kCrossEntropy, "loss.name",
+                                "a model of yours has a whole loss, take 'cross_entropy'"));
+  STRATA_RETURN_IF_ERROR(refuse(config.attn_type != AttentionType::kSdpa, "attn_type",
+                                "a model of yours calls its own attention, remove it"));
+  STRATA_RETURN_IF_ERROR(refuse(config.checkpoint.last_save_in_hf, "checkpoint.last_save_in_hf",
+                                "Hugging Face's libraries do not know the model, take false"));
+  if (config.model == ModelFamily::kLibrary) return Ok();
+  STRATA_RETURN_IF_ERROR(refuse(config.device == DeviceKind::kCuda, "device",
+                                "a program runs on the CPU, take 'cpu'"));
+  STRATA_RETURN_IF_ERROR(refuse(config.accumulation_steps > 1, "training.global_batch_size",
+                                "the loss of a program is a mean over its batch, take one batch"));
+  STRATA_RETURN_IF_ERROR(refuse(config.validator.enable, "validator.enable",
+                                "a program has no graph for validation, take false"));
+  STRATA_RETURN_IF_ERROR(refuse(config.compile.symbolic_batch || config.compile.symbolic_seq,
+                                "compile.symbolic_dims",
+                                "a program has constant sizes, take 'none'"));
+  return refuse(config.mixed_precision_param != Precision::kFloat32,
+                "training.mixed_precision_param",
+                "a program says itself what it computes in, take 'float32'");
+}
+
 }  // namespace
 
 void ReadModel(ConfigReader& reader, TrainConfig& config) {
@@ -258,9 +316,13 @@ void ReadModel(ConfigReader& reader, TrainConfig& config) {
   reader.Read<ModelFamily>("model",
                            {{Name(ModelFamily::kLlama3), ModelFamily::kLlama3},
                             {Name(ModelFamily::kQwen3), ModelFamily::kQwen3},
-                            {Name(ModelFamily::kDeepSeekV3), ModelFamily::kDeepSeekV3}},
+                            {Name(ModelFamily::kDeepSeekV3), ModelFamily::kDeepSeekV3},
+                            {Name(ModelFamily::kProgram), ModelFamily::kProgram},
+                            {Name(ModelFamily::kLibrary), ModelFamily::kLibrary}},
                            config.model);
   reader.RequireKey("model");
+  if (config.HasOwnModel()) return ReadOwnModel(reader, config);
+  reader.Forbid("model_path", Name(config.model));
   SetFamilyDefaults(config);
   reader.Require("dim", config.dim);
   reader.Require("n_layers", config.n_layers);
@@ -294,6 +356,7 @@ void ReadModel(ConfigReader& reader, TrainConfig& config) {
 }
 
 Status CompleteModel(const ConfigReader& reader, std::string_view file, TrainConfig& config) {
+  if (config.HasOwnModel()) return CheckOwnModel(reader, config);
   STRATA_RETURN_IF_ERROR(CheckSize(reader, "dim", config.dim));
   STRATA_RETURN_IF_ERROR(CheckRange(reader, "n_layers", config.n_layers, 1, kMaxLayers));
   STRATA_RETURN_IF_ERROR(CheckSize(reader, "n_heads", config.n_heads));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/models/deepseek_v3.h"
+#include "runtime/models/library_model.h"
 #include "runtime/models/llama3.h"
 #include "runtime/models/qwen3.h"
 
@@ -34,6 +35,10 @@ std::unique_ptr<Model> MakeModel(const TrainConfig& config, Weights& weights,
       return MakeQwen3(config, weights, std::move(rope_table));
     case ModelFamily::kDeepSeekV3:
       return MakeDeepSeekV3(config, weights, std::move(rope_table));
+    case ModelFamily::kLibrary:
+      return MakeLibraryModel(config, weights);
+    case ModelFamily::kProgram:
+      break;
   }
   return nullptr;
 }

@@ -35,7 +35,8 @@ class Model {
   virtual at::Tensor Logits(const at::Tensor& hidden) const = 0;
 };
 
-/// The model that `config` describes. `rope_table` of `RopeTable`, for `config.rope_dim()`.
+/// The model that `config` describes, which is not kProgram. `rope_table` of `RopeTable`, for
+/// `config.rope_dim()`.
 std::unique_ptr<Model> MakeModel(const TrainConfig& config, Weights& weights,
                                  at::Tensor rope_table);
 

@@ -133,7 +133,7 @@ void PermuteRows(std::span<const float> from, int64_t heads, int64_t rows, bool 
 
 Result<InitialWeights> InitialWeights::Match(TensorFiles files, const TrainConfig& config,
                                              std::span<const ParameterSpec> specs) {
-  const bool is_hugging_face = HasHuggingFaceNames(files);
+  const bool is_hugging_face = !config.HasOwnModel() && HasHuggingFaceNames(files);
   STRATA_RETURN_IF_ERROR(Check(files, is_hugging_face, config, specs));
   return InitialWeights(std::move(files), config, is_hugging_face);
 }

@@ -21,6 +21,7 @@
 #include "runtime/trace/sampled_trace.h"
 #include "runtime/trace/scope.h"
 #include "runtime/train/adamw.h"
+#include "runtime/train/joint_program.h"
 #include "runtime/train/param_groups.h"
 #include "runtime/train/schedule.h"
 
@@ -105,8 +106,19 @@ TraceRequest BatchRequest(std::string_view graph, BatchProgram program, const Tr
     parameter.example.requires_grad_(is_step);
   AddInputs(request, specs.buffers, InputKind::kBuffer);
   const Tensor rope_table = RopeTable(config);
-  AddInput(request, "rope.cache", InputKind::kBuffer, "rope",
-           MetaTensor(rope_table.sizes(), rope_table.scalar_type()));
+  const bool has_rope_table = rope_table.defined();
+  if (has_rope_table) {
+    AddInput(request, "rope.cache", InputKind::kBuffer, "rope",
+             MetaTensor(rope_table.sizes(), rope_table.scalar_type()));
+  }
+  if (spec.program) {
+    const std::vector<Tensor> constants = spec.program->MetaConstants();
+    for (size_t i = 0; i < constants.size(); ++i) {
+      const std::string stored = spec.program->constants()[i].name;
+      const std::string name = stored.substr(0, stored.find('#'));
+      AddInput(request, name, InputKind::kBuffer, ModuleOf(name), constants[i]);
+    }
+  }
   std::vector<const char*> ids = {"tokens", "labels"};
   if (HasPositions(config)) ids.push_back("positions");
   for (const char* name : ids) {
@@ -117,11 +129,13 @@ TraceRequest BatchRequest(std::string_view graph, BatchProgram program, const Tr
   if (has_count) {
     AddInput(request, "valid_labels", InputKind::kBatch, {}, MetaTensor({}, at::kFloat));
   }
-  request.program = [spec, program, has_count](std::span<const Tensor> inputs) {
+  const size_t num_constants = spec.program ? spec.program->constants().size() : 0;
+  request.program = [=](std::span<const Tensor> inputs) {
     InputReader reader(inputs);
     const ModelTensors model{.parameters = reader.Next(spec.model.parameters.size()),
                              .buffers = reader.Next(spec.model.buffers.size()),
-                             .rope_table = reader.Next()};
+                             .rope_table = has_rope_table ? reader.Next() : Tensor(),
+                             .constants = reader.Next(num_constants)};
     BatchTensors batch;
     batch.tokens = reader.Next();
     batch.labels = reader.Next();
@@ -349,7 +363,13 @@ std::vector<Tensor> ChunkedLossAndGradients(const TrainSpec& spec, const Model& 
 
 }  // namespace
 
+TrainSpec::TrainSpec(TrainConfig c, std::shared_ptr<const JointProgram> step)
+    : config(std::move(c)), program(std::move(step)) {
+  model.parameters = program->parameters();
+}
+
 Tensor RopeTable(const TrainConfig& config) {
+  if (config.HasOwnModel()) return {};
   return RopeTable(config.rope, config.rope_dim());
 }
 
@@ -375,6 +395,7 @@ std::vector<Tensor> BatchTensors::Inputs() const {
 std::vector<Tensor> LossAndGradients(const TrainSpec& spec, const ModelTensors& tensors,
                                      const BatchTensors& batch) {
   const TrainConfig& config = spec.config;
+  if (spec.program) return spec.program->Run(tensors.parameters, tensors.constants, batch.Inputs());
   const std::vector<Tensor> compute = ToComputeType(spec, tensors.parameters);
   GivenWeights weights(compute, tensors.buffers);
   const std::unique_ptr<Model> model = MakeModel(config, weights, tensors.rope_table);
@@ -482,6 +503,7 @@ Status TraceTraining(const TrainSpec& spec, Module& module, Constants& constants
     return std::move(groups).error();
   }
   STRATA_RETURN_IF_ERROR(TraceBatch(kStepGraph, LossAndGradients, spec, module, constants));
+  if (spec.program) spec.program->CopyPlaces(*module.FindGraph(kStepGraph));
   if (spec.config.accumulation_steps > 1) {
     STRATA_RETURN_IF_ERROR(TraceAccumulate(spec, module, constants));
   }

@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -22,22 +23,28 @@ inline constexpr std::string_view kAccumulateGraph = "accumulate";
 inline constexpr std::string_view kOptimizerGraph = "optimizer";
 inline constexpr std::string_view kValidateGraph = "validate";
 
+class JointProgram;
+
 /// A training: its configuration, and the tensors of its model, listed once.
 struct TrainSpec {
   TrainConfig config;
   ModelSpecs model;
+  std::shared_ptr<const JointProgram> program = nullptr;  ///< of config.model kProgram: its step
 
+  /// REQUIRES: the model is not kProgram; the library of a kLibrary is loaded.
   explicit TrainSpec(TrainConfig c) : config(std::move(c)), model(SpecsOf(config)) {}
+  TrainSpec(TrainConfig c, std::shared_ptr<const JointProgram> step);
 };
 
 /// The tensors that a model reads. Parameters and buffers in the order of `TrainSpec::model`.
 struct ModelTensors {
   std::span<const at::Tensor> parameters;
   std::span<const at::Tensor> buffers;
-  at::Tensor rope_table;  ///< of `RopeTable`
+  at::Tensor rope_table;                       ///< of `RopeTable`; undefined: the model has none
+  std::span<const at::Tensor> constants = {};  ///< of a model kProgram
 };
 
-/// The table of the model that `config` describes.
+/// The table of the model that `config` describes; undefined for a model of the user's.
 at::Tensor RopeTable(const TrainConfig& config);
 
 /// What a step reads of the data; int64 `[batch, seq]`.
@@ -97,7 +104,8 @@ std::vector<at::Tensor> ValidationLoss(const TrainSpec& spec, const ModelTensors
 /// batch (`config.compile`) are symbols of the step: s0 sequences, s1 tokens of a sequence (with a
 /// chunked loss, of a chunk). Graphs are traced for the current target (runtime/trace/scope.h).
 ///
-///   step        inputs: parameters, buffers, rope table, tokens, labels, positions and label count
+///   step        inputs: parameters, buffers, rope table or constants if there are such, tokens,
+///   labels, positions and label count
 ///               if there are such
 ///               outputs: loss, gradients, tokens per expert
 ///   accumulate  inputs: gradients, tokens per expert, and the same of one more batch

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/train/joint_program.h"
+
 namespace strata {
 namespace {
 
@@ -56,7 +58,11 @@ Result<float> RankTraining::RunPipeline(std::span<const BatchInputs> batches) {
 std::vector<Tensor> RankTraining::StepArguments(const BatchInputs& batch) const {
   std::vector<Tensor> arguments = state_.parameters;
   arguments.insert(arguments.end(), state_.buffers.begin(), state_.buffers.end());
-  arguments.push_back(state_.rope_table);
+  if (state_.rope_table.defined()) arguments.push_back(state_.rope_table);
+  if (spec_.program) {
+    const std::span<const Tensor> constants = spec_.program->constant_values();
+    arguments.insert(arguments.end(), constants.begin(), constants.end());
+  }
   arguments.insert(arguments.end(), batch.begin(), batch.end());
   return arguments;
 }

@@ -13,6 +13,7 @@
 #include "runtime/aten/threads.h"
 #include "runtime/config/course.h"
 #include "runtime/files/tensor_io.h"
+#include "runtime/models/library_model.h"
 #include "runtime/models/model.h"
 #include "runtime/plan/device/cuda_loader.h"
 #include "runtime/ranks/process_team.h"
@@ -20,6 +21,7 @@
 #include "runtime/trace/scope.h"
 #include "runtime/train/batch_feed.h"
 #include "runtime/train/initial_weights.h"
+#include "runtime/train/joint_program.h"
 #include "runtime/train/param_groups.h"
 #include "runtime/train/pipeline.h"
 #include "runtime/train/programs.h"
@@ -67,6 +69,16 @@ Status CheckRanks(const TrainSetup& setup) {
                  "several ranks have batches of one size: compile.symbolic_dims: take 'none'");
   }
   return Ok();
+}
+
+/// What a model of the user's needs.
+Status CheckOwnModel(const TrainSetup& setup) {
+  STRATA_RETURN_IF_ERROR(LoadModelLibrary(setup.config));
+  if (setup.config.model != ModelFamily::kProgram) return Ok();
+  STRATA_CHECK(setup.program != nullptr);
+  if (setup.init) return Ok();
+  return Error("a program has no initial values: {}: give parameters and constants by --init FILE",
+               setup.config.model_path);
 }
 
 }  // namespace
@@ -267,13 +279,19 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
                                        .warn_only = config.deterministic_warn_only,
                                        .allow_tf32 = config.allow_tf32}));
   }
-  TrainSpec spec(config);
+  STRATA_RETURN_IF_ERROR(CheckOwnModel(setup));
+  TrainSpec spec = setup.program ? TrainSpec(config, setup.program) : TrainSpec(config);
   const ModelSpecs& specs = spec.model;
   std::optional<InitialWeights> given;
   if (setup.init) {
     std::vector<ParameterSpec> stored = specs.parameters;
     stored.insert(stored.end(), specs.buffers.begin(), specs.buffers.end());
+    if (setup.program) {
+      const std::vector<ParameterSpec>& constants = setup.program->constants();
+      stored.insert(stored.end(), constants.begin(), constants.end());
+    }
     STRATA_TRY(given, InitialWeights::Match(*std::move(setup.init), config, stored));
+    if (setup.program) setup.program->SetConstants(*given);
   }
   // Errors are reported before any initial value is computed.
   if (auto groups = AdamWOfParameters(config.optimizer, specs.parameters); !groups) {

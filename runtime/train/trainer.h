@@ -28,10 +28,14 @@ inline constexpr std::string_view kDefaultPasses = "dce,canonicalize";
 /// The same, and kernels whose results are bitwise equal to those of the operators.
 inline constexpr std::string_view kFusingPasses = "dce,canonicalize,fuse";
 
+class JointProgram;
+
 struct TrainSetup {
   TrainConfig config;
   std::unique_ptr<DataSource> data;
   std::unique_ptr<DataSource> validation = nullptr;  ///< with config.validator
+  /// The step of a model kProgram.
+  std::shared_ptr<JointProgram> program = nullptr;
   /// Values of the parameters before step 1; none: drawn as `config.init` says.
   std::optional<TensorFiles> init = std::nullopt;
   std::string passes{kDefaultPasses};
@@ -88,7 +92,7 @@ class Trainer {
   Result<StepReport> Step(TrainingObserver* observer = nullptr);
   /// The same step, bit for bit, by calling with autograd what the graphs were traced from: to
   /// compare with and to measure against. Executes no graph. REQUIRES: steps_done() <
-  /// config().steps; one rank.
+  /// config().steps; one rank; the model is not kProgram.
   Result<StepReport> StepEagerly();
   int64_t steps_done() const;
   /// The state of all ranks and the place in the data, to return to. REQUIRES: compiled.

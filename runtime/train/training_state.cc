@@ -94,7 +94,7 @@ TrainingState::TrainingState(const TrainSpec& spec, const std::optional<InitialW
     *scalar = scalar->to(device);
   for (Tensor& lr : optimizer.group_lr)
     lr = lr.to(device);
-  rope_table = RopeTable(config).to(device);
+  if (const Tensor table = RopeTable(config); table.defined()) rope_table = table.to(device);
 }
 
 std::vector<Tensor*> TrainingState::Tensors() {

@@ -28,7 +28,7 @@ class TrainingState {
   // In the order of TrainSpec::model; steps change them in place.
   std::vector<at::Tensor> parameters, buffers;
   OptimizerState optimizer;
-  at::Tensor rope_table;  ///< of the model; steps read it
+  at::Tensor rope_table;  ///< of the model; steps read it; undefined: none
 
   ModelTensors model() const {
     return {.parameters = parameters, .buffers = buffers, .rope_table = rope_table};

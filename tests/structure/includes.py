@@ -31,6 +31,7 @@ ALLOWED = {
     "ir": BASE,
     "ir/text": IR,
     "ir/fx": IR,
+    "include": set(),
     "store": IR,
     "diff/graph": IR,
     "diff/code": IR | {"diff/graph"},
@@ -76,7 +77,7 @@ ALLOWED = {
     "runtime/trace": IR | {"passes/flex", "runtime/aten"} | PLAN,
     "runtime/flex": IR | {"passes/flex", "runtime/aten", "runtime/exec/boxed"} | PLAN,
     "runtime/offload": IR,
-    "runtime/models": IR | {"passes/flex", "runtime/aten", "runtime/config", "runtime/flex", "runtime/trace"} | PLAN,
+    "runtime/models": IR | {"include", "passes/flex", "runtime/aten", "runtime/config", "runtime/flex", "runtime/trace"} | PLAN,
     "runtime/exec/step": IR | {"runtime/aten", "runtime/trace"} | PLAN,
     "runtime/exec/boxed": IR | {"runtime/aten", "runtime/trace", "runtime/exec/step"} | PLAN,
     "runtime/exec/static": IR | PLAN | {
@@ -112,7 +113,7 @@ ALLOWED = {
 
 # Headers from outside -> where they may be included (regular expressions over the path of the file).
 RESTRICTED = [
-    (r"(torch|ATen|c10)/.*", r"runtime/(?!plan/|codegen/|config/).*"),
+    (r"(torch|ATen|c10)/.*", r"(runtime/(?!plan/|codegen/|config/)|include/).*"),
     (r"(cuda.*|nccl\.h)", r"runtime/cuda/.*"),
     (r"(backends/)?imgui.*|GLFW/.*|stb/.*", r"viewer/(?!model/).*"),
     (r"sqlite3\.h", r"store/.*\.cc"),

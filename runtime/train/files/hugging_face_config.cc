@@ -137,6 +137,9 @@ std::string_view ModelType(const TrainConfig& config) {
       return config.moe ? "qwen3_moe" : "qwen3";
     case ModelFamily::kDeepSeekV3:
       return "deepseek_v3";
+    case ModelFamily::kProgram:
+    case ModelFamily::kLibrary:
+      break;
   }
   return "";
 }
@@ -151,6 +154,9 @@ std::string_view ArchitectureOf(const TrainConfig& config) {
       return config.moe ? "Qwen3MoeForCausalLM" : "Qwen3ForCausalLM";
     case ModelFamily::kDeepSeekV3:
       return "DeepseekV3ForCausalLM";
+    case ModelFamily::kProgram:
+    case ModelFamily::kLibrary:
+      break;
   }
   return "";
 }

@@ -1,0 +1,178 @@
+"""Models of users: a step that PyTorch traced, and a model in a shared library, train as graphs of Strata's own do.
+
+    own_models_test.py STRATA
+"""
+
+import glob
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LOG = os.path.join(ROOT, "tests", "data", "logs", "graph_trainer_2layer_torch2.14.1.log.zst")
+PROGRAM = f"{LOG}#pass=0:before"
+
+LOOP = """\
+vocab_size = {vocab}
+seq_len = {seq}
+batch_size = 2
+steps = 6
+seed = 1
+optimizer.lr = 0.01
+"""
+
+
+def read_tensors(path):
+    """Name -> (dtype, shape, bytes) of a safetensors file."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        data = file.read()
+    header.pop("__metadata__", None)
+    return {name: (entry["dtype"], entry["shape"], data[slice(*entry["data_offsets"])])
+            for name, entry in header.items()}
+
+
+def write_tensors(path, tensors):
+    """The same back, from name -> (dtype, shape, bytes)."""
+    header, data = {}, b""
+    for name, (dtype, shape, chunk) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(chunk)]}
+        data += chunk
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def draw(elements, scale, seed):
+    """fp32 values in (-scale, scale), from a linear congruential generator."""
+    state, values = seed * 2654435761 % 2**32, []
+    for _ in range(elements):
+        state = (1664525 * state + 1013904223) % 2**32
+        values.append(scale * (2.0 * state / 2**32 - 1.0))
+    return struct.pack(f"<{elements}f", *values)
+
+
+class OwnModelsTest(unittest.TestCase):
+    strata = ""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def run_strata(self, *words, status=0):
+        done = subprocess.run([self.strata, *words], cwd=self.folder, capture_output=True, text=True, timeout=180,
+                              check=False)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    def losses(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return [json.loads(line)["loss"] for line in file]
+
+    def write_parameters(self):
+        """Values for the inputs of the program of the log: weights, norms of ones, the rope table."""
+        shapes = {0: [256, 64], 20: [256, 64]}
+        for layer in (1, 10):
+            shapes.update({layer + i: [64, 64] for i in range(4)})
+            shapes.update({layer + 4: [256, 64], layer + 5: [64, 256], layer + 6: [256, 64]})
+        tensors = {}
+        for index, shape in shapes.items():
+            elements = shape[0] * shape[1]
+            tensors[f"arg{index}_1"] = ("F32", shape, draw(elements, 0.05, index + 1))
+        for index in (8, 9, 17, 18, 19):
+            tensors[f"arg{index}_1"] = ("F32", [64], struct.pack("<64f", *[1.0] * 64))
+        tensors["arg21_1#complex"] = ("F32", [128, 8, 2], struct.pack("<2048f", *[1.0, 0.0] * 1024))
+        write_tensors(self.path("init.safetensors"), tensors)
+        return tensors
+
+    def test_a_joint_graph_of_pytorch_trains_and_computes_what_its_text_computes(self):
+        self.write("config.toml", LOOP.format(vocab=256, seq=128))
+        tensors = self.write_parameters()
+        self.run_strata("train", "config.toml", "--program", PROGRAM, "--init", "init.safetensors", "--metrics",
+                        "m.jsonl", "--dump-inputs", "in.safetensors", "--dump-grads", "grads.safetensors",
+                        "--trace", "t.strata")
+        losses = self.losses("m.jsonl")
+        self.assertEqual(len(losses), 6)
+        self.assertLess(losses[-1], losses[0])
+
+        # The text itself, executed on the same batch, in the types that it has.
+        batch = read_tensors(self.path("in.safetensors"))
+        inputs = {name: self.narrowed(tensor) if "complex" not in name else tensor for name, tensor in tensors.items()}
+        inputs["arg22_1"], inputs["arg23_1"] = batch["tokens"], batch["labels"]
+        write_tensors(self.path("text.safetensors"), inputs)
+        self.run_strata("run", PROGRAM, "--inputs", "text.safetensors", "--outputs", "out.safetensors")
+        outputs = read_tensors(self.path("out.safetensors"))
+        (loss,) = struct.unpack("<f", outputs["getitem_4"][2])
+        self.assertEqual(losses[0], loss)
+        embedding = read_tensors(self.path("grads.safetensors"))["arg0_1"]
+        self.assertEqual(self.narrowed(embedding)[2], outputs["embedding_dense_backward"][2])
+
+        # Nodes keep the module paths of the program.
+        self.assertIn("layers.1.attention", self.run_strata("show", "t.strata#graph=step"))
+
+    def narrowed(self, tensor):
+        """bf16, rounded to nearest even."""
+        _, shape, data = tensor
+        narrow = []
+        for (bits,) in struct.iter_unpack("<I", data):
+            narrow.append((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF)
+        return "BF16", shape, struct.pack(f"<{len(narrow)}H", *narrow)
+
+    def test_what_is_no_step_is_refused(self):
+        self.write("config.toml", LOOP.format(vocab=16, seq=4))
+        self.write_parameters()
+        self.assertIn("[2, 128], not [batch_size, seq_len] of the configuration, [2, 4]",
+                      self.run_strata("train", "config.toml", "--program", PROGRAM, "--init", "init.safetensors",
+                                      status=2))
+        self.write("g.txt", "graph g\n  x = placeholder : f32[4][1]cpu\n  y = aten.neg.default(x) : f32[4][1]cpu\n"
+                            "  output([y])\n")
+        self.assertIn("the first output must be the loss",
+                      self.run_strata("train", "config.toml", "--program", "g.txt", "--init", "init.safetensors",
+                                      status=2))
+        self.assertIn("a program has no initial values",
+                      self.run_strata("train", "config.toml", "--program", PROGRAM, "--set", "seq_len=128", status=2))
+        self.assertIn("'dim'", self.run_strata("train", "config.toml", "--program", "g.txt", "--set", "dim=8", status=2))
+        self.assertIn("cannot load the model",
+                      self.run_strata("train", "config.toml", "--model", "none.so", status=2))
+        self.assertIn("are two models", self.run_strata("train", "config.toml", "--model", "a.so", "--program", "g.txt",
+                                                        status=2))
+
+    def test_a_model_in_a_library_trains(self):
+        torch = glob.glob(os.path.join(ROOT, ".venv", "lib", "python3*", "site-packages", "torch"))
+        if not torch or shutil.which("cmake") is None:
+            self.skipTest("needs CMake and LibTorch in .venv")
+        example = os.path.join(ROOT, "docs", "examples", "own-model")
+        for command in (["cmake", "-S", example, "-B", self.path("build"), f"-DTORCH={torch[0]}",
+                         f"-DSTRATA={ROOT}/include"], ["cmake", "--build", self.path("build")]):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.write("config.toml", LOOP.format(vocab=24, seq=8) + "dim = 16\nn_layers = 2\n")
+        self.run_strata("train", "config.toml", "--model", "build/libmine.so", "--metrics", "m.jsonl", "--trace",
+                        "t.strata", "--save", "end.safetensors")
+        losses = self.losses("m.jsonl")
+        self.assertLess(losses[-1], losses[0])
+        self.assertIn("layers.1.mix.weight", read_tensors(self.path("end.safetensors")))
+        self.assertIn("layers.1", self.run_strata("show", "t.strata#graph=step"))
+        # Operators one by one give the same bits.
+        self.run_strata("train", "config.toml", "--model", "build/libmine.so", "--metrics", "plain.jsonl", "--passes",
+                        "dce")
+        self.assertEqual(self.losses("plain.jsonl"), losses)
+
+
+if __name__ == "__main__":
+    OwnModelsTest.strata = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
