@@ -150,6 +150,17 @@ TEST_CASE("ranks cut batches and sequences into two to four chunks") {
                 2);
 }
 
+TEST_CASE("ranks cut whole layers bit for bit as the program does") {
+  const Sets layers = {"compile.ep_overlap.enabled=true", "compile.ep_overlap.module_fqn=layers.*"};
+  for (const std::string_view model : {kDeepSeek, kQwen}) {
+    CAPTURE(model);
+    for (const Sets& layout : {Layout(1, 1), Layout(2, 2), Layout(4, 2)}) {
+      CAPTURE(layout[0]);
+      CheckSameBits(model, layers + layout, 3);
+    }
+  }
+}
+
 TEST_CASE("chunks of ranks may leave experts without tokens, or give one all of them") {
   CheckSameBits(kDeepSeek, kMoe + Layout(2, 2) + Sets{"moe.num_experts=64", "moe.top_k=1"}, 2);
   CheckSameBits(kDeepSeek, kMoe + Layout(2, 2) + Sets{"moe.num_experts=2", "moe.top_k=1"}, 2);
