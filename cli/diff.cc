@@ -13,6 +13,7 @@
 #include "cli/render/diff_columns.h"
 #include "cli/render/diff_text.h"
 #include "diff/output/diff_json.h"
+#include "diff/output/partition.h"
 #include "diff/patch/make.h"
 #include "diff/policy/pins.h"
 #include "diff/policy/policy.h"
@@ -25,7 +26,7 @@ namespace strata::cli {
 namespace {
 
 struct DiffFlags {
-  std::string before, after, format = "text", colour = "auto";
+  std::string before, after, backward, format = "text", colour = "auto";
   std::string pins, policy, patch, link, image;
   std::string chrome_before, chrome_after;
   bool cost = false, all = false, json = false, side_by_side = false, meta = false, lenient = false;
@@ -36,6 +37,9 @@ Result<bool> ParseFlags(Args args, DiffFlags& out) {
   Flags flags("diff", "compares two graphs node by node; exit status 1: they differ");
   flags.Positional("BEFORE", &out.before, "a REF; or a whole run: a trace, a log, or a folder");
   flags.Positional("AFTER", &out.after, "the same: all graphs and passes of two runs are compared");
+  flags.OptionalPositional("BACKWARD", &out.backward,
+                           "of a joint graph BEFORE and its forward graph AFTER: the backward "
+                           "graph; shows which nodes are in which, recomputed, and saved");
   flags.Choice("--format", &out.format, {"text", "json", "md", "html", "svg"},
                "md: a comment for a pull request; html: the report; svg: a picture");
   flags.Switch("--json", &out.json, "the same as --format json");
@@ -66,6 +70,9 @@ Result<bool> ParseFlags(Args args, DiffFlags& out) {
   flags.Example("strata diff old.log new.log --format json > diff.json");
   flags.Example("strata diff old.txt new.txt --policy review.toml --format md > comment.md");
   flags.Example("strata diff logs/base logs/head --policy review.toml");
+  flags.Example(
+      "strata diff 'run.log#graph=aot_joint_graph' 'run.log#graph=aot_forward_graph' "
+      "'run.log#graph=aot_backward_graph'");
   flags.Example("strata diff 'old.strata#graph=step' 'new.strata#graph=step' --cost");
   return flags.Parse(args);
 }
@@ -161,6 +168,24 @@ Result<Exit> DiffWholeRuns(const DiffFlags& flags, const Policy* policy) {
   return diff.passes ? Exit::kOk : Exit::kDifferences;
 }
 
+/// How the joint graph `before` was divided.
+Result<Exit> ShowPartition(const DiffFlags& flags, const Snapshot& before, const Snapshot& after) {
+  const bool as_json = flags.json || flags.format == "json";
+  if (!as_json && flags.format != "text")
+    return Error("--format {}: a joint graph with its parts prints text or json", flags.format);
+  STRATA_TRY(const Snapshot backward,
+             LoadRef(flags.backward, {.lenient = flags.lenient, .warn = Warn}));
+  STRATA_TRY(const GraphDiff to_forward,
+             Diff(before.graph(), after.graph(), OptionsFor(before, after)));
+  STRATA_TRY(const GraphDiff to_backward,
+             Diff(before.graph(), backward.graph(), OptionsFor(before, backward)));
+  const PartitionRefs refs{flags.before, flags.after, flags.backward};
+  STRATA_RETURN_IF_ERROR(
+      WriteFile("-", as_json ? PartitionJson(to_forward, to_backward, refs)
+                             : PartitionText(to_forward, to_backward, refs, flags.all)));
+  return Exit::kOk;
+}
+
 }  // namespace
 
 Result<Exit> RunDiff(Args args) {
@@ -177,6 +202,7 @@ Result<Exit> RunDiff(Args args) {
   }
   const Snapshot before = *std::move(first);
   STRATA_TRY(const Snapshot after, LoadRef(flags.after, {.lenient = flags.lenient, .warn = Warn}));
+  if (!flags.backward.empty()) return ShowPartition(flags, before, after);
   DiffOptions options = OptionsFor(before, after);
   options.meta = flags.meta;
   options.contradictions = options.stable_ids;

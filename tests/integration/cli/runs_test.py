@@ -446,6 +446,36 @@ class BlameAcrossGraphsTest(RunsCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout
 
+    def test_a_joint_graph_with_its_parts(self):
+        forward = ["sin = sin.default(primals_1)", "exp = exp.default(sin)"]
+        backward = ["neg = neg.default(tangents_1)", "mul = mul.Tensor(neg, exp)", "mul_1 = mul.Tensor(mul, sin)"]
+        self.write("a.log", compiled("aot_joint_graph", ["primals_1", "tangents_1"],
+                                     forward + ["dead = tan.default(sin)"] + backward, ["exp", "mul_1"]) +
+                   compiled("aot_forward_graph", ["primals_1"], forward, ["exp", "primals_1"]) +
+                   compiled("aot_backward_graph", ["primals_1", "exp", "tangents_1"], forward[:1] + backward,
+                            ["mul_1"]))
+        refs = [f"a.log#graph=aot_{part}_graph" for part in ("joint", "forward", "backward")]
+        done = self.run_strata("diff", *refs)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout, """\
+joint     a.log#graph=aot_joint_graph  9 nodes
+forward   a.log#graph=aot_forward_graph  4 nodes
+backward  a.log#graph=aot_backward_graph  8 nodes
+
+1 forward only · 3 backward only · 1 in both (recomputed) · 2 saved · 1 in neither
+
+in both (recomputed)
+  sin = aten.sin.default(primals_1)
+
+saved
+  primals_1 (input)
+  exp = aten.exp.default(sin)
+""")
+        parts = self.json("diff", *refs, "--json", code=0)
+        del parts["schema"], parts["joint"], parts["forward"], parts["backward"]
+        self.assertEqual(parts, {"forward_only": ["exp"], "backward_only": ["neg", "mul", "mul_1"], "both": ["sin"],
+                                 "saved": ["primals_1", "exp"], "neither": ["dead"]})
+
     def test_stories_of_a_partition(self):
         self.write("a.log", partitioned())
         self.assertEqual(self.story("a.log", "cos"), """\
