@@ -429,12 +429,20 @@ void NodePane::Draw(Ui& ui, const Area& area) {
   const Area title = panel.Next(ui.px(24));
   ui.TextIn({title.x + ui.px(16), title.y, title.width - ui.px(32), title.height},
             "No node selected", ui.font(Face::kBold, 13), theme.ink);
-  const Area at = panel.Next(ui.px(20));
   const bool differs = comparison != nullptr && !comparison->changes().empty();
   const std::string words = differs ? "Click a node, or press n for the first change of this pass."
                                     : "Click a node to see its fields, inputs and outputs.";
-  ui.TextIn({at.x + ui.px(16), at.y, at.width - ui.px(32), at.height}, words,
-            ui.font(Face::kSans, 12), theme.ink_2);
+  const Font font = ui.font(Face::kSans, 12);
+  const float width = title.width - ui.px(32);
+  const Area at = panel.Next(ui.px(font.WidthOf(words) > width ? 40 : 20));
+  ImGui::SetCursorScreenPos({at.x + ui.px(16), at.y + ui.px(2)});
+  ImGui::PushFont(font.font);
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+  ImGui::PushStyleColor(ImGuiCol_Text, theme.ink_2);
+  ImGui::TextUnformatted(words.data(), words.data() + words.size());
+  ImGui::PopStyleColor();
+  ImGui::PopTextWrapPos();
+  ImGui::PopFont();
   ui.Register("empty", "text", words, at);
 }
 

@@ -89,7 +89,7 @@ std::vector<int32_t> RowsOf(const Comparison& c, bool all, const std::string& fi
 
 const std::vector<TablePane::Column>& TablePane::Columns() {
   static const std::vector<Column> kColumns = {
-      {"status", 0.10F}, {"node", 0.15F},   {"operator", 0.14F}, {"what changed", 0.25F},
+      {"status", 0.12F}, {"node", 0.15F},   {"operator", 0.14F}, {"what changed", 0.23F},
       {"type", 0.12F},   {"module", 0.15F}, {"phase", 0.09F}};
   return kColumns;
 }

@@ -78,17 +78,19 @@ void Grid(Ui& ui, const Area& area, const Chart& chart, const Scales& scales) {
   const Theme& theme = *ui.theme;
   const Font font = ui.font(Face::kSans, 11);
   const Area& plot = scales.plot();
-  std::string last;  // lines so close that they read the same have one label
-  for (const double value : {scales.high(), (scales.high() + scales.low()) / 2, scales.low()}) {
+  std::string last;  // lines that read the same, or whose labels would touch, have one label
+  float last_y = -1e9F;
+  for (const double value : {scales.high(), scales.low(), (scales.high() + scales.low()) / 2}) {
     const float y = std::round(scales.Y(value));
     ui.Fill({plot.x, y, plot.width, 1}, theme.rule);
     std::string words = chart.unit(value);
-    if (words == last) continue;
+    if (words == last || std::abs(y - last_y) < ui.px(14)) continue;
     ui.TextRight({area.x, y - ui.px(8), ui.px(kLeft - 8), ui.px(16)}, words, font, theme.ink_3);
     last = std::move(words);
+    last_y = y;
   }
   const Area foot = {plot.x, plot.bottom() + ui.px(3), plot.width, ui.px(kBottom - 3)};
-  ui.TextIn(foot, chart.left, font, theme.ink_3);
+  if (font.WidthOf(chart.left) <= plot.width) ui.TextIn(foot, chart.left, font, theme.ink_3);
   const bool has_room =
       font.WidthOf(chart.left) + font.WidthOf(chart.right) + ui.px(12) < plot.width;
   if (chart.right != chart.left && has_room) ui.TextRight(foot, chart.right, font, theme.ink_3);
