@@ -251,7 +251,7 @@ class GraphLowerer {
     const auto classes = module_.dims().AsConst(wholes_.at(value)[static_cast<size_t>(dim)]);
     const Placements result = placements_.at(graph_.result(node));
     const std::vector<DimId> whole = wholes_.at(graph_.result(node));
-    const ValueId lowered = LowerLoss(rewriter_, node, *classes, placements, mesh_);
+    const ValueId lowered = LowerLoss(rewriter_, node, *classes, placements, mesh_, labels_);
     placements_.emplace(lowered, result);
     wholes_.emplace(lowered, whole);
   }
@@ -285,6 +285,7 @@ class GraphLowerer {
   std::map<ValueId, ValueId> counts_;               // of rows by expert, what counts their dispatch
   std::map<ValueId, DimId> rows_;                   // by counts: how many a rank has
   std::map<ValueId, DispatchLowering> dispatches_;  // by counts
+  LabelsOfLosses labels_;
   struct LateSize {
     NodeId node;
     uint32_t slot;

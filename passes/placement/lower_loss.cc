@@ -1,6 +1,7 @@
 #include "passes/placement/lower_loss.h"
 
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "ir/ops.h"
@@ -13,12 +14,13 @@ namespace {
 class CutClasses : public LocalCalls {
  public:
   CutClasses(Rewriter& rewriter, NodeId node, int64_t classes, const Placements& placements,
-             const Mesh& mesh)
+             const Mesh& mesh, LabelsOfLosses& labels)
       : LocalCalls(rewriter, node),
         classes_(classes),
         placements_(placements),
         mesh_(mesh),
-        dim_(ClassDim(graph(), node)) {}
+        dim_(ClassDim(graph(), node)),
+        labels_(labels) {}
 
   ValueId LogSoftmax() {
     const Type result = TypeOf(graph().result(node()));
@@ -42,7 +44,8 @@ class CutClasses : public LocalCalls {
     const Type result = TypeOf(graph().result(node()));
     const Arg gradient = graph().args(node())[0], output = graph().args(node())[1];
     const Type exact = TypeOf(gradient.value());
-    const ValueId total = OverRanks(SumOf(gradient.value(), RowOf(exact)), "sum");
+    const std::optional<ValueId> known = SumOfLabels(gradient.value(), RowOf(exact));
+    const ValueId total = known ? *known : OverRanks(SumOf(gradient.value(), RowOf(exact)), "sum");
     const ValueId share = Call("aten.exp.default", {output}, TypeOf(output.value()));
     const ValueId product = Call("aten.mul.Tensor", {Arg(share), Arg(total)}, exact);
     ValueId lowered = Call("aten.sub.Tensor", {gradient, Arg(product)}, exact);
@@ -59,6 +62,7 @@ class CutClasses : public LocalCalls {
     const int64_t ignored =
         ignored_position < args.size() ? args[ignored_position].as_int() : kIgnoredLabel;
     const ValueId labels = args[label_position].value();
+    labels_.emplace(node(), labels);
     const int64_t classes = OwnClasses();
     const ValueId shifted = Shifted(labels, classes, placements_, dim_, mesh_);
     const Type truth = Of(TypeOf(labels), DType::kBool);
@@ -79,6 +83,31 @@ class CutClasses : public LocalCalls {
     return *module().dims().AsConst(
         TypeOf(ClassesOf(graph(), node())).sizes[static_cast<size_t>(dim_)]);
   }
+  /// The sum of a row of the gradient of a sum of losses, over the classes of all ranks: every rank
+  /// knows it, because only that of the label is not zero. None: of another gradient.
+  std::optional<ValueId> SumOfLabels(ValueId gradient, const Type& row) {
+    const NodeId loss = graph().value(gradient).def;
+    const auto labels = labels_.find(loss);
+    if (labels == labels_.end()) return std::nullopt;
+    const auto args = graph().args(loss);
+    constexpr size_t kReduction = 4, kIgnored = 5;
+    constexpr int64_t kSum = 2;
+    if (args[kReduction].as_int() != kSum) return std::nullopt;
+    const ValueId of_loss = args[0].value();
+    const Type scalar = TypeOf(of_loss);
+    const Type truth = Of(TypeOf(labels->second), DType::kBool);
+    const ValueId ignored = Call("aten.eq.Scalar", {Arg(labels->second), args[kIgnored]}, truth);
+    const ValueId rows =
+        Call("aten.unsqueeze.default", {Arg(ignored), Arg::Int(dim_)}, Of(row, DType::kBool));
+    rewriter().SetAlias(rows, ignored);
+    const Arg none = rewriter().MakeSpan(ArgKind::kList, {});
+    const ValueId zero = Call("aten.full.default", {none, Arg::Float(0.0)}, scalar,
+                              {{module().Intern("dtype"), Arg::DType(scalar.dtype)},
+                               {module().Intern("device"), Arg::Device(scalar.device)}});
+    const ValueId share = Call("aten.neg.default", {Arg(of_loss)}, scalar);
+    return Call("aten.where.self", {Arg(rows), Arg(zero), Arg(share)}, row);
+  }
+
   /// Some rank has elements beyond the classes.
   bool HasMore() {
     int64_t all = OwnClasses();
@@ -128,6 +157,7 @@ class CutClasses : public LocalCalls {
   const Placements& placements_;
   const Mesh& mesh_;
   const int32_t dim_;
+  LabelsOfLosses& labels_;
 };
 
 }  // namespace
@@ -153,9 +183,9 @@ int32_t ClassDim(const Graph& graph, NodeId node) {
 }
 
 ValueId LowerLoss(Rewriter& rewriter, NodeId node, int64_t classes, const Placements& placements,
-                  const Mesh& mesh) {
+                  const Mesh& mesh, LabelsOfLosses& labels) {
   const std::string_view base = BaseName(rewriter.graph().op(node));
-  CutClasses cut(rewriter, node, classes, placements, mesh);
+  CutClasses cut(rewriter, node, classes, placements, mesh, labels);
   rewriter.SetCursorBefore(node);
   if (base == "_log_softmax") return cut.LogSoftmax();
   if (base == "_log_softmax_backward_data") return cut.LogSoftmaxBackward();
