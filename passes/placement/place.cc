@@ -6,6 +6,7 @@
 #include "ir/ops.h"
 #include "ir/rewriter.h"
 #include "passes/placement/dispatch.h"
+#include "passes/placement/gradient_casts.h"
 #include "passes/placement/inputs.h"
 #include "passes/placement/placed_values.h"
 #include "passes/placement/placement.h"
@@ -30,6 +31,7 @@ class GraphPlacer {
         copies_(values_, plan, dispatches_, rewriter_, reshard) {}
 
   Status Run() {
+    HoistGradientCasts(rewriter_);
     for (const NodeId node : graph_.nodes().Snapshot()) {
       switch (graph_.node(node).kind) {
         case NodeKind::kPlaceholder:

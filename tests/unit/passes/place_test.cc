@@ -1,5 +1,9 @@
 #include "passes/placement/place.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include "ir/text/native_text.h"
@@ -53,6 +57,29 @@ TEST_CASE("place: a mean that is added to in place is not left partial") {
   OrDie(PlaceOn(*module, "fsdp=2"));
   CHECK_EQ(TypeOf(*module, "x"), "DTensor(f32[8, 4][4, 1]cpu, S(0))");
   CHECK_EQ(TypeOf(*module, "mean"), "DTensor(f32[1, 4][4, 1]cpu, S(1))");
+}
+
+TEST_CASE("place: a gradient is cast, and reduced, where it is complete") {
+  auto module = ParseBody(R"(
+  w = placeholder : f32[6, 4][4, 1]cpu {+fqn='w' +input='parameter'}
+  v = placeholder : f32[6, 4][4, 1]cpu {+fqn='v' +input='parameter'}
+  x = placeholder : bf16[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
+  y = placeholder : bf16[8, 6][6, 1]cpu {+fqn='y' +input='batch'}
+  t = aten.t.default(y) : bf16[6, 8][1, 6]cpu ~y {backward}
+  of_w = aten.mm.default(t, x) : bf16[6, 4][4, 1]cpu {backward}
+  of_v = aten.mm.default(t, x) : bf16[6, 4][4, 1]cpu {backward}
+  cast_v = aten._to_copy.default(of_v, dtype=f32) : f32[6, 4][4, 1]cpu {backward}
+  cast_w = aten._to_copy.default(of_w, dtype=f32) : f32[6, 4][4, 1]cpu {backward}
+  output([cast_w, cast_v])
+)");
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  const Graph& graph = *module->FindGraph("g");
+  std::vector<std::string> order;
+  for (const NodeId node : graph.nodes())
+    if (graph.node(node).kind == NodeKind::kCall) order.emplace_back(graph.name(node));
+  const auto at = [&](std::string_view name) { return std::ranges::find(order, name); };
+  CHECK(at("cast_w") < at("of_v"));
+  CHECK(at("of_v") < at("cast_v"));
 }
 
 TEST_CASE("place: parameters are gathered when read, gradients are sharded as their parameters") {

@@ -1,0 +1,15 @@
+#pragma once
+#include "ir/rewriter.h"
+
+namespace strata {
+
+/// Moves the cast of each gradient that the graph returns to where the gradient is complete, so
+/// that it can be reduced there:
+///
+///   before  g1 = mm(…)  …  g0 = mm(…)  c1 = to_copy(g1)  c0 = to_copy(g0)  output(c1, c0)
+///   after   g1 = mm(…)  c1 = to_copy(g1)  …  g0 = mm(…)  c0 = to_copy(g0)  output(c1, c0)
+///
+/// Autograd casts back what was cast first, parameters before the forward, after everything else.
+void HoistGradientCasts(Rewriter& rewriter);
+
+}  // namespace strata
