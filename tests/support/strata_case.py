@@ -14,6 +14,7 @@ The program is the first argument of the script.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -83,4 +84,6 @@ class StrataCase(unittest.TestCase):
 
 def main():
     StrataCase.strata = os.path.abspath(sys.argv.pop(1))
+    # A shell starts what runs in its background with Ctrl-C ignored, and programs keep it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main()
