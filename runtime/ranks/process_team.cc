@@ -71,6 +71,12 @@ struct ProcessTeam::State {
         rank(place.rank),
         memory(*links, place.rank, place.world, time),
         watch(*links, place.rank) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    // Gloo, left in the middle of messages, may not end: the process ends without it.
+    if (watch.has_failed()) (void)links.release();
+  }
 
   std::unique_ptr<GlooLinks> links;
   int64_t rank;
@@ -92,6 +98,7 @@ class ProcessTeam::Member final : public RankGroup {
     offer.call += fmt::format(" over {}", name());
     deadline_ = steady_clock::now() + team_.timeout;
     node_ = offer.node;
+    where_ = Where(offer.call, node_);
     offers_.push_back(std::move(offer));  // until `Leave`: others read its parts
     const Offer& mine = offers_.back();
     const std::vector<std::span<std::byte>> places = Places(mine);
@@ -243,6 +250,7 @@ class ProcessTeam::Member final : public RankGroup {
     for (size_t i = 0; i < size(); ++i) {
       for (const std::unique_ptr<Transfer>& send : std::exchange(peers_[i].sends, {})) {
         const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now());
+        team_.watch.Begin(ranks()[i], where_);
         Judge(i, send->Wait(left));
       }
     }
@@ -250,7 +258,7 @@ class ProcessTeam::Member final : public RankGroup {
   }
 
   void Finish(size_t i, Transfer& transfer) {
-    team_.watch.Begin(ranks()[i], Where(offers_.back().call, node_));
+    team_.watch.Begin(ranks()[i], where_);
     Judge(i,
           transfer.Wait(std::chrono::duration_cast<milliseconds>(deadline_ - steady_clock::now())));
   }
@@ -258,13 +266,12 @@ class ProcessTeam::Member final : public RankGroup {
   /// Throws unless the message of member `i` is done.
   void Judge(size_t i, GlooLinks::Outcome outcome) {
     if (outcome == GlooLinks::Outcome::kDone) return;
-    const std::string where = Where(offers_.back().call, node_);
     const std::string text =
         outcome == GlooLinks::Outcome::kLate
             ? fmt::format("waited {} s in {} for rank {}",
-                          std::chrono::duration<double>(team_.timeout).count(), where, ranks()[i])
+                          std::chrono::duration<double>(team_.timeout).count(), where_, ranks()[i])
             : fmt::format("rank {} ended while rank {} waited for it in {}", ranks()[i],
-                          ranks()[index()], where);
+                          ranks()[index()], where_);
     const std::string whole = text + team_.watch.Chain(ranks()[i]);
     team_.watch.Fail(whole);
     TORCH_CHECK(false, whole);
@@ -273,7 +280,7 @@ class ProcessTeam::Member final : public RankGroup {
   State& team_;
   std::vector<Peer> peers_;
   std::vector<Offer> offers_;  // of the collective
-  std::string node_;
+  std::string node_, where_;   // of the last collective
   steady_clock::time_point deadline_;
 };
 
