@@ -173,7 +173,7 @@ class ProcessesTest(StrataCase):
         self.addCleanup(run.kill)
         end = time.monotonic() + 120
         steps = self.path(f"{name}.jsonl.partial")
-        while not os.path.exists(steps) or self.read(f"{name}.jsonl.partial").count("\n") < 2:
+        while not os.path.exists(steps) or self.read(f"{name}.jsonl.partial").count(b"\n") < 2:
             self.assertIsNone(run.poll())
             self.assertLess(time.monotonic(), end)
             time.sleep(0.02)
