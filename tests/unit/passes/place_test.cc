@@ -68,8 +68,8 @@ TEST_CASE("place: a gradient is cast, and reduced, where it is complete") {
   t = aten.t.default(y) : bf16[6, 8][1, 6]cpu ~y {backward}
   of_w = aten.mm.default(t, x) : bf16[6, 4][4, 1]cpu {backward}
   of_v = aten.mm.default(t, x) : bf16[6, 4][4, 1]cpu {backward}
-  cast_v = aten._to_copy.default(of_v, dtype=f32) : f32[6, 4][4, 1]cpu {backward}
-  cast_w = aten._to_copy.default(of_w, dtype=f32) : f32[6, 4][4, 1]cpu {backward}
+  cast_v = aten._to_copy.default(of_v, dtype=torch.float32) : f32[6, 4][4, 1]cpu {backward}
+  cast_w = aten._to_copy.default(of_w, dtype=torch.float32) : f32[6, 4][4, 1]cpu {backward}
   output([cast_w, cast_v])
 )");
   OrDie(PlaceOn(*module, "fsdp=2"));
