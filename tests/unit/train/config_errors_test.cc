@@ -148,7 +148,7 @@ TEST_CASE("a wrong type is told with what was found") {
            "wrong type for 'optimizer': c.json:13: expected a table, found the string 'AdamW'");
   CHECK_EQ(ErrorWith("\"llama3\"", "3"),
            "wrong type for 'model': c.json:2: expected one of the words llama3, qwen3, "
-           "deepseek_v3, found the integer 3");
+           "deepseek_v3, program, library, found the integer 3");
   CHECK_EQ(ErrorWithSet("enable_weight_tying=1"),
            "wrong type for 'enable_weight_tying': --set enable_weight_tying=1: expected true or "
            "false, found the integer 1");
@@ -157,7 +157,7 @@ TEST_CASE("a wrong type is told with what was found") {
            "integer -1");
   CHECK_EQ(TomlError("model = 1979-05-27\n"),
            "wrong type for 'model': c.toml:1: expected one of the words llama3, qwen3, "
-           "deepseek_v3, found a date or time");
+           "deepseek_v3, program, library, found a date or time");
   CHECK_EQ(TomlError("model = \"llama3\"\nnorm_eps = inf\n"),
            "wrong type for 'norm_eps': c.toml:2: expected a finite number, found the number inf");
 }
@@ -165,8 +165,7 @@ TEST_CASE("a wrong type is told with what was found") {
 TEST_CASE("a word that is none of the known ones lists them") {
   CHECK_EQ(ErrorWith("\"llama3\"", "\"lama3\""),
            "unknown model: c.json:2: found the string 'lama3', choose one of llama3, qwen3, "
-           "deepseek_v3, did you "
-           "mean 'llama3'");
+           "deepseek_v3, program, library, did you mean 'llama3'");
   CHECK_EQ(ErrorWithSet("rope.scaling=linear"),
            "unknown rope.scaling: --set rope.scaling=linear: found the string 'linear', choose one "
            "of none, llama, "
