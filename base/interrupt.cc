@@ -62,10 +62,10 @@ bool RemoveAll(const std::multiset<std::string>& temporary) {
   return is_clean;
 }
 
-/// REQUIRES: the caller has the lock and keeps it, so that nothing temporary can be named any more.
-/// Other threads run until the end, though, and one may be about to make a file in a folder that is
-/// being removed: hence again, until nothing came for a while.
-void RemoveAllForGood(const Interrupts& interrupts) {
+/// Has the lock and keeps it, so that nothing temporary can be named any more. Other threads run
+/// until the end, though, and one may be about to make a file in a folder that is being removed:
+/// hence again, until nothing came for a while.
+[[noreturn]] void RemoveAllAndEnd(const Interrupts& interrupts, int signal) {
   constexpr int kMaxRounds = 200, kQuietRounds = 4;
   constexpr auto kRound = std::chrono::milliseconds(5);
   for (int round = 0, quiet = 0; round < kMaxRounds; ++round) {
@@ -73,6 +73,7 @@ void RemoveAllForGood(const Interrupts& interrupts) {
     if (interrupts.temporary.empty() || quiet == kQuietRounds) break;
     std::this_thread::sleep_for(kRound);
   }
+  EndBy(signal);
 }
 
 void TakeSignals() {
@@ -81,10 +82,7 @@ void TakeSignals() {
   while (true) {
     if (::read(signal_pipe[0], &byte, 1) != 1) continue;
     const std::scoped_lock lock(interrupts.mutex);
-    if (!interrupts.is_asked || interrupts.taken != 0) {
-      RemoveAllForGood(interrupts);
-      EndBy(byte);
-    }
+    if (!interrupts.is_asked || interrupts.taken != 0) RemoveAllAndEnd(interrupts, byte);
     interrupts.taken = byte;
     interrupts.changed.notify_all();
     // A failure of this cannot be reported.
@@ -107,13 +105,6 @@ void CleanUpOnInterrupt() {
     action.sa_flags = SA_RESTART;
     ::sigaction(signal, &action, nullptr);
   }
-}
-
-void RemoveTemporaryAndExit(int code) {
-  Interrupts& interrupts = TheInterrupts();
-  const std::scoped_lock lock(interrupts.mutex);
-  RemoveAllForGood(interrupts);
-  ::_exit(code);
 }
 
 InterruptsHeld::InterruptsHeld() {
@@ -195,9 +186,7 @@ bool StopRequest::Wait(int ms) const {
 void EndAsInterrupted() {
   Interrupts& interrupts = TheInterrupts();
   const std::scoped_lock lock(interrupts.mutex);
-  if (interrupts.taken == 0) return;
-  RemoveAllForGood(interrupts);
-  EndBy(interrupts.taken);
+  if (interrupts.taken != 0) RemoveAllAndEnd(interrupts, interrupts.taken);
 }
 
 }  // namespace strata

@@ -13,10 +13,6 @@ namespace strata {
 /// called once, at the start of main.
 void CleanUpOnInterrupt();
 
-/// Ends the program at once, from any thread, when it cannot end in order because another thread
-/// hangs: removes every TemporaryPath, runs no destructors.
-[[noreturn]] void RemoveTemporaryAndExit(int code);
-
 /// Delays interrupts for its lifetime: between the creation of a file or folder and that of its
 /// TemporaryPath.
 class InterruptsHeld {

@@ -71,12 +71,6 @@ struct ProcessTeam::State {
         rank(place.rank),
         memory(*links, place.rank, place.world, time),
         watch(*links, place.rank) {}
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() {
-    // Gloo, left in the middle of messages, may not end: the process ends without it.
-    if (watch.has_failed()) (void)links.release();
-  }
 
   std::unique_ptr<GlooLinks> links;
   int64_t rank;
@@ -250,7 +244,6 @@ class ProcessTeam::Member final : public RankGroup {
     for (size_t i = 0; i < size(); ++i) {
       for (const std::unique_ptr<Transfer>& send : std::exchange(peers_[i].sends, {})) {
         const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now());
-        team_.watch.Begin(ranks()[i], where_);
         Judge(i, send->Wait(left));
       }
     }

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <set>
 
 #include <fmt/format.h>
-
-#include "base/interrupt.h"
 
 namespace strata {
 namespace {
@@ -24,10 +21,8 @@ std::string FailureKey(int64_t rank) {
 
 }  // namespace
 
-WaitWatch::WaitWatch(GlooLinks& links, int64_t rank, milliseconds grace)
-    : links_(links), rank_(rank), grace_(grace), publisher_([this] { Publish(); }), guard_([this] {
-        Guard();
-      }) {}
+WaitWatch::WaitWatch(GlooLinks& links, int64_t rank)
+    : links_(links), rank_(rank), thread_([this] { Publish(); }) {}
 
 WaitWatch::~WaitWatch() {
   {
@@ -35,19 +30,11 @@ WaitWatch::~WaitWatch() {
     ends_ = true;
   }
   changed_.notify_all();
-  publisher_.join();
-  {
-    // The guard goes last: the store may hang, too.
-    const std::lock_guard lock(mutex_);
-    is_gone_ = true;
-  }
-  changed_.notify_all();
-  guard_.join();
+  thread_.join();
 }
 
 void WaitWatch::set_timeout(milliseconds timeout) {
   const std::lock_guard lock(mutex_);
-  timeout_ = timeout;
   patience_ = std::min<milliseconds>(timeout / 4, std::chrono::seconds(1));
 }
 
@@ -97,36 +84,10 @@ std::string WaitWatch::Chain(int64_t rank) {
 void WaitWatch::Fail(const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_.empty()) return;  // the first failure is the cause
-    failure_ = why;
-    failed_ = steady_clock::now();
+    if (has_failed_) return;  // the first failure is the cause
+    has_failed_ = true;
   }
   links_.Put(FailureKey(rank_), why);
-}
-
-bool WaitWatch::has_failed() const {
-  const std::lock_guard lock(mutex_);
-  return !failure_.empty();
-}
-
-std::string WaitWatch::WhyStuck() const {
-  const auto now = steady_clock::now();
-  if (!failure_.empty()) return now - failed_ >= grace_ ? failure_ : "";
-  if (on_ < 0 || timeout_ == milliseconds(0) || now - since_ < timeout_ + grace_) return "";
-  return fmt::format("waited {} s in {} for rank {}",
-                     std::chrono::duration<double>(timeout_).count(), where_, on_);
-}
-
-void WaitWatch::Guard() {
-  std::unique_lock lock(mutex_);
-  while (!is_gone_) {
-    changed_.wait_for(lock, std::min<milliseconds>(grace_, std::chrono::seconds(1)));
-    const std::string why = WhyStuck();
-    if (why.empty() || is_gone_) continue;
-    fmt::print(stderr, "strata: error: rank {}: {}\n", rank_, why);
-    std::fflush(stderr);
-    RemoveTemporaryAndExit(2);
-  }
 }
 
 }  // namespace strata

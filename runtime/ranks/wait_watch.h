@@ -14,16 +14,12 @@ namespace strata {
 /// the ranks that others wait for wait for in their turn.
 class WaitWatch {
  public:
-  using milliseconds = std::chrono::milliseconds;
-
-  /// REQUIRES: `links` outlives this. A rank that is still in the same wait `grace` after the
-  /// timeout, or is still there `grace` after its failure, hangs in Gloo: its process ends with the
-  /// error's line.
-  WaitWatch(GlooLinks& links, int64_t rank, milliseconds grace = std::chrono::seconds(5));
+  /// REQUIRES: `links` outlives this.
+  WaitWatch(GlooLinks& links, int64_t rank);
   ~WaitWatch();
 
   /// Waits of at least a quarter of `timeout`, at most a second, are published.
-  void set_timeout(milliseconds timeout);
+  void set_timeout(std::chrono::milliseconds timeout);
 
   /// The rank now waits for `on` in `where`, a call and its node.
   void Begin(int64_t on, const std::string& where);
@@ -34,29 +30,22 @@ class WaitWatch {
   std::string Chain(int64_t rank);
   /// Publishes why this rank fails.
   void Fail(const std::string& why);
-  bool has_failed() const;
 
  private:
   void Publish();
-  void Guard();
-  /// Why the process must end now; empty: it need not. REQUIRES: the lock.
-  std::string WhyStuck() const;
 
   GlooLinks& links_;
   int64_t rank_;
-  milliseconds grace_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
-  bool ends_ = false, is_gone_ = false;
-  milliseconds timeout_{0};  // 0: not set yet
-  milliseconds patience_{1000};
+  bool ends_ = false;
+  std::chrono::milliseconds patience_{1000};
   int64_t on_ = -1;  // the rank that is waited for
   std::string where_;
   std::chrono::steady_clock::time_point since_;
   bool is_published_ = false;
-  std::string failure_;  // empty: none yet
-  std::chrono::steady_clock::time_point failed_;
-  std::thread publisher_, guard_;
+  bool has_failed_ = false;
+  std::thread thread_;
 };
 
 }  // namespace strata
