@@ -138,12 +138,21 @@ class ControlTest(GuiCase):
             assert lanes/words contains "one after the other"
             assert lanes/lane:forward exists
             assert lanes/lane:backward exists
-            scroll lanes/lane:forward 10
-            screenshot {self.picture("lanes_measured")}
-            click lanes/lane:forward
-            assert state node != ""
         """, self.trace, "--size", "1600x1000")
         self.assertEqual(tree["state"]["error"], "")
+        spans = [item for item in tree["elements"] if "/span:" in item["name"] and item["text"] == "forward"]
+        widest = max(spans, key=lambda item: item["rect"][2])["name"]
+        tree = self.view(f"""
+            await state passes > 0
+            run lanes
+            click lanes/times
+            click lanes/times:Measured
+            wait
+            click {widest}
+            assert state node = {widest.split(":")[-1]}
+            scroll lanes/lane:forward 10
+            screenshot {self.picture("lanes_measured")}
+        """, self.trace, "--size", "1600x1000")
 
     def test_a_run_that_dies_while_attached_is_said(self):
         process = self.train("--control", self.socket, "--control-wait")

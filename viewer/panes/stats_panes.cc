@@ -339,6 +339,9 @@ void LanesPane::Spans(Ui& ui, const Area& area, const Lane& lane, const LaneChar
                         : lane.collectives  ? theme.edge
                                             : theme.tick_2;
     ui.Fill({from, bar.y, to - from, bar.height}, color);
+    ui.Register("span:" + comparison.NameOf(span.node), "span", lane.name,
+                {std::max(from, bar.x), bar.y, std::min(to, bar.right()) - std::max(from, bar.x),
+                 bar.height});
     if (lane.collectives && to - from > ui.px(40))
       ui.TextIn({from + ui.px(4), bar.y, to - from - ui.px(8), bar.height},
                 comparison.LabelOf(span.node), ui.font(Face::kSans, 10), theme.badge_ink);
