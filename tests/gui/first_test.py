@@ -59,6 +59,28 @@ class First(GuiCase):
         """, LOG)
         self.assertLessEqual(int(tree["state"]["zoom"]), 100)
 
+    def test_names_may_begin_after_any_slash(self):
+        tree = self.view("""
+            assert count pass:* >= 2
+            assert count passes/pass:* >= 2
+            key J
+            run open-all
+            assert count union/node:* >= 5
+            goto mm_14
+            key Escape
+            click node:mm*
+            assert state node contains mm
+            assert union/node:mm_14 exists
+            key 5j
+        """, LOG)
+        rows = [name for name in names(tree) if "/pass:" in name]
+        self.view(f"assert count pass:* = {len(rows)}\n", LOG)
+
+    def test_the_last_command_has_its_effect(self):
+        done = self.start("wait\nrun open-all\n", "--bench", LOG)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout.splitlines()[-1], r"run open-all +\d+\.\d +([3-9]|\d\d)")
+
     def test_a_failed_assertion_is_one_line_with_its_place(self):
         done = self.start("wait\nassert state pass = nonsense\n", LOG)
         self.assertEqual(done.returncode, 2)
@@ -68,6 +90,7 @@ class First(GuiCase):
         for script, words, message in [
                 ("clack x\n", [LOG], "script.txt:1: unknown verb 'clack', did you mean 'click'"),
                 ("click\n", [LOG], "script.txt:1: wrong number of words"),
+                ("wait\nframes -5 pan\n", [LOG], "script.txt:2: '-5' is not a number from 1 to 1000000"),
                 ("key Nonsense\n", [LOG], "script.txt:1: 'Nonsense' is not a key"),
                 ("click no/such\n", [LOG], "script.txt:1: no element 'no/such' is on the screen")]:
             done = self.start(script, *words)

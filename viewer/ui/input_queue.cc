@@ -19,15 +19,22 @@ void ApplyMods(uint8_t mods, ImGuiIO& io) {
 }
 
 const std::map<std::string, int>& NamedKeys() {
-  static const std::map<std::string, int> kKeys = {
-      {"enter", GLFW_KEY_ENTER},       {"escape", GLFW_KEY_ESCAPE},
-      {"esc", GLFW_KEY_ESCAPE},        {"tab", GLFW_KEY_TAB},
-      {"space", GLFW_KEY_SPACE},       {"left", GLFW_KEY_LEFT},
-      {"right", GLFW_KEY_RIGHT},       {"up", GLFW_KEY_UP},
-      {"down", GLFW_KEY_DOWN},         {"backspace", GLFW_KEY_BACKSPACE},
-      {"delete", GLFW_KEY_DELETE},     {"home", GLFW_KEY_HOME},
-      {"end", GLFW_KEY_END},           {"pageup", GLFW_KEY_PAGE_UP},
-      {"pagedown", GLFW_KEY_PAGE_DOWN}};
+  static const std::map<std::string, int> kKeys = {{"enter", GLFW_KEY_ENTER},
+                                                   {"return", GLFW_KEY_ENTER},
+                                                   {"escape", GLFW_KEY_ESCAPE},
+                                                   {"esc", GLFW_KEY_ESCAPE},
+                                                   {"tab", GLFW_KEY_TAB},
+                                                   {"space", GLFW_KEY_SPACE},
+                                                   {"left", GLFW_KEY_LEFT},
+                                                   {"right", GLFW_KEY_RIGHT},
+                                                   {"up", GLFW_KEY_UP},
+                                                   {"down", GLFW_KEY_DOWN},
+                                                   {"backspace", GLFW_KEY_BACKSPACE},
+                                                   {"delete", GLFW_KEY_DELETE},
+                                                   {"home", GLFW_KEY_HOME},
+                                                   {"end", GLFW_KEY_END},
+                                                   {"pageup", GLFW_KEY_PAGE_UP},
+                                                   {"pagedown", GLFW_KEY_PAGE_DOWN}};
   return kKeys;
 }
 
@@ -118,6 +125,8 @@ bool ParseKey(const std::string& name, KeyPress& press) {
     press.key = std::toupper(static_cast<unsigned char>(c));
     if (std::isupper(static_cast<unsigned char>(c)) != 0 && (press.mods & kCtrl) == 0)
       press.mods |= kShift;
+    if ((press.mods & kShift) != 0)
+      press.character = static_cast<unsigned char>(std::toupper(static_cast<unsigned char>(c)));
   } else if (const size_t at = kShifted.find(c); at != std::string_view::npos) {
     press.key = kUnshifted[at];
     press.mods |= kShift;
@@ -138,7 +147,7 @@ std::string KeyName(const KeyPress& press) {
   if ((press.mods & kAlt) != 0) name += "Alt+";
   if ((press.mods & kShift) != 0) name += "Shift+";
   for (const auto& [word, key] : NamedKeys()) {
-    if (key != press.key || word == "esc") continue;
+    if (key != press.key || word == "esc" || word == "return") continue;
     return name + static_cast<char>(std::toupper(static_cast<unsigned char>(word[0]))) +
            word.substr(1);
   }

@@ -45,6 +45,24 @@ Result<bool> Holds(const std::string& actual, const std::string& op, const std::
   return Error("unknown operator '{}': use = != < <= > >= contains fits", OneLine(op));
 }
 
+/// The presses of `word`: a key, with a count before it where `counts`: 5j.
+Result<std::vector<InputEvent>> EventsOfKeys(const std::string& word, bool counts) {
+  KeyPress press;
+  if (ParseKey(word, press)) return EventsOf(press);
+  const size_t digits = word.find_first_not_of("0123456789");
+  if (!counts || word[0] < '5' || word[0] > '9' || digits == std::string::npos ||
+      !ParseKey(word.substr(digits), press))
+    return Error("'{}' is not a key", OneLine(word));
+  std::vector<InputEvent> events;
+  for (size_t i = 0; i < digits; ++i) {
+    KeyPress digit;
+    ParseKey(word.substr(i, 1), digit);
+    std::ranges::copy(EventsOf(digit), std::back_inserter(events));
+  }
+  std::ranges::copy(EventsOf(press), std::back_inserter(events));
+  return events;
+}
+
 }  // namespace
 
 bool ScriptRunner::NeedsTree(const ScriptLine& line) {
@@ -64,13 +82,23 @@ Status ScriptRunner::At(const ScriptLine& line, const Status& status) const {
   return Error("{}:{}: {}", file_, line.number, status.error().message());
 }
 
+bool ScriptRunner::Overdue() const {
+  return Clock::now() - began_ > kLimit && Clock::now() > resume_ + kLimit;
+}
+
 bool ScriptRunner::BeforeFrame(Ui& ui, ScriptHost& host) {
   runs_after_ = false;
-  if (done() || !failed_) return false;
+  if (done_ || !failed_) return false;
   const bool busy = ui.model.busy() || !host.input().empty() || ui.animating;
   quiet_frames_ = busy ? 0 : quiet_frames_ + 1;
   if (quiet_frames_ <= 1 && !measured_.empty()) {
     measured_.back().ms = std::chrono::duration<double, std::milli>(Clock::now() - acted_).count();
+  }
+  if (next_ == lines_.size()) {
+    const bool now = !lines_.empty() && lines_.back().now;
+    done_ = now || (quiet_frames_ >= kQuietFrames && Clock::now() >= resume_);
+    if (!done_ && Overdue()) failed_ = Error("{}: still busy 60 s after the last command", file_);
+    return false;
   }
   const ScriptLine& line = lines_[next_];
   // What is measured is drawing; nothing is waited for between its frames.
@@ -79,7 +107,7 @@ bool ScriptRunner::BeforeFrame(Ui& ui, ScriptHost& host) {
     return false;
   }
   if (!line.now && (quiet_frames_ < kQuietFrames || Clock::now() < resume_)) {
-    if (Clock::now() - began_ > kLimit && Clock::now() > resume_ + kLimit)
+    if (Overdue())
       failed_ = Error("{}:{}: still busy after 60 s: {}", file_, line.number, line.verb);
     return false;
   }
@@ -121,9 +149,7 @@ Status ScriptRunner::Act(Ui& ui, ScriptHost& host, const ScriptLine& line) {
         Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(std::clamp(ms, 0.0, 6e5)));
   } else if (line.verb == "key" || line.verb == "hold" || line.verb == "release") {
     for (const std::string& word : line.words) {
-      KeyPress press;
-      if (!ParseKey(word, press)) return Error("'{}' is not a key", OneLine(word));
-      std::vector<InputEvent> events = EventsOf(press);
+      STRATA_TRY(std::vector<InputEvent> events, EventsOfKeys(word, line.verb == "key"));
       if (line.verb == "hold") events.pop_back();
       if (line.verb == "release") events.erase(events.begin(), events.end() - 1);
       for (const InputEvent& event : events)

@@ -36,9 +36,10 @@ class ScriptRunner {
   ScriptRunner(std::vector<ScriptLine> lines, std::string file)
       : lines_(std::move(lines)), file_(std::move(file)) {}
 
-  bool done() const { return next_ == lines_.size(); }
+  /// All lines ran, and the last one has had its effect.
+  bool done() const { return done_; }
   /// The next line does not wait until the viewer is idle.
-  bool acts_now() const { return !done() && lines_[next_].now; }
+  bool acts_now() const { return next_ < lines_.size() && lines_[next_].now; }
   /// Before a frame is drawn. True: the frame must record the UI tree.
   bool BeforeFrame(Ui& ui, ScriptHost& host);
   /// After it was drawn. Errors: an assertion does not hold, an element is missing, a file cannot
@@ -56,6 +57,8 @@ class ScriptRunner {
   /// Lines that look at the UI tree or the picture run after the frame; all others before.
   static bool NeedsTree(const ScriptLine& line);
   void Next();
+  /// The viewer was busy for longer than a minute.
+  bool Overdue() const;
   Status At(const ScriptLine& line, const Status& status) const;
   Status Act(Ui& ui, ScriptHost& host, const ScriptLine& line);
   Status ActOnElement(Ui& ui, ScriptHost& host, const ScriptLine& line);
@@ -81,6 +84,7 @@ class ScriptRunner {
   std::vector<ScriptLine> lines_;
   std::string file_;
   size_t next_ = 0;
+  bool done_ = false;
   int32_t quiet_frames_ = 0;  // since something happened
   Clock::time_point began_ = Clock::now(), resume_ = Clock::now();
   bool runs_after_ = false;  // the line runs after this frame

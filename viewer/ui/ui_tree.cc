@@ -25,22 +25,32 @@ bool FitsPattern(std::string_view text, std::string_view pattern) {
   return p == pattern.size();
 }
 
+bool FitsElement(std::string_view name, std::string_view pattern) {
+  for (size_t begin = 0; true;) {
+    if (FitsPattern(name.substr(begin), pattern)) return true;
+    const size_t slash = name.find('/', begin);
+    if (slash == std::string_view::npos) return false;
+    begin = slash + 1;
+  }
+}
+
 const UiElement* UiTree::Find(std::string_view name) const {
   const auto exact = std::ranges::find(elements_, name, &UiElement::name);
   if (exact != elements_.end()) return &*exact;
   const auto last = std::ranges::find_if(elements_, [&](const UiElement& element) {
-    const size_t slash = element.name.rfind('/');
-    return slash != std::string::npos && std::string_view(element.name).substr(slash + 1) == name;
+    const std::string_view whole = element.name;
+    return whole.size() > name.size() && whole.ends_with(name) &&
+           whole[whole.size() - name.size() - 1] == '/';
   });
   if (last != elements_.end()) return &*last;
   const auto fits = std::ranges::find_if(
-      elements_, [&](const UiElement& element) { return FitsPattern(element.name, name); });
+      elements_, [&](const UiElement& element) { return FitsElement(element.name, name); });
   return fits == elements_.end() ? nullptr : &*fits;
 }
 
 size_t UiTree::Count(std::string_view pattern) const {
   return static_cast<size_t>(std::ranges::count_if(
-      elements_, [&](const UiElement& element) { return FitsPattern(element.name, pattern); }));
+      elements_, [&](const UiElement& element) { return FitsElement(element.name, pattern); }));
 }
 
 }  // namespace strata::viewer

@@ -30,9 +30,10 @@ class UiTree {
   }
 
   const std::vector<UiElement>& elements() const { return elements_; }
-  /// Null: no element of that name was drawn. A name without a `/` also fits the last part.
+  /// The element of that name, else the first that ends with `/` and it, else the first that fits
+  /// it. Null: none was drawn.
   const UiElement* Find(std::string_view name) const;
-  /// How many elements fit a name in which `*` stands for any characters.
+  /// How many elements fit a pattern.
   size_t Count(std::string_view pattern) const;
 
  private:
@@ -42,5 +43,7 @@ class UiTree {
 
 /// Whether `text` fits `pattern`, in which `*` stands for any characters.
 bool FitsPattern(std::string_view text, std::string_view pattern);
+/// Whether an element's name fits `pattern`, whole or without what stands before any of its `/`.
+bool FitsElement(std::string_view name, std::string_view pattern);
 
 }  // namespace strata::viewer

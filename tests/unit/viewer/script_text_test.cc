@@ -1,0 +1,39 @@
+#include "viewer/model/script_text.h"
+
+#include <doctest/doctest.h>
+
+namespace strata::viewer {
+namespace {
+
+std::string ErrorOf(const std::string& text) {
+  const Result<std::vector<ScriptLine>> lines = ParseScript(text, "s");
+  return lines ? "" : lines.error().message();
+}
+
+TEST_CASE("a script is lines of words, with comments, quotes and now") {
+  const Result<std::vector<ScriptLine>> lines =
+      ParseScript("# comment\n\n type \"a \\\"b\\\" c\" d\r\nnow assert state error = \"\"\n", "s");
+  REQUIRE(lines);
+  REQUIRE(lines->size() == 2);
+  CHECK((*lines)[0].number == 3);
+  CHECK((*lines)[0].words == std::vector<std::string>{"a \"b\" c", "d"});
+  CHECK((*lines)[1].now);
+  CHECK((*lines)[1].words == std::vector<std::string>{"state", "error", "=", ""});
+}
+
+TEST_CASE("words that are no numbers, or out of range, are errors before anything runs") {
+  CHECK(ErrorOf("wait\nframes -5 pan\n") ==
+        "s:2: '-5' is not a number from 1 to 1000000: write frames N [still|pan|zoom]");
+  for (const char* line :
+       {"frames 0", "frames 1.5", "frames nan", "frames 3 jump", "random 5 -1", "random x 1",
+        "wait -1", "wait soon", "resize 10 10", "resize 800 99999", "drag a b 3", "scroll a up",
+        "scroll a 1 double", "click a left", "run next-pass 0", "screenshot a.jpg"})
+    CHECK_MESSAGE(ErrorOf(line).starts_with("s:1: '"), line);
+  for (const char* line :
+       {"frames 5 pan", "random 10 0", "wait 1.5e3", "resize 1280 720", "drag a -5 2.5",
+        "scroll a -3 ctrl", "click a double", "run next-pass 3", "screenshot a.png"})
+    CHECK_MESSAGE(ErrorOf(line).empty(), line);
+}
+
+}  // namespace
+}  // namespace strata::viewer
