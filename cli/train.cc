@@ -206,6 +206,7 @@ Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording,
     watch.first_stable_id = recording.trace()->next_stable_id();
     watch.run_ref = recording.RunRef();
   }
+  watch.needs_passes = flags.prove || flags.prove_exact;
   if (flags.prove && flags.is_first()) watch.watchers.push_back(&prover);
   ProveExactly exact;
   if (flags.prove_exact && flags.is_first()) watch.watchers.push_back(&exact);

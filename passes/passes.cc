@@ -9,6 +9,7 @@
 #include "passes/memory/memory_passes.h"
 #include "passes/pipeline/pipeline_passes.h"
 #include "passes/placement/placement_passes.h"
+#include "passes/regions/region_passes.h"
 
 namespace strata {
 
@@ -22,6 +23,7 @@ PassRegistry AllPasses() {
   RegisterCommPasses(registry);
   RegisterPipelinePasses(registry);
   RegisterFlexPasses(registry);
+  RegisterRegionPasses(registry);
   RegisterCompilePasses(registry);
   return registry;
 }

@@ -1,5 +1,6 @@
 #include "passes/comm/comm_passes.h"
 
+#include "passes/comm/async_tensor.h"
 #include "passes/comm/bucket_blocks.h"
 #include "passes/comm/bucket_by_size.h"
 #include "passes/comm/dedup_unshards.h"
@@ -18,6 +19,7 @@ void RegisterCommPasses(PassRegistry& registry) {
   registry.Add<BucketBySize>("bucket-by-size");
   registry.Add<ScheduleDenseRegions>("schedule-dense-regions");
   registry.Add<OverlapCollectives>("overlap-collectives");
+  registry.Add<AsyncTensorParallel>("async-tensor-parallel");
 }
 
 }  // namespace strata

@@ -485,8 +485,13 @@ Result<Changed> Fuse::Run(Module& module) {
                               .max_arguments = options_.max_arguments};
   bool changed = false;
   std::map<std::string, std::optional<GraphId>> bodies;  // by text
-  for (const GraphId id : module.programs())
+  for (const GraphId id : module.programs()) {
+    for (const NodeId node : module.graph(id).nodes()) {
+      if (const auto region = RegionBodyOf(module.graph(id), node))
+        changed |= GraphFuser(module, *region, options, bodies).Run();
+    }
     changed |= GraphFuser(module, id, options, bodies).Run();
+  }
   return Changed(changed);
 }
 

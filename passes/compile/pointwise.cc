@@ -230,4 +230,11 @@ FusionKind FusionKindOf(const Graph& graph, NodeId node, bool exact,
   return entry->kind;
 }
 
+std::optional<GraphId> RegionBodyOf(const Graph& graph, NodeId node) {
+  if (graph.op(node) != kFusedOp || graph.FindKwarg(node, kRegionArg) == nullptr)
+    return std::nullopt;
+  const NodeId attribute = graph.value(graph.args(node)[0].value()).def;
+  return graph.args(attribute)[0].graph();
+}
+
 }  // namespace strata

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -13,6 +14,12 @@ namespace strata {
 inline constexpr std::string_view kFusedOp = "strata.fused.default";
 /// Keyword of a fused node whose kernel may differ from its body by rounding.
 inline constexpr std::string_view kFastArg = "fast";
+/// Keyword of a fused node that is a region (passes/regions): its body runs node by node, kernels
+/// among them.
+inline constexpr std::string_view kRegionArg = "region";
+
+/// The body of a fused node that is a region; none: the node is something else.
+std::optional<GraphId> RegionBodyOf(const Graph& graph, NodeId node);
 
 /// How an operator can be part of a fused kernel.
 enum class FusionKind : uint8_t {

@@ -72,7 +72,7 @@ void ReadExpertOverlap(ConfigReader& reader, ExpertOverlapConfig& overlap) {
   overlap.whole_layers = modules == Modules::kLayers;
 }
 
-void ReadPassChoices(ConfigReader& reader) {
+void ReadPassChoices(ConfigReader& reader, CompileConfig& compile) {
   bool any = false;  // gates what several ranks do
   reader.Read("compile.enable", any);
   reader.Fix("compile.mode", "aot_fx_trace", "every run is traced ahead, take 'aot_fx_trace'");
@@ -84,18 +84,12 @@ void ReadPassChoices(ConfigReader& reader) {
              "compile.passes names the passes of a run, remove it");
   reader.Fix("compile.debug_graph_passes", false,
              "--trace records each pass with its times and differences, take false");
-  enum class Inductor : uint8_t { kRegional, kFull };
-  Inductor inductor = Inductor::kRegional;
-  reader.Read<Inductor>("compile.inductor_compilation",
-                        {{"regional", Inductor::kRegional}, {"full", Inductor::kFull}}, inductor);
-  if (inductor == Inductor::kFull) {
-    reader.Refuse("compile.inductor_compilation",
-                  "the pass fuse makes kernels, which is the default; take 'regional'");
-  }
+  reader.Read<KernelScope>("compile.inductor_compilation",
+                           {{"regional", KernelScope::kRegional}, {"full", KernelScope::kFull}},
+                           compile.inductor);
+  reader.Read("compile.precompile_artifact_dir", compile.precompile_artifact_dir);
   reader.Fix("compile.numerics_changing_optim", false,
              "take false, and compile.passes = \"dce,canonicalize,fuse{numerics=fast}\"");
-  reader.Fix("compile.precompile_artifact_dir", "",
-             "what --trace records can be run again by strata run, remove it");
 }
 
 /// A pipeline, or an array of passes.
@@ -193,8 +187,7 @@ void ReadMemory(ConfigReader& reader, CompileConfig& compile) {
 void ReadOverlap(ConfigReader& reader, CompileConfig& compile) {
   reader.Read("compile.enable_fsdp_ag_rs_overlap", compile.separate_gathers);
   reader.Read("compile.enable_fsdp_dense_region_overlap", compile.dense_regions);
-  reader.Fix("compile.enable_async_tensor_parallel", false,
-             "there is no tensor parallelism on one rank, take false");
+  reader.Read("compile.enable_async_tensor_parallel", compile.async_tensor_parallel);
   reader.Fix("compile.enable_autoparallel", false,
              "there is nothing to place on one rank, take false");
 }
@@ -225,13 +218,19 @@ Status CheckExpertOverlap(const ConfigReader& reader, const TrainConfig& config)
                     overlap.num_chunks, overlap.along_seq ? "seq_len" : "batch_size", size);
 }
 
+Status CheckAsyncTensor(const ConfigReader& reader, const TrainConfig& config) {
+  if (!config.compile.async_tensor_parallel || config.parallelism.tensor > 1) return Ok();
+  return Impossible(reader, "compile.enable_async_tensor_parallel",
+                    "there is no tensor parallelism on one rank, take false");
+}
+
 void ReadCompile(ConfigReader& reader, CompileConfig& compile) {
   reader.Table("compile");
   ReadOpenSizes(reader, compile);
   reader.Read("compile.enable_passes", compile.enable_passes);
   reader.ReadWords("compile.disable_passes", compile.disable_passes);
   ReadPasses(reader, compile);
-  ReadPassChoices(reader);
+  ReadPassChoices(reader, compile);
   ReadMemory(reader, compile);
   ReadOverlap(reader, compile);
   ReadExpertOverlap(reader, compile.ep_overlap);

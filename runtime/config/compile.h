@@ -13,4 +13,7 @@ void ReadCompile(ConfigReader& reader, CompileConfig& compile);
 /// the configuration is complete.
 Status CheckExpertOverlap(const ConfigReader& reader, const TrainConfig& config);
 
+/// Errors: `enable_async_tensor_parallel` without ranks that share layers. REQUIRES: as above.
+Status CheckAsyncTensor(const ConfigReader& reader, const TrainConfig& config);
+
 }  // namespace strata

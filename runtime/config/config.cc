@@ -1,6 +1,11 @@
 #include "runtime/config/config.h"
 
+#include <string>
+#include <variant>
 #include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/file.h"
 #include "runtime/config/attention.h"
@@ -93,6 +98,24 @@ Status CompleteRope(const ConfigReader& reader, TrainConfig& config) {
   return Ok();
 }
 
+struct ValueWriter {
+  std::string operator()(std::monostate /*null*/) const { return "null"; }
+  std::string operator()(const std::string& text) const { return fmt::format("'{}'", text); }
+  std::string operator()(const std::vector<std::string>& texts) const {
+    return fmt::format("['{}']", fmt::join(texts, "', '"));
+  }
+  std::string operator()(const OtherConfigValue& other) const { return std::string(other.kind); }
+  template <class Number>
+  std::string operator()(Number number) const {
+    return fmt::format("{}", number);
+  }
+};
+
+/// Different for different values.
+std::string TextOf(const ConfigValue& value) {
+  return std::visit(ValueWriter(), value);
+}
+
 }  // namespace
 
 std::string_view Name(ModelFamily model) {
@@ -133,8 +156,10 @@ Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
                                      std::optional<int64_t> world) {
   STRATA_TRY(std::vector<ConfigEntry> entries, MergedEntries(text, format, file, overrides));
   STRATA_RETURN_IF_ERROR(AddFlavor(entries));
-  ConfigReader reader(std::move(entries), file);
   TrainConfig config;
+  for (const ConfigEntry& entry : entries)
+    config.fields.emplace_back(entry.key, TextOf(entry.value));
+  ConfigReader reader(std::move(entries), file);
   ReadTomlJob(reader);
   ReadModel(reader, config);
   ReadRope(reader, config.rope);
@@ -150,6 +175,7 @@ Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
   STRATA_RETURN_IF_ERROR(CompletePipeline(reader, config));
   STRATA_RETURN_IF_ERROR(CheckModelOnRanks(reader, config));
   STRATA_RETURN_IF_ERROR(CheckExpertOverlap(reader, config));
+  STRATA_RETURN_IF_ERROR(CheckAsyncTensor(reader, config));
   return config;
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -218,6 +219,13 @@ struct ExpertOverlapConfig {
 };
 
 /// Key `compile`.
+/// Key `compile.inductor_compilation`: which nodes become kernels.
+enum class KernelScope : uint8_t {
+  kPipeline,  ///< absent: as the pipeline says
+  kRegional,  ///< regions: attention, norms and elementwise chains, each compiled alone
+  kFull,      ///< the whole graph, in an order with a lower peak
+};
+
 struct CompileConfig {
   // Sizes that are symbols in the graph of a step.
   bool symbolic_batch = false;
@@ -238,6 +246,11 @@ struct CompileConfig {
   /// Key `enable_fsdp_dense_region_overlap`: collectives of parameters keep clear of experts'.
   bool dense_regions = false;
   ExpertOverlapConfig ep_overlap;
+  KernelScope inductor = KernelScope::kPipeline;
+  /// Products beside collectives of tensor parallelism run in parts (passes/comm/async_tensor.h).
+  bool async_tensor_parallel = false;
+  /// Where the graphs are kept for other ranks and runs; "": nowhere.
+  std::string precompile_artifact_dir;
 
   /// Sizes that the trace has as symbols: those that stay, and the one that `ep_overlap` cuts.
   bool TracesBatch() const {
@@ -303,6 +316,9 @@ enum class DeviceKind : uint8_t { kCpu, kCuda };
 /// ones (head_dim, n_kv_heads, hidden_dim, rope.max_seq_len) are filled in, and defaults are those
 /// of the family.
 struct TrainConfig {
+  /// What the text says, overrides and flavor included: canonical keys and values, in order.
+  std::vector<std::pair<std::string, std::string>> fields;
+
   ModelFamily model = ModelFamily::kLlama3;
   std::string model_path;  ///< of `program` the REF of its graph, of `library` the file; else ""
   int64_t dim = 0;

@@ -50,7 +50,7 @@ class Lowering {
   }
 
  private:
-  /// A graph that is being lowered: the program, or inside it the body of a fused node.
+  /// A graph that is being lowered: the program, or inside it the body of a fused node or region.
   struct Scope {
     explicit Scope(const Graph& g) : graph(&g), slot_of(static_cast<size_t>(g.value_bound()), -1) {}
     const Graph* graph;
@@ -149,7 +149,8 @@ class Lowering {
     std::span<const Arg> args = graph().args(node);
     if (step.op == kFusedOp) {
       STRATA_TRY(const GraphId body, BodyOf(args));
-      if (plan_.options.unfuse) return InlineBody(node, module_.graph(body));
+      if (plan_.options.unfuse || RegionBodyOf(graph(), node))
+        return InlineBody(node, module_.graph(body));
       STRATA_TRY(step.kernel, KernelOf(body, /*exact=*/n.num_kwargs == 0));
       if (step.kernel < 0 || !TakeOpenNumbers(node, module_.graph(body), step))
         return InlineBody(node, module_.graph(body));
@@ -231,8 +232,9 @@ class Lowering {
   Status InlineBody(NodeId node, const Graph& body) {
     Scope inner(body);
     inner.unbacked_sizes = UnbackedSizesInside(graph(), node, body, scope_.unbacked_sizes);
-    inner.fused = node;
-    inner.stream = graph().node(node).stream;
+    const bool is_outermost = !scope_.fused.valid();  // a region may hold fused nodes
+    inner.fused = is_outermost ? node : scope_.fused;
+    inner.stream = is_outermost ? graph().node(node).stream : scope_.stream;
     const std::vector<NodeId> placeholders = body.placeholders();
     const std::span<const Arg> args = graph().args(node).subspan(1);
     if (args.size() != placeholders.size()) return Unsupported("a fused node must fit its body");
@@ -250,7 +252,7 @@ class Lowering {
       const ValueId result = graph().result(node, index++);
       const int32_t slot = inner.slot_of[static_cast<size_t>(output.value().index)];
       scope_.slot_of[static_cast<size_t>(result.index)] = slot;
-      plan_.slots[static_cast<size_t>(slot)].value = result;
+      if (is_outermost) plan_.slots[static_cast<size_t>(slot)].value = result;
     }
     return Ok();
   }

@@ -153,7 +153,8 @@ struct Plan {
 /// Lowers a graph as it stands; nothing is reordered, merged or left out. Its symbols are what
 /// `sizes` says: one graph makes a plan per combination of sizes.
 ///
-/// A fused node (passes/compile/fuse.h) becomes one step with a kernel, or the steps of its body.
+/// A fused node (passes/compile/fuse.h) becomes one step with a kernel, or the steps of its body,
+/// as a region does (passes/regions).
 /// Values of data-dependent size (`u0 = _local_scalar_dense(…)`) have no layout: steps
 /// take the numbers at run time, and operators allocate. Kernels of such values are for static
 /// plans.

@@ -149,8 +149,9 @@ Status InsertPipeline(const PipelineConfig& pipeline, const PassRegistry& regist
 
 /// `reassign-groups,bucket-transformer-blocks`.
 std::string CommunicationText(const CompileConfig& compile) {
-  const std::string text = "bucket-transformer-blocks";
-  return compile.separate_gathers ? "reassign-groups," + text : text;
+  std::string text = "bucket-transformer-blocks";
+  if (compile.separate_gathers) text = "reassign-groups," + text;
+  return compile.async_tensor_parallel ? text + ",async-tensor-parallel" : text;
 }
 
 /// `schedule-dense-regions`, which needs the final order of token exchanges.
@@ -233,6 +234,20 @@ Status InsertCommunication(const TrainConfig& config, const PassRegistry& regist
   return Ok();
 }
 
+/// What `compile.inductor_compilation` puts before the kernels, which it makes in any case.
+Status InsertKernelScope(const CompileConfig& compile, const PassRegistry& registry,
+                         Passes& passes) {
+  if (compile.inductor == KernelScope::kPipeline || !compile.enable_passes) return Ok();
+  const bool is_regional = compile.inductor == KernelScope::kRegional;
+  STRATA_RETURN_IF_ERROR(
+      Insert(is_regional ? "annotate-flex,annotate-regions,compile-regions" : "reorder-for-peak",
+             registry, passes));
+  if (Has(passes, "fuse")) return Ok();
+  STRATA_TRY(Passes kernels, ParsePipeline("fuse", registry));
+  passes.push_back(std::move(kernels.front()));
+  return Ok();
+}
+
 }  // namespace
 
 Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) {
@@ -243,6 +258,7 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
   if (!config.compile.enable_passes) passes.clear();
   STRATA_RETURN_IF_ERROR(InsertMemory(config, registry, passes));
   STRATA_RETURN_IF_ERROR(InsertCommunication(config, registry, passes));
+  STRATA_RETURN_IF_ERROR(InsertKernelScope(config.compile, registry, passes));
   std::erase_if(passes, [&](const std::unique_ptr<Pass>& pass) {
     return std::ranges::find(disabled, pass->name()) != disabled.end();
   });

@@ -39,7 +39,7 @@ PipelineRank::PipelineRank(TrainingGraphs& graphs, const PipelineSchedule& sched
       stride_(stride) {}
 
 Status PipelineRank::Bind(const TracedTraining& traced) {
-  const Graph& step = *traced.module.FindGraph(kStepGraph);
+  const Graph& step = *traced.module->FindGraph(kStepGraph);
   input_index_ = InputPositions(step);
   for (const NodeId node : step.placeholders())
     if (step.attribute(node, "input") == "parameter")
@@ -51,11 +51,11 @@ Status PipelineRank::Bind(const TracedTraining& traced) {
     Stage made;
     STRATA_TRY(made.forward, Resolve(traced, name + ".forward"));
     STRATA_TRY(made.backward, Resolve(traced, name + ".backward"));
-    if (traced.module.FindGraph(name + ".backward_input") != nullptr) {
+    if (traced.module->FindGraph(name + ".backward_input") != nullptr) {
       STRATA_TRY(made.input, Resolve(traced, name + ".backward_input"));
       STRATA_TRY(made.weight, Resolve(traced, name + ".backward_weight"));
     }
-    if (traced.module.FindGraph(kAccumulateGraph) != nullptr) {
+    if (traced.module->FindGraph(kAccumulateGraph) != nullptr) {
       STRATA_TRY(made.accumulate, Resolve(traced, name + ".accumulate"));
     }
     stages_.emplace(static_cast<int64_t>(stage), std::move(made));
@@ -65,14 +65,14 @@ Status PipelineRank::Bind(const TracedTraining& traced) {
 
 Result<PipelineRank::StageGraph> PipelineRank::Resolve(const TracedTraining& traced,
                                                        const std::string& name) const {
-  const Graph* graph = traced.module.FindGraph(name);
+  const Graph* graph = traced.module->FindGraph(name);
   if (graph == nullptr)
     return Error("no graph '{}': pipeline: run split-stages, split-backward, split-optimizer",
                  name);
   STRATA_TRY(const StageSlots slots, StageSlotsOf(*graph));
   const bool accumulates = name.ends_with(".accumulate");
   const std::map<std::string, size_t> sums =
-      accumulates ? InputPositions(*traced.module.FindGraph(kAccumulateGraph))
+      accumulates ? InputPositions(*traced.module->FindGraph(kAccumulateGraph))
                   : std::map<std::string, size_t>();
   const auto number_of = [&](const StageSlot& slot) -> size_t {
     switch (slot.kind) {

@@ -20,11 +20,11 @@ Status RankTraining::BindPipeline(const TracedTraining& traced, const PipelineSc
   pipeline_.emplace(graphs_, schedule, std::move(program), rank, stride);
   STRATA_RETURN_IF_ERROR(pipeline_->Bind(traced));
   optimizer_graph_ = fmt::format("{}.rank{}", kOptimizerGraph, rank);
-  const Graph* part = traced.module.FindGraph(optimizer_graph_);
+  const Graph* part = traced.module->FindGraph(optimizer_graph_);
   if (part == nullptr)
     return Error("no graph '{}': pipeline: run split-optimizer", optimizer_graph_);
   const std::map<std::string, size_t> positions =
-      InputPositions(*traced.module.FindGraph(kOptimizerGraph));
+      InputPositions(*traced.module->FindGraph(kOptimizerGraph));
   for (const auto& [name, position] : InputPositions(*part)) {
     optimizer_inputs_.resize(std::max(optimizer_inputs_.size(), position + 1));
     optimizer_inputs_[position] = positions.at(name);

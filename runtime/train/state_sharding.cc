@@ -35,13 +35,13 @@ class Reader {
 };
 
 Result<Reader> InputsOf(const TracedTraining& traced, std::string_view graph, const Mesh& mesh) {
-  STRATA_TRY(Shardings shardings, InputShardings(*traced.module.FindGraph(graph), mesh));
+  STRATA_TRY(Shardings shardings, InputShardings(*traced.module->FindGraph(graph), mesh));
   return Reader(std::move(shardings));
 }
 
 Result<Reader> OutputsOf(const TracedTraining& traced, std::string_view graph, const Mesh& mesh) {
   STRATA_TRY(const std::vector<std::optional<Sharding>> outputs,
-             OutputShardings(*traced.module.FindGraph(graph), mesh));
+             OutputShardings(*traced.module->FindGraph(graph), mesh));
   Shardings shardings;
   for (const std::optional<Sharding>& output : outputs)
     shardings.push_back(output.value_or(Sharding()));

@@ -20,6 +20,7 @@
 #include "runtime/ranks/thread_team.h"
 #include "runtime/trace/scope.h"
 #include "runtime/train/batch_feed.h"
+#include "runtime/train/compiled_artifact.h"
 #include "runtime/train/initial_weights.h"
 #include "runtime/train/joint_program.h"
 #include "runtime/train/param_groups.h"
@@ -81,6 +82,20 @@ Status CheckOwnModel(const TrainSetup& setup) {
                setup.config.model_path);
 }
 
+/// Graphs in a file are those of a model that is traced, for the CPU.
+Status CheckArtifact(const TrainSetup& setup) {
+  const TrainConfig& config = setup.config;
+  if (config.compile.precompile_artifact_dir.empty()) return Ok();
+  if (config.model == ModelFamily::kProgram) {
+    return Error(ErrorCode::kUnsupported,
+                 "a program was traced already: compile.precompile_artifact_dir: remove it");
+  }
+  if (setup.device == nullptr) return Ok();
+  return Error(ErrorCode::kUnsupported,
+               "stored graphs are for the CPU: compile.precompile_artifact_dir: take device = "
+               "'cpu', or remove it");
+}
+
 }  // namespace
 
 struct TrainingCopy {
@@ -117,6 +132,7 @@ struct Trainer::State {
   std::vector<std::unique_ptr<Pass>> passes;  // until they ran
   std::string pipeline;                       // their text
   TracedTraining traced;
+  std::vector<std::string> warnings;    // of making the graphs
   std::unique_ptr<RankTeam> processes;  // of this one and others, until the ranks have their parts
   int64_t process_rank = 0;
   std::optional<PipelineSchedule> schedule;  // of a pipeline
@@ -138,7 +154,7 @@ struct Trainer::State {
   DeviceTraits Target() const { return device ? device->traits() : DeviceTraits(); }
 
   Status Compile(const CompileWatch& watch) {
-    STRATA_RETURN_IF_ERROR(traced.Make(spec, std::exchange(passes, {}), watch, plan, device.get()));
+    STRATA_RETURN_IF_ERROR(MakeGraphs(watch));
     if (config.parallelism.mesh.num_ranks() > 1) STRATA_RETURN_IF_ERROR(Distribute());
     std::mutex one_at_a_time;  // they make the same kernels
     return ranks.ForEach([&](int64_t rank, RankTraining& training) {
@@ -148,6 +164,21 @@ struct Trainer::State {
     });
   }
 
+  /// Traces and runs the passes, unless another rank or run left what they give.
+  Status MakeGraphs(const CompileWatch& watch) {
+    const auto make = [&] {
+      return traced.Make(spec, std::exchange(passes, {}), watch, plan, device.get());
+    };
+    const std::string& folder = config.compile.precompile_artifact_dir;
+    if (folder.empty() || watch.needs_passes) return make();
+    STRATA_TRY(ArtifactFields fields, ArtifactFieldsOf(spec, pipeline, plan));
+    CompiledArtifact artifact(folder, std::move(fields),
+                              std::chrono::seconds(config.parallelism.init_timeout_seconds));
+    STRATA_RETURN_IF_ERROR(artifact.Take(traced, make));
+    warnings = artifact.warnings();
+    return artifact.was_loaded() ? traced.Show(watch) : Ok();
+  }
+
   /// Gives each rank its part of the state.
   Status Distribute() {
     const Mesh& mesh = config.parallelism.mesh;
@@ -155,7 +186,7 @@ struct Trainer::State {
     if (config.parallelism.pipeline.degree > 1) {
       STRATA_TRY(schedule, ScheduleOf(config.parallelism.pipeline));
       STRATA_TRY(actions, LowerSchedule(*schedule));
-      STRATA_TRY(owners, StageOwners::Make(traced.module, spec, *schedule));
+      STRATA_TRY(owners, StageOwners::Make(*traced.module, spec, *schedule));
       loss_rank = owners->loss * config.parallelism.stage_mesh.num_ranks();
     }
     STRATA_TRY(StateSharding sharding,
@@ -280,6 +311,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Create(TrainSetup setup) {
                                        .allow_tf32 = config.allow_tf32}));
   }
   STRATA_RETURN_IF_ERROR(CheckOwnModel(setup));
+  STRATA_RETURN_IF_ERROR(CheckArtifact(setup));
   TrainSpec spec = setup.program ? TrainSpec(config, setup.program) : TrainSpec(config);
   const ModelSpecs& specs = spec.model;
   std::optional<InitialWeights> given;
@@ -565,8 +597,11 @@ std::optional<int64_t> Trainer::planned_bytes_at_most() const {
   return state_->first().graphs().planned_bytes_at_most();
 }
 
-const std::vector<std::string>& Trainer::warnings() const {
-  return state_->first().graphs().warnings();
+std::vector<std::string> Trainer::warnings() const {
+  std::vector<std::string> all = state_->warnings;
+  const std::vector<std::string>& of_graphs = state_->first().graphs().warnings();
+  all.insert(all.end(), of_graphs.begin(), of_graphs.end());
+  return all;
 }
 
 std::string Trainer::DataWarning() const {
@@ -574,7 +609,7 @@ std::string Trainer::DataWarning() const {
 }
 
 const Module& Trainer::module() const {
-  return state_->traced.module;
+  return *state_->traced.module;
 }
 
 }  // namespace strata

@@ -170,7 +170,7 @@ class Trainer {
   /// The same for the sizes that need most; none: there is no most. REQUIRES: compiled.
   std::optional<int64_t> planned_bytes_at_most() const;
   /// Warnings: deviations from the configuration.
-  const std::vector<std::string>& warnings() const;
+  std::vector<std::string> warnings() const;
   /// What the data of the steps so far lost, in a sentence (DataSource::Warning).
   std::string DataWarning() const;
   /// The graphs as the passes left them: what runs.

@@ -57,8 +57,8 @@ Status TracedTraining::Make(const TrainSpec& spec, std::vector<std::unique_ptr<P
                             const CompileWatch& watch, const PlanOptions& plan,
                             const Device* device) {
   const TargetScope target(device != nullptr ? device->traits() : DeviceTraits());
-  module.ReserveStableIds(watch.first_stable_id);
-  STRATA_RETURN_IF_ERROR(TraceTraining(spec, module, constants));
+  module->ReserveStableIds(watch.first_stable_id);
+  STRATA_RETURN_IF_ERROR(TraceTraining(spec, *module, constants));
 
   if (device == nullptr) AskPlannerForPeaks(passes, plan, constants);
   PassManager manager({.run_ref = watch.run_ref});
@@ -66,7 +66,16 @@ Status TracedTraining::Make(const TrainSpec& spec, std::vector<std::unique_ptr<P
     manager.Add(std::move(pass));
   for (PassInstrumentation* watcher : watch.watchers)
     manager.Watch(*watcher);
-  if (auto passed = manager.Run(module); !passed) return std::move(passed).error();
+  if (auto passed = manager.Run(*module); !passed) return std::move(passed).error();
+  return Ok();
+}
+
+Status TracedTraining::Show(const CompileWatch& watch) {
+  module->ShiftStableIds(watch.first_stable_id - 1);
+  PassManager manager({.verify = false, .run_ref = watch.run_ref});
+  for (PassInstrumentation* watcher : watch.watchers)
+    manager.Watch(*watcher);
+  if (auto shown = manager.Run(*module); !shown) return std::move(shown).error();
   return Ok();
 }
 
@@ -93,7 +102,7 @@ Status TrainingGraphs::BindAll(const TracedTraining& traced, std::span<const std
 }
 
 Status TrainingGraphs::Add(std::string_view name) {
-  const Graph& graph = *traced_->module.FindGraph(name);
+  const Graph& graph = *traced_->module->FindGraph(name);
   STRATA_TRY(DynamicExecutor executor,
              DynamicExecutor::Create(graph, [this, &graph](const SymbolSizes& sizes) {
                return MakeExecutor(graph, sizes, traced_->constants, options_, warnings_, device_);
@@ -122,7 +131,7 @@ Result<std::vector<at::Tensor>> TrainingGraphs::Run(std::string_view graph,
   if (keep_inputs_) Keep(name, inputs);
   if (graph == kOptimizerGraph) LendScratch(executor);
   if (observer_ != nullptr) {
-    observer_->BeginGraph(*traced_->module.FindGraph(graph));
+    observer_->BeginGraph(*traced_->module->FindGraph(graph));
     return executor.Run(inputs, observer_);
   }
   if (!profile_) return executor.Run(inputs);
@@ -140,7 +149,7 @@ void TrainingGraphs::LendScratch(DynamicExecutor& optimizer) {
 }
 
 void TrainingGraphs::Keep(const std::string& name, std::span<const at::Tensor> inputs) {
-  const Graph& graph = *traced_->module.FindGraph(name);
+  const Graph& graph = *traced_->module->FindGraph(name);
   size_t next_input = 0;
   for (const NodeId node : graph.nodes()) {
     if (graph.node(node).kind != NodeKind::kPlaceholder) continue;
@@ -177,7 +186,7 @@ void TrainingGraphs::EndStep() {
 std::vector<GraphProfile> TrainingGraphs::Profiles() const {
   std::vector<GraphProfile> profiles;
   for (const auto& [name, profiler] : profilers_) {
-    const Graph& graph = *traced_->module.FindGraph(name);
+    const Graph& graph = *traced_->module->FindGraph(name);
     GraphProfile profile{.graph = name, .fingerprint = FingerprintOf(graph), .nodes = {}};
     const std::map<NodeId, NodeProfile> nodes = profiler.nodes();
     for (const NodeId node : graph.nodes()) {

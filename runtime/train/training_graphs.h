@@ -35,6 +35,8 @@ struct CompileWatch {
   /// The run that records the pipeline, "out/t.strata#run=1"; "": none. For the command that
   /// reproduces a failing pass.
   std::string run_ref = {};
+  /// Passes must run, though their result may be there (runtime/train/compiled_artifact.h).
+  bool needs_passes = false;
 };
 
 /// What the profiled steps took.
@@ -56,13 +58,16 @@ at::Tensor AsGraphInput(const at::Tensor& tensor);
 
 /// The graphs of a training, as the passes left them (runtime/train/programs.h names them).
 struct TracedTraining {
-  Module module;
+  std::unique_ptr<Module> module = std::make_unique<Module>();
   Constants constants;
 
   /// Traces for `device` (null: the CPU) and runs the passes; `plan` are the options of the plans
   /// that will run. Call once. Errors: what cannot be traced, a failing pass or instrumentation.
   Status Make(const TrainSpec& spec, std::vector<std::unique_ptr<Pass>> passes,
               const CompileWatch& watch, const PlanOptions& plan, const Device* device);
+  /// Instead of `Make`, for graphs that came from a file: shows them as those that a pipeline
+  /// without passes starts from. Errors: those of the instrumentations.
+  Status Show(const CompileWatch& watch);
 };
 
 /// Observes the graphs of training steps, one after the other.

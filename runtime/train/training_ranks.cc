@@ -14,8 +14,8 @@ using at::Tensor;
 /// What the graphs compute, as text.
 std::string GraphsOf(const TracedTraining& traced) {
   std::string text;
-  for (const GraphId graph : traced.module.programs())
-    text += ToString(FingerprintOf(traced.module.graph(graph))) + " ";
+  for (const GraphId graph : traced.module->programs())
+    text += ToString(FingerprintOf(traced.module->graph(graph))) + " ";
   return text;
 }
 

@@ -16,7 +16,7 @@ DIFF = DIFF_BELOW | {"diff", "diff/code", "diff/history", "diff/output", "diff/p
 PASSES = {
     "passes", "passes/budget", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory",
     "passes/placement", "passes/placement/auto", "passes/pipeline/schedule", "passes/pipeline", "passes/expert",
-    "passes/flex", "passes/simulate",
+    "passes/flex", "passes/regions", "passes/simulate",
 }
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
@@ -57,6 +57,7 @@ ALLOWED = {
     "passes/expert": IR | {"passes/core", "passes/memory", "passes/placement"},
     "passes/flex": IR | {"ir/fx", "passes/core"},
     "passes/memory": IR | {"passes/core"},
+    "passes/regions": IR | {"passes/compile", "passes/core", "passes/memory"},
     "passes/pipeline": IR | {"passes/core", "passes/pipeline/schedule"},
     "passes/pipeline/schedule": IR,
     "passes/placement": IR | {"ir/text", "passes/core", "passes/placement/rules"},
@@ -92,7 +93,7 @@ ALLOWED = {
     "runtime/control": IR | PASSES | RUNTIME,
     "runtime/train/data": IR | {"runtime/config", "runtime/files"},
     "runtime/train/files": IR | {"runtime/config", "runtime/files"},
-    "runtime/train": IR | PASSES | RUNTIME,
+    "runtime/train": IR | {"ir/text"} | PASSES | RUNTIME,
     "scene": IR | {"store"} | DIFF,
     "tlparse-export/torch_trace": IR | TEXT | {"store"} | DIFF,
     "tlparse-export/exchange": IR | TEXT | {"store", "tlparse-export/torch_trace"},
