@@ -11,7 +11,7 @@ namespace strata::cli {
 namespace {
 
 /// A NaN without its sign, which says nothing and differs between processors.
-float WithoutSign(float value) {
+double WithoutSign(double value) {
   return std::isnan(value) ? std::abs(value) : value;
 }
 

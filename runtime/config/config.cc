@@ -135,7 +135,15 @@ std::string_view Name(ModelFamily model) {
 }
 
 std::string_view Name(Precision precision) {
-  return precision == Precision::kFloat32 ? "float32" : "bfloat16";
+  switch (precision) {
+    case Precision::kFloat32:
+      return "float32";
+    case Precision::kBFloat16:
+      return "bfloat16";
+    case Precision::kFloat64:
+      return "float64";
+  }
+  return "";
 }
 
 Result<TrainConfig> LoadTrainConfig(const std::string& path, std::span<const std::string> overrides,

@@ -124,8 +124,8 @@ struct LossConfig {
 };
 
 /// Float types that models compute in.
-enum class Precision : uint8_t { kFloat32, kBFloat16 };
-std::string_view Name(Precision precision);  ///< `float32`, `bfloat16`
+enum class Precision : uint8_t { kFloat32, kBFloat16, kFloat64 };
+std::string_view Name(Precision precision);  ///< `float32`, `bfloat16`, `float64`
 
 /// Of the tensors of a checkpoint for use elsewhere.
 enum class ExportType : uint8_t { kFloat32, kBFloat16, kFloat16 };
@@ -359,7 +359,10 @@ struct TrainConfig {
   bool deterministic = false;
   bool deterministic_warn_only = false;  ///< an operator that has none warns instead of failing
   bool disable_cuda_graphs = false;      ///< a pipeline that captures one is refused
-  /// What the model computes in. Parameters, gradients and optimizer state are always fp32.
+  /// Of parameters, gradients and optimizer state: fp32, or fp64 to compare layouts of ranks beyond
+  /// the rounding of fp32; the model then computes in fp64, too.
+  Precision dtype = Precision::kFloat32;
+  /// What the model computes in, where parameters are fp32.
   Precision mixed_precision_param = Precision::kFloat32;
   AttentionMask attn_mask_type = AttentionMask::kCausal;
   AttentionType attn_type = AttentionType::kSdpa;

@@ -49,6 +49,7 @@ void AddModel(const TrainConfig& config, Fields& out) {
   out.Add("enable_weight_tying", config.enable_weight_tying);
   out.Add("attn_mask_type",
           config.attn_mask_type == AttentionMask::kCausal ? "causal" : "block_causal");
+  if (config.dtype != Precision::kFloat32) out.Add("training.dtype", Name(config.dtype));
   out.Add("training.mixed_precision_param", Name(config.mixed_precision_param));
   // The files of bodies may change between runs: what counts is their content.
   if (config.attn_type == AttentionType::kFlex) {

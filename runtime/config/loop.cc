@@ -58,7 +58,9 @@ void ReadTraining(ConfigReader& reader, TrainConfig& config) {
   reader.Read("training.num_tokens_per_train_step", config.accumulation_steps);
   ReadGlobalBatch(reader, config);
   Precision only = Precision::kFloat32;
-  reader.Read<Precision>("training.dtype", {{"float32", Precision::kFloat32}}, only);
+  reader.Read<Precision>("training.dtype",
+                         {{"float32", Precision::kFloat32}, {"float64", Precision::kFloat64}},
+                         config.dtype);
   reader.Read<Precision>("training.mixed_precision_reduce", {{"float32", Precision::kFloat32}},
                          only);
   ReadPrecision(reader, "training.mixed_precision_param", config.mixed_precision_param);
@@ -269,6 +271,23 @@ Status CheckLoss(const ConfigReader& reader, const TrainConfig& config) {
   return Ok();
 }
 
+/// fp64 is a way to compare: everything is computed in it, on the CPU.
+Status CheckDtype(const ConfigReader& reader, const TrainConfig& config) {
+  if (config.dtype != Precision::kFloat64) return Ok();
+  if (config.mixed_precision_param != Precision::kFloat32) {
+    return Impossible(reader, "training.mixed_precision_param",
+                      "a model of training.dtype = 'float64' computes in float64, take 'float32'");
+  }
+  if (config.device != DeviceKind::kCpu)
+    return Impossible(reader, "training.dtype", "float64 runs on CPUs, take 'float32'");
+  if (config.moe && config.moe->use_grouped_mm) {
+    return Impossible(reader, "training.dtype",
+                      "grouped products of experts have no float64, take 'float32' or "
+                      "moe.use_grouped_mm = false");
+  }
+  return Ok();
+}
+
 Status CheckDataloader(const ConfigReader& reader, const TrainConfig& config) {
   const DataloaderConfig& data = config.dataloader;
   const bool has_path = !data.dataset_path.empty();
@@ -339,6 +358,7 @@ Status CompleteLoop(const ConfigReader& reader, TrainConfig& config) {
   }
   STRATA_RETURN_IF_ERROR(CheckLoss(reader, config));
   STRATA_RETURN_IF_ERROR(CheckCheckpoint(reader, config.checkpoint));
+  STRATA_RETURN_IF_ERROR(CheckDtype(reader, config));
   STRATA_RETURN_IF_ERROR(CheckDataloader(reader, config));
   STRATA_RETURN_IF_ERROR(CheckValidator(reader, config));
   STRATA_RETURN_IF_ERROR(CheckDebug(reader, config));

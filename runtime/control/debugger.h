@@ -161,7 +161,7 @@ class Debugger final : public PassInstrumentation, public TrainingObserver {
   std::string reason_, pass_;
   Trainer* trainer_ = nullptr;
   int64_t steps_done_ = 0, newest_ = 0;  // reported
-  std::optional<float> loss_;
+  std::optional<double> loss_;
   const Graph* graph_ = nullptr;
   std::vector<Executed> executed_;   // nodes of the running step, if it is observed
   std::string where_;                // of the last of them: module and source line

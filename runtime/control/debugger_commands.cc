@@ -314,7 +314,7 @@ ControlAnswer Debugger::Where() const {
     answer.text += fmt::format(" of {}", trainer_->config().steps);
   }
   if (loss_) {
-    json.Field("loss", static_cast<double>(*loss_));
+    json.Field("loss", *loss_);
     answer.text += fmt::format(", loss {:.6f}", *loss_);
   }
   if (stopped_ && !executed_.empty()) {

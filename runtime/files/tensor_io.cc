@@ -40,13 +40,6 @@ constexpr std::pair<TensorDtype, at::ScalarType> kTypes[] = {
     {TensorDtype::kI64, at::kLong},
     {TensorDtype::kF64, at::kDouble}};
 
-std::optional<TensorDtype> StoredType(at::ScalarType type) {
-  for (const auto& [stored, scalar] : kTypes) {
-    if (scalar == type) return stored;
-  }
-  return std::nullopt;
-}
-
 at::ScalarType ScalarTypeOf(TensorDtype dtype) {
   for (const auto& [stored, scalar] : kTypes) {
     if (stored == dtype) return scalar;
@@ -120,6 +113,13 @@ Tensor Draw(const InputType& type, uint64_t key) {
 }
 
 }  // namespace
+
+std::optional<TensorDtype> StoredType(at::ScalarType type) {
+  for (const auto& [stored, scalar] : kTypes) {
+    if (scalar == type) return stored;
+  }
+  return std::nullopt;
+}
 
 Tensor CopyOf(const TensorView& view) {
   Tensor tensor = at::empty(view.shape, ScalarTypeOf(view.dtype));

@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,6 +22,9 @@ Result<NamedTensors> LoadTensors(const std::string& path);
 /// Writes aside and renames. Tensors that are undefined are left out.
 Status SaveTensors(const std::string& path,
                    std::span<const std::pair<std::string, at::Tensor>> tensors);
+
+/// How files call a type; none: they have no name for it.
+std::optional<TensorDtype> StoredType(at::ScalarType type);
 
 /// In memory of its own.
 at::Tensor CopyOf(const TensorView& view);

@@ -23,6 +23,7 @@
 
 #include "runtime/aten/literals.h"
 #include "runtime/models/rope.h"
+#include "runtime/models/wide_type.h"
 #include "runtime/plan/device/attention.h"
 #include "runtime/trace/scope.h"
 
@@ -50,7 +51,8 @@ Tensor Linear::operator()(const Tensor& x, std::source_location location) const 
 
 Tensor Linear::InFloat(const Tensor& x, std::source_location location) const {
   ModuleScope scope(name_, location);
-  return at::linear(x.to(at::kFloat), weight_.to(at::kFloat));
+  const at::ScalarType wide = WideType(x);
+  return at::linear(x.to(wide), weight_.to(wide));
 }
 
 RmsNorm::RmsNorm(const Slot& slot, std::string_view name, int64_t dim, double eps)
@@ -211,7 +213,7 @@ Tensor CountLabels(const Tensor& labels, std::source_location location) {
 Tensor CrossEntropySum(const Tensor& logits, const Tensor& labels, std::source_location location) {
   PhaseScope phase(Phase::kLoss);
   ModuleScope scope("loss", location);
-  return at::cross_entropy_loss(logits.flatten(0, 1).to(at::kFloat), labels.flatten(0, 1),
+  return at::cross_entropy_loss(logits.flatten(0, 1).to(WideType(logits)), labels.flatten(0, 1),
                                 /*weight=*/{}, at::Reduction::Sum, kIgnoredLabel);
 }
 

@@ -18,6 +18,7 @@
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>
 
+#include "runtime/models/wide_type.h"
 #include "runtime/trace/scope.h"
 
 namespace strata {
@@ -111,7 +112,7 @@ Tensor ApplyRope(std::string_view name, RopeBackend backend, const Tensor& table
   const int64_t batch = is_table ? 1 : x.size(0);
 
   if (backend == RopeBackend::kComplex) {
-    const Tensor pairs = PairsOf(x.to(at::kFloat));
+    const Tensor pairs = PairsOf(x.to(WideType(x)));
     const Tensor rotated = pairs * rows.view({batch, seq, 1, head_dim / 2});
     return at::view_as_real(rotated).flatten(3).to(x.scalar_type());
   }

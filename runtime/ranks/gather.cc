@@ -1,6 +1,7 @@
 #include "runtime/ranks/gather.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
@@ -32,35 +34,62 @@ std::vector<ByteSpan> ExchangeEqual(RankGroup& all, std::string call, ByteSpan m
                        .expects = std::vector(all.size(), mine.size())});
 }
 
+/// A tensor without elements of the type and sizes of that of `rank`, on every rank.
+Tensor LikeOf(RankGroup& all, const Tensor& given, size_t rank, std::string_view what) {
+  constexpr size_t kMostSizes = 8;
+  struct {
+    int64_t type = 0, dims = 0;
+    std::array<int64_t, kMostSizes> sizes = {};
+  } description;
+  if (given.defined()) {
+    TORCH_CHECK(given.dim() <= static_cast<int64_t>(kMostSizes), what, " has too many dimensions");
+    description.type = static_cast<int64_t>(given.scalar_type());
+    description.dims = given.dim();
+    std::ranges::copy(given.sizes(), description.sizes.begin());
+  }
+  const auto received = ExchangeEqual(all, fmt::format("description of {}", what),
+                                      std::as_bytes(std::span(&description, 1)));
+  std::memcpy(&description, received[rank].data(), sizeof description);
+  all.Leave();
+  return at::empty(at::IntArrayRef(description.sizes.data(), static_cast<size_t>(description.dims)),
+                   at::device(at::kMeta).dtype(static_cast<at::ScalarType>(description.type)));
+}
+
 }  // namespace
 
-Tensor GatherOnFirst(const Sharding& sharding, const Tensor& part, std::string_view what) {
+Tensor GatherOnFirst(const Sharding& sharding, const Tensor& part, std::string_view what,
+                     RankRange ranks) {
   RankGroup& all = RankTeam::CurrentWorld();
+  const auto is_holder = [&](size_t rank) { return rank - ranks.first < ranks.count; };
   // Of ranks that hold the same, the first gives it.
   std::vector<size_t> source;
-  for (size_t rank = 0; rank < all.size(); ++rank) {
+  for (size_t rank = 0; rank < ranks.count; ++rank) {
     size_t same = 0;
     while (sharding.PartOf(static_cast<int64_t>(same)) !=
            sharding.PartOf(static_cast<int64_t>(rank)))
       ++same;
-    source.push_back(same);
+    source.push_back(ranks.first + same);
   }
-  const Tensor given = part.contiguous();
+  const auto gives = [&](size_t rank) {
+    return is_holder(rank) && source[rank - ranks.first] == rank;
+  };
+  const Tensor given = part.defined() ? part.contiguous() : part;
+  const Tensor like = ranks.first == 0 ? given : LikeOf(all, given, ranks.first, what);
   const bool is_first = all.index() == 0;
   Offer offer{.call = fmt::format("gather of {}", what),
               .parts = std::vector(all.size(), ByteSpan()),
               .memory = given,
               .expects = std::vector(all.size(), size_t{0})};
-  if (source[all.index()] == all.index()) offer.parts[0] = BytesOf(given);
+  if (gives(all.index())) offer.parts[0] = BytesOf(given);
   for (size_t rank = 0; is_first && rank < all.size(); ++rank)
-    offer.expects[rank] = source[rank] == rank ? given.nbytes() : 0;
+    offer.expects[rank] = gives(rank) ? like.nbytes() : 0;
   const std::vector<ByteSpan> received = all.Exchange(std::move(offer));
   Tensor whole;
   if (is_first) {
     std::vector<Tensor> parts;
     for (const size_t from : source) {
-      parts.push_back(at::from_blob(const_cast<std::byte*>(received[from].data()), given.sizes(),
-                                    given.options()));
+      parts.push_back(at::from_blob(const_cast<std::byte*>(received[from].data()), like.sizes(),
+                                    at::dtype(like.scalar_type())));
     }
     whole = sharding.Gather(parts);
   }

@@ -7,10 +7,17 @@
 
 namespace strata {
 
-/// The whole of a tensor that the ranks hold as `sharding` says, on rank 0, in memory of its own;
-/// undefined on the other ranks. Every rank calls it, on its thread, with its part. `what` names
-/// the tensor in messages. Throws as RankGroup::Exchange.
-at::Tensor GatherOnFirst(const Sharding& sharding, const at::Tensor& part, std::string_view what);
+/// Ranks that follow each other.
+struct RankRange {
+  size_t first = 0, count = 0;
+};
+
+/// The whole of a tensor that `ranks` hold as `sharding` says, on rank 0, in memory of its own;
+/// undefined on the other ranks. Every rank of the run calls it, on its thread, with its part or,
+/// if it is none of `ranks`, an undefined one. `what` names the tensor in messages. Throws as
+/// RankGroup::Exchange.
+at::Tensor GatherOnFirst(const Sharding& sharding, const at::Tensor& part, std::string_view what,
+                         RankRange ranks);
 
 /// Throws c10::Error unless every rank calls it with the same text: `what` names it.
 void CheckSameOnRanks(std::string_view what, std::string_view text);

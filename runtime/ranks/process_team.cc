@@ -12,6 +12,7 @@
 
 #include "runtime/ranks/gloo_links.h"
 #include "runtime/ranks/peer_memory.h"
+#include "runtime/ranks/process_messages.h"
 #include "runtime/ranks/wait_watch.h"
 
 namespace strata {
@@ -70,12 +71,14 @@ struct ProcessTeam::State {
       : links(std::move(made)),
         rank(place.rank),
         memory(*links, place.rank, place.world, time),
-        watch(*links, place.rank) {}
+        watch(*links, place.rank),
+        messages(*links, watch, place.rank) {}
 
   std::unique_ptr<GlooLinks> links;
   int64_t rank;
   PeerMemory memory;
   WaitWatch watch;
+  ProcessMessages messages;
   milliseconds timeout{0};
   std::map<std::string, std::unique_ptr<Member>> groups;
 };
@@ -304,6 +307,7 @@ int64_t ProcessTeam::rank() const {
 void ProcessTeam::set_timeout(milliseconds timeout) {
   state_->timeout = timeout;
   state_->watch.set_timeout(timeout);
+  state_->messages.set_timeout(timeout);
 }
 
 Status ProcessTeam::Run(const Work& work) {
@@ -320,14 +324,14 @@ void ProcessTeam::ReportFailure(const Error& error) {
 }
 
 void ProcessTeam::SendFrom(int64_t rank, int64_t to, const std::string& key,
-                           std::vector<at::Tensor> /*tensors*/) {
-  TORCH_CHECK(false,
-              fmt::format("processes have no pipeline: rank {} sends {} to {}", rank, key, to));
+                           std::vector<at::Tensor> tensors) {
+  STRATA_CHECK(rank == state_->rank);
+  state_->messages.Send(to, key, tensors);
 }
 
 std::vector<at::Tensor> ProcessTeam::ReceiveAt(int64_t rank, int64_t from, const std::string& key) {
-  TORCH_CHECK(false,
-              fmt::format("processes have no pipeline: rank {} takes {} of {}", rank, key, from));
+  STRATA_CHECK(rank == state_->rank);
+  return state_->messages.Receive(from, key);
 }
 
 RankGroup& ProcessTeam::JoinGroup(std::string name, std::vector<int64_t> ranks, size_t index) {

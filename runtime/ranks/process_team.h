@@ -39,7 +39,6 @@ class ProcessTeam final : public RankTeam {
   class Member;
   struct State;
   explicit ProcessTeam(Mesh mesh, std::unique_ptr<State> state);
-  /// Processes have no pipeline yet: these throw.
   void SendFrom(int64_t rank, int64_t to, const std::string& key,
                 std::vector<at::Tensor> tensors) override;
   std::vector<at::Tensor> ReceiveAt(int64_t rank, int64_t from, const std::string& key) override;

@@ -107,7 +107,7 @@ std::tuple<Tensor, Tensor, Tensor> FlashAttentionBackward(
 }
 
 Tensor Statistics(const Tensor& query, at::IntArrayRef sizes) {
-  return at::empty(sizes, query.options().dtype(at::kFloat));
+  return at::empty(sizes, query.options().dtype(at::toOpMathType(query.scalar_type())));
 }
 
 Tensor Seed(const Tensor& query, at::IntArrayRef sizes, at::ScalarType dtype) {

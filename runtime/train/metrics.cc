@@ -46,11 +46,11 @@ std::string FormatMetrics(const StepMetrics& metrics) {
   JsonWriter json(line);
   json.BeginObject()
       .Field("step", metrics.step)
-      .Field("loss", static_cast<double>(metrics.loss))
-      .Field("grad_norm", static_cast<double>(metrics.grad_norm))
+      .Field("loss", metrics.loss)
+      .Field("grad_norm", metrics.grad_norm)
       .Field("lr", metrics.lr);
   if (metrics.validation_loss) {
-    json.Field("validation_loss", static_cast<double>(*metrics.validation_loss));
+    json.Field("validation_loss", *metrics.validation_loss);
   }
   json.EndObject();
   return line;

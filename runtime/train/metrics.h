@@ -12,11 +12,11 @@ namespace strata {
 /// What one step reports.
 struct StepMetrics {
   int64_t step = 0;        ///< from 1
-  float loss = 0.0F;       ///< mean cross-entropy per label
-  float grad_norm = 0.0F;  ///< global L2 norm before clipping
+  double loss = 0.0;       ///< mean cross-entropy per label
+  double grad_norm = 0.0;  ///< global L2 norm before clipping
   double lr = 0.0;         ///< learning rate
   /// Of the parameters after the step, where it was measured.
-  std::optional<float> validation_loss = std::nullopt;
+  std::optional<double> validation_loss = std::nullopt;
 };
 
 /// One line of JSON without line end: `{"step": 1, "loss": 6.25009822845459, "grad_norm":

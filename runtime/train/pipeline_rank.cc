@@ -174,7 +174,7 @@ Status PipelineRank::Forward(const Action& action) {
   for (size_t i = 0; i < results.size(); ++i) {
     const auto [kind, number] = graph.outputs[i];
     if (kind == StageSlot::Kind::kLoss) {
-      sums_->losses[static_cast<size_t>(action.microbatch)] = results[i].item<float>();
+      sums_->losses[static_cast<size_t>(action.microbatch)] = results[i].clone();
     } else if (kind == StageSlot::Kind::kExtra) {
       PutAt(extras_[key], number, std::move(results[i]));
     } else if (kind == StageSlot::Kind::kActivation) {

@@ -39,7 +39,7 @@ class PipelineRank {
   /// Sums over the microbatches that ran since `Clear`, in the order in which the schedule has
   /// them.
   struct Sums {
-    std::vector<float> losses;          ///< by microbatch; of the last stage
+    std::vector<at::Tensor> losses;     ///< by microbatch; of the last stage, else undefined
     std::vector<at::Tensor> gradients;  ///< by parameter; undefined: of other ranks
     std::vector<at::Tensor> extras;     ///< further outputs of the step; the same
   };

@@ -18,6 +18,7 @@
 #include "runtime/models/model.h"
 #include "runtime/models/moe.h"
 #include "runtime/models/rope.h"
+#include "runtime/models/wide_type.h"
 #include "runtime/trace/sampled_trace.h"
 #include "runtime/trace/scope.h"
 #include "runtime/train/adamw.h"
@@ -41,12 +42,12 @@ Tensor MetaTensor(at::IntArrayRef shape, at::ScalarType dtype) {
 
 /// Adds an input for each spec; `format` makes its name of the spec's.
 void AddInputs(TraceRequest& request, const std::vector<ParameterSpec>& specs, InputKind kind,
-               std::string_view format = "{}") {
+               at::ScalarType type, std::string_view format = "{}") {
   for (const ParameterSpec& spec : specs) {
     request.inputs.push_back({.name = fmt::format(fmt::runtime(format), spec.name),
                               .kind = kind,
                               .module = ModuleOf(spec.name),
-                              .example = MetaTensor(spec.shape, at::kFloat)});
+                              .example = MetaTensor(spec.shape, type)});
   }
 }
 
@@ -101,10 +102,10 @@ TraceRequest BatchRequest(std::string_view graph, BatchProgram program, const Tr
   const bool is_step = graph == kStepGraph;
   TraceRequest request{
       .graph = std::string(graph), .inputs = {}, .program = {}, .device = CurrentTarget().name};
-  AddInputs(request, specs.parameters, InputKind::kParameter);
+  AddInputs(request, specs.parameters, InputKind::kParameter, ParameterType(spec.config));
   for (TraceInput& parameter : request.inputs)
     parameter.example.requires_grad_(is_step);
-  AddInputs(request, specs.buffers, InputKind::kBuffer);
+  AddInputs(request, specs.buffers, InputKind::kBuffer, ParameterType(spec.config));
   const Tensor rope_table = RopeTable(config);
   const bool has_rope_table = rope_table.defined();
   if (has_rope_table) {
@@ -223,10 +224,11 @@ Status TraceAccumulate(const TrainSpec& spec, Module& module, Constants& constan
                        .inputs = {},
                        .program = {},
                        .device = CurrentTarget().name};
-  AddInputs(request, specs.parameters, InputKind::kGradient, "{}.grad");
+  AddInputs(request, specs.parameters, InputKind::kGradient, ParameterType(spec.config), "{}.grad");
   AddCounts(request, specs.buffers);
   const size_t count = request.inputs.size();
-  AddInputs(request, specs.parameters, InputKind::kGradient, "{}.batch_grad");
+  AddInputs(request, specs.parameters, InputKind::kGradient, ParameterType(spec.config),
+            "{}.batch_grad");
   AddCounts(request, specs.buffers, "{}.batch_tokens_per_expert");
   request.program = [&](std::span<const Tensor> inputs) {
     return Accumulate(spec, inputs.first(count), inputs.subspan(count));
@@ -240,11 +242,12 @@ Status TraceOptimizer(const TrainSpec& spec, Module& module, Constants& constant
                        .inputs = {},
                        .program = {},
                        .device = CurrentTarget().name};
-  AddInputs(request, specs.parameters, InputKind::kParameter);
-  AddInputs(request, specs.parameters, InputKind::kGradient, "{}.grad");
-  AddInputs(request, specs.parameters, InputKind::kState, "{}.exp_avg");
-  AddInputs(request, specs.parameters, InputKind::kState, "{}.exp_avg_sq");
-  AddInputs(request, specs.buffers, InputKind::kBuffer);
+  AddInputs(request, specs.parameters, InputKind::kParameter, ParameterType(spec.config));
+  AddInputs(request, specs.parameters, InputKind::kGradient, ParameterType(spec.config), "{}.grad");
+  AddInputs(request, specs.parameters, InputKind::kState, ParameterType(spec.config), "{}.exp_avg");
+  AddInputs(request, specs.parameters, InputKind::kState, ParameterType(spec.config),
+            "{}.exp_avg_sq");
+  AddInputs(request, specs.buffers, InputKind::kBuffer, ParameterType(spec.config));
   AddCounts(request, specs.buffers);
   AddInput(request, "step", InputKind::kState, "adamw", MetaTensor({}, at::kFloat));
   AddInput(request, "lr", InputKind::kState, "adamw", MetaTensor({}, at::kDouble));
@@ -277,7 +280,7 @@ Status TraceOptimizer(const TrainSpec& spec, Module& module, Constants& constant
 /// gradients autograd casts back.
 std::vector<Tensor> ToComputeType(const TrainSpec& spec, std::span<const Tensor> parameters) {
   std::vector<Tensor> compute(parameters.begin(), parameters.end());
-  if (spec.config.mixed_precision_param == Precision::kFloat32) return compute;
+  if (spec.config.mixed_precision_param != Precision::kBFloat16) return compute;
   for (size_t i = 0; i < compute.size(); ++i) {
     const ModuleScope scope(ModuleOf(spec.model.parameters[i].name));
     compute[i] = compute[i].to(at::kBFloat16);
@@ -323,7 +326,7 @@ std::vector<Tensor> ChunkedLossAndGradients(const TrainSpec& spec, const Model& 
     const PhaseScope phase(Phase::kLoss);
     const ModuleScope scope("loss");
     given = hidden.detach();
-    loss = at::zeros({}, hidden.options().dtype(at::kFloat).requires_grad(false));
+    loss = at::zeros({}, hidden.options().dtype(WideType(hidden)).requires_grad(false));
     hidden_gradient = at::zeros(hidden.sizes(), loss.options());
   }
   for (int64_t first = 0; first < seq_len; first += chunk) {
@@ -449,6 +452,10 @@ std::vector<Tensor> Accumulate(const TrainSpec& spec, std::span<const Tensor> su
     sums[i].add_(more[i]);
   }
   return {sums.begin(), sums.end()};
+}
+
+at::ScalarType ParameterType(const TrainConfig& config) {
+  return config.dtype == Precision::kFloat64 ? at::kDouble : at::kFloat;
 }
 
 OptimizerState InitialState(const TrainConfig& config, std::span<const Tensor> parameters) {

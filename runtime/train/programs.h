@@ -47,6 +47,9 @@ struct ModelTensors {
 /// The table of the model that `config` describes; undefined for a model of the user's.
 at::Tensor RopeTable(const TrainConfig& config);
 
+/// Of parameters, buffers, gradients and optimizer state.
+at::ScalarType ParameterType(const TrainConfig& config);
+
 /// What a step reads of the data; int64 `[batch, seq]`.
 struct BatchTensors {
   at::Tensor tokens, labels;

@@ -13,6 +13,12 @@ namespace {
 
 using at::Tensor;
 
+/// Adds in the type of the loss, as the graph would.
+double AddLoss(double sum, const Tensor& loss) {
+  if (loss.scalar_type() == at::kDouble) return sum + loss.item<double>();
+  return static_cast<float>(sum) + loss.item<float>();
+}
+
 }  // namespace
 
 Status RankTraining::BindPipeline(const TracedTraining& traced, const PipelineSchedule& schedule,
@@ -35,7 +41,7 @@ Status RankTraining::BindPipeline(const TracedTraining& traced, const PipelineSc
 }
 
 /// The schedule takes its number of microbatches at a time.
-Result<float> RankTraining::RunPipeline(std::span<const BatchInputs> batches) {
+Result<double> RankTraining::RunPipeline(std::span<const BatchInputs> batches) {
   gradients_.clear();
   tokens_per_expert_.clear();
   state_.ReleaseViews();
@@ -43,12 +49,12 @@ Result<float> RankTraining::RunPipeline(std::span<const BatchInputs> batches) {
   for (const BatchInputs& batch : batches)
     inputs.push_back(StepArguments(batch));
   PipelineRank::Sums sums;
-  float loss = 0.0F;
+  double loss = 0.0;
   const auto count = static_cast<size_t>(spec_.config.parallelism.pipeline.microbatches);
   for (size_t first = 0; first < inputs.size(); first += count) {
     STRATA_RETURN_IF_ERROR(pipeline_->Run(std::span(inputs).subspan(first, count), sums));
-    for (const float of_microbatch : sums.losses)
-      loss += of_microbatch;
+    for (const Tensor& of_microbatch : sums.losses)
+      if (of_microbatch.defined()) loss = AddLoss(loss, of_microbatch);
   }
   gradients_ = std::move(sums.gradients);
   tokens_per_expert_ = std::move(sums.extras);
@@ -75,16 +81,16 @@ std::vector<Tensor> RankTraining::Sums() const {
 
 /// `run` gives loss and gradients of a batch, `add` adds the second list to the first.
 template <class Batch, class RunBatch, class AddUp>
-Result<float> RankTraining::SumUp(std::span<const Batch> batches, RunBatch run, AddUp add) {
+Result<double> RankTraining::SumUp(std::span<const Batch> batches, RunBatch run, AddUp add) {
   // Their memory serves this step's.
   gradients_.clear();
   tokens_per_expert_.clear();
   kept_gradients_.clear();
   state_.ReleaseViews();
-  float loss = 0.0F;
+  double loss = 0.0;
   for (size_t i = 0; i < batches.size(); ++i) {
     STRATA_TRY(const std::vector<Tensor> outputs, run(batches[i]));
-    loss += outputs[0].template item<float>();
+    loss = AddLoss(loss, outputs[0]);
     // Memory that the next batch wants cannot hold sums.
     const bool is_lent = i == 0 && batches.size() > 1 && graphs_.LendsOutputs(kStepGraph);
     const auto take = [&](const Tensor& tensor) {
@@ -113,7 +119,7 @@ void RankTraining::CopyGradients() {
                                           /*non_blocking=*/false, /*copy=*/true));
 }
 
-Result<float> RankTraining::RunStep(std::span<const BatchInputs> batches) {
+Result<double> RankTraining::RunStep(std::span<const BatchInputs> batches) {
   if (pipeline_) return RunPipeline(batches);
   return SumUp(
       batches,
@@ -132,7 +138,7 @@ void RankTraining::SetRates(const UpdateRates& rates) {
     state_.optimizer.group_lr[i].fill_(rates.groups[i]);
 }
 
-Result<float> RankTraining::Update(const UpdateRates& rates) {
+Result<double> RankTraining::Update(const UpdateRates& rates) {
   SetRates(rates);
   OptimizerState& optimizer = state_.optimizer;
   std::vector<Tensor> arguments = state_.parameters;
@@ -150,10 +156,10 @@ Result<float> RankTraining::Update(const UpdateRates& rates) {
   }
   const std::string_view graph = pipeline_ ? std::string_view(optimizer_graph_) : kOptimizerGraph;
   STRATA_TRY(const std::vector<Tensor> outputs, graphs_.Run(graph, arguments));
-  return outputs[0].item<float>();
+  return outputs[0].item<double>();
 }
 
-Result<float> RankTraining::RunStepEagerly(std::span<const BatchTensors> batches) {
+Result<double> RankTraining::RunStepEagerly(std::span<const BatchTensors> batches) {
   std::vector<Tensor> trained;
   for (const Tensor& parameter : state_.parameters)
     trained.push_back(parameter.detach().requires_grad_(true));
@@ -170,15 +176,15 @@ Result<float> RankTraining::RunStepEagerly(std::span<const BatchTensors> batches
       });
 }
 
-Result<float> RankTraining::UpdateEagerly(const UpdateRates& rates) {
+Result<double> RankTraining::UpdateEagerly(const UpdateRates& rates) {
   SetRates(rates);
   return OptimizerStep(spec_, state_.model(), gradients_, tokens_per_expert_, state_.optimizer)[0]
-      .item<float>();
+      .item<double>();
 }
 
-Result<std::pair<float, float>> RankTraining::Validate(const BatchInputs& batch) {
+Result<std::pair<double, double>> RankTraining::Validate(const BatchInputs& batch) {
   STRATA_TRY(const std::vector<Tensor> outputs, graphs_.Run(kValidateGraph, StepArguments(batch)));
-  return std::pair(outputs[0].item<float>(), outputs[1].item<float>());
+  return std::pair(outputs[0].item<double>(), outputs[1].item<double>());
 }
 
 }  // namespace strata

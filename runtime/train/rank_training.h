@@ -48,14 +48,14 @@ class RankTraining {
 
   /// Loss and gradients of a step's batches; returns the loss: of a pipeline, on the rank of the
   /// last stage. REQUIRES: bound.
-  Result<float> RunStep(std::span<const BatchInputs> batches);
+  Result<double> RunStep(std::span<const BatchInputs> batches);
   /// The update from these gradients; returns their norm. REQUIRES: bound, `RunStep` before.
-  Result<float> Update(const UpdateRates& rates);
+  Result<double> Update(const UpdateRates& rates);
   /// The same by calling what the graphs were traced from. REQUIRES: the state is whole.
-  Result<float> RunStepEagerly(std::span<const BatchTensors> batches);
-  Result<float> UpdateEagerly(const UpdateRates& rates);
+  Result<double> RunStepEagerly(std::span<const BatchTensors> batches);
+  Result<double> UpdateEagerly(const UpdateRates& rates);
   /// Sum of the losses of a batch, and number of its labels. REQUIRES: bound with a validator.
-  Result<std::pair<float, float>> Validate(const BatchInputs& batch);
+  Result<std::pair<double, double>> Validate(const BatchInputs& batch);
 
   /// On a device the update clips gradients in place: copies of those of the next step are kept for
   /// `gradients`.
@@ -71,11 +71,11 @@ class RankTraining {
   const TrainingGraphs& graphs() const { return graphs_; }
 
  private:
-  Result<float> RunPipeline(std::span<const BatchInputs> batches);
+  Result<double> RunPipeline(std::span<const BatchInputs> batches);
   std::vector<at::Tensor> StepArguments(const BatchInputs& batch) const;
   std::vector<at::Tensor> Sums() const;
   template <class Batch, class RunBatch, class AddUp>
-  Result<float> SumUp(std::span<const Batch> batches, RunBatch run, AddUp add);
+  Result<double> SumUp(std::span<const Batch> batches, RunBatch run, AddUp add);
   void SetRates(const UpdateRates& rates);
   void CopyGradients();
 

@@ -142,10 +142,11 @@ Status WriteMissingOutputs(const Checkpoint& checkpoint, const std::optional<std
   std::vector<TensorView> tensors;
   for (const TensorView* tensor : checkpoint.model.tensors())
     tensors.push_back(*tensor);
-  const bool is_exact = !checkpoint.info.is_hugging_face &&
-                        std::ranges::all_of(tensors, [](const TensorView& tensor) {
-                          return tensor.dtype == TensorDtype::kF32;
-                        });
+  const bool is_exact =
+      !checkpoint.info.is_hugging_face &&
+      std::ranges::all_of(tensors, [](const TensorView& tensor) {
+        return tensor.dtype == TensorDtype::kF32 || tensor.dtype == TensorDtype::kF64;
+      });
   if (!is_exact) {
     return Error(
         "parameters of a finished run: {}: {} has them in another layout or type; take them from "

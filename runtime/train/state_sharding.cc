@@ -184,12 +184,17 @@ std::vector<Tensor> StateSharding::GatherGradients(
   return gathered;
 }
 
+RankRange StateSharding::RanksOf(int64_t owner) const {
+  return {.first = static_cast<size_t>(std::max<int64_t>(owner, 0) * stage_ranks_),
+          .count = static_cast<size_t>(stage_ranks_)};
+}
+
 TrainingState StateSharding::GatherOnFirst(TrainingState& part) const {
   TrainingState whole = part;
   const std::vector<Tensor*> parts = part.Tensors(), gathered = whole.Tensors();
   for (size_t i = 0; i < gathered.size(); ++i) {
-    *gathered[i] =
-        strata::GatherOnFirst(state_[i], *parts[i], fmt::format("tensor {} of the state", i));
+    *gathered[i] = strata::GatherOnFirst(
+        state_[i], *parts[i], fmt::format("tensor {} of the state", i), RanksOf(state_owners_[i]));
   }
   return whole;
 }
@@ -197,8 +202,8 @@ TrainingState StateSharding::GatherOnFirst(TrainingState& part) const {
 std::vector<Tensor> StateSharding::GatherGradientsOnFirst(const std::vector<Tensor>& part) const {
   std::vector<Tensor> gathered;
   for (size_t i = 0; i < gradients_.size(); ++i) {
-    gathered.push_back(
-        strata::GatherOnFirst(gradients_[i], part[i], fmt::format("gradient {}", i)));
+    gathered.push_back(strata::GatherOnFirst(gradients_[i], part[i], fmt::format("gradient {}", i),
+                                             RanksOf(gradient_owners_[i])));
   }
   return gathered;
 }

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "passes/placement/mesh.h"
 #include "runtime/config/config.h"
+#include "runtime/ranks/gather.h"
 #include "runtime/ranks/sharding.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/stage_owners.h"
@@ -33,7 +34,7 @@ class StateSharding {
   std::vector<at::Tensor> GatherGradients(
       std::span<const std::vector<at::Tensor>* const> parts) const;
   /// The same where ranks are processes: on rank 0, elsewhere without tensors. Every rank calls it
-  /// on its thread. Throws as strata::GatherOnFirst. REQUIRES: made without owners.
+  /// on its thread. Throws as strata::GatherOnFirst.
   TrainingState GatherOnFirst(TrainingState& part) const;
   std::vector<at::Tensor> GatherGradientsOnFirst(const std::vector<at::Tensor>& part) const;
   /// What `rank` reads of a batch, in the order of BatchTensors::Inputs.
@@ -46,6 +47,8 @@ class StateSharding {
   static bool IsOwn(int64_t owner, int64_t pipeline_rank) {
     return owner == kAll || owner == pipeline_rank;
   }
+  /// Those of the stage that `owner`, or every stage, has.
+  RankRange RanksOf(int64_t owner) const;
   at::Tensor Gather(const Sharding& sharding, int64_t owner,
                     std::span<const at::Tensor> of_ranks) const;
 

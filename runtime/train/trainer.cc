@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <c10/core/InferenceMode.h>
 
 #include <fmt/format.h>
@@ -58,12 +59,6 @@ Status CheckRanks(const TrainSetup& setup) {
                  "more ranks than a process has: parallelism: the degrees make {} ({}), take at "
                  "most {}; strata trace --world makes graphs of more",
                  mesh.num_ranks(), mesh.Text(), kMost);
-  }
-  if (setup.process && config.parallelism.pipeline.degree > 1) {
-    return Error(
-        ErrorCode::kUnsupported,
-        "ranks of a pipeline are threads: parallelism.pipeline_parallel_degree: take 1, or "
-        "leave --nproc out");
   }
   if (config.compile.symbolic_batch || config.compile.symbolic_seq) {
     return Error(ErrorCode::kUnsupported,
@@ -237,25 +232,37 @@ struct Trainer::State {
     return rates;
   }
 
-  Result<float> RunGraphs() {
+  Result<double> RunGraphs() {
     STRATA_TRY(const std::vector<BatchTensors> batches, TakeBatches());
-    float loss = 0.0F;
+    double loss = 0.0;
     STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {
       std::vector<RankTraining::BatchInputs> parts;
       for (const BatchTensors& batch : batches)
         parts.push_back(ranks.PartOf(batch, rank));
-      STRATA_TRY(const float of_rank, training.RunStep(parts));
-      if (IsTaken(rank, loss_rank)) loss = of_rank;
+      STRATA_TRY(const double of_rank, training.RunStep(parts));
+      const double shared =
+          schedule && !ranks.is_one_process() ? ShareLoss(rank, of_rank) : of_rank;
+      if (IsTaken(rank, loss_rank)) loss = shared;
       return Ok();
     }));
     return loss;
   }
 
-  Result<float> RunOptimizer() {
+  /// The loss of a pipeline, which its last stage knows, on every rank. Throws as
+  /// RankTeam::Receive.
+  double ShareLoss(int64_t rank, double of_rank) const {
+    const std::string key = "loss";
+    if (rank != loss_rank) return RankTeam::Receive(loss_rank, key)[0].item<double>();
+    for (int64_t other = 0; other < config.parallelism.mesh.num_ranks(); ++other)
+      if (other != rank) RankTeam::Send(other, key, {at::scalar_tensor(of_rank, at::kDouble)});
+    return of_rank;
+  }
+
+  Result<double> RunOptimizer() {
     const UpdateRates rates = Rates();
-    float norm = 0.0F;
+    double norm = 0.0;
     STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {
-      STRATA_TRY(const float of_rank, training.Update(rates));
+      STRATA_TRY(const double of_rank, training.Update(rates));
       if (IsTaken(rank, 0)) norm = of_rank;
       return Ok();
     }));
@@ -263,8 +270,8 @@ struct Trainer::State {
   }
 
   /// Sum of the losses and number of the labels of a batch.
-  Result<std::pair<float, float>> ValidateOn(const BatchTensors& batch) {
-    std::pair<float, float> sums;
+  Result<std::pair<double, double>> ValidateOn(const BatchTensors& batch) {
+    std::pair<double, double> sums;
     STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {
       STRATA_TRY(const auto of_rank, training.Validate(ranks.PartOf(batch, rank)));
       if (IsTaken(rank, 0)) sums = of_rank;
@@ -292,7 +299,7 @@ struct Trainer::State {
     return report;
   }
 
-  Status CheckFinite(std::string_view what, float value) const {
+  Status CheckFinite(std::string_view what, double value) const {
     if (!config.finite_check || std::isfinite(value)) return Ok();
     return Error("{} is {}: step {}: lower optimizer.lr, or look at the data of this step", what,
                  std::isnan(value) ? "nan" : "infinite", steps_done + 1);
@@ -375,7 +382,7 @@ Result<StepReport> Trainer::StepEagerly() {
   STRATA_CHECK(!state_->ranks.is_distributed(), "ranks run graphs");
   RankTraining& training = state_->first();
   return state_->RunAndReport(
-      [&]() -> Result<float> {
+      [&]() -> Result<double> {
         STRATA_TRY(const std::vector<BatchTensors> batches, state_->TakeBatches());
         return training.RunStepEagerly(batches);
       },
@@ -431,7 +438,7 @@ bool Trainer::IsValidationStep() const {
   return validator.enable && step > 0 && (step == 1 || step % validator.freq == 0);
 }
 
-Result<float> Trainer::Validate() {
+Result<double> Trainer::Validate() {
   STRATA_CHECK(state_->validation);
   const ValidatorConfig& validator = state_->config.validator;
   STRATA_RETURN_IF_ERROR(state_->validation->Rewind());
@@ -449,7 +456,8 @@ Result<float> Trainer::Validate() {
     return Error("no labels to validate on: {}: give a file that fills a batch",
                  fmt::join(validator.dataset_path, ", "));
   }
-  return static_cast<float>(sum / labels);
+  const double mean = sum / labels;
+  return state_->config.dtype == Precision::kFloat64 ? mean : static_cast<float>(mean);
 }
 
 void Trainer::ProfileNext(bool values) {

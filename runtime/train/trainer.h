@@ -108,7 +108,7 @@ class Trainer {
   bool IsValidationStep() const;
   /// Mean loss of the validation data, from their beginning, with the parameters as they are. Waits
   /// for all processes. REQUIRES: compiled, config().validator.enable.
-  Result<float> Validate();
+  Result<double> Validate();
 
   /// Times the nodes of the next step's graphs, and with `values` looks at what they give.
   /// REQUIRES: compiled.

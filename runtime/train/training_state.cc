@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "runtime/config/parameters.h"
+#include "runtime/files/tensor_io.h"
 
 namespace strata {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::string_view kExpAvg = "state.{}.exp_avg";
 constexpr std::string_view kExpAvgSq = "state.{}.exp_avg_sq";
 constexpr const char* kStepName = "state.step";
 
-Tensor InitialValue(const ParameterSpec& spec, uint64_t seed,
+Tensor InitialValue(const ParameterSpec& spec, const TrainConfig& config,
                     const std::optional<InitialWeights>& given) {
   Tensor tensor = at::empty(spec.shape, at::kFloat);
   const std::span<float> values(tensor.mutable_data_ptr<float>(),
@@ -28,14 +29,14 @@ Tensor InitialValue(const ParameterSpec& spec, uint64_t seed,
   if (given) {
     given->Read(spec, values);
   } else {
-    InitializeParameter(spec, seed, values);
+    InitializeParameter(spec, config.seed, values);
   }
-  return tensor;
+  return tensor.to(ParameterType(config));
 }
 
 TensorView ViewOf(std::string name, const Tensor& tensor) {
   return {.name = std::move(name),
-          .dtype = TensorDtype::kF32,
+          .dtype = *StoredType(tensor.scalar_type()),
           .shape = tensor.sizes().vec(),
           .bytes = {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
 }
@@ -86,9 +87,9 @@ TrainingState::TrainingState(const TrainSpec& spec, const std::optional<InitialW
     : specs_(spec.model) {
   const TrainConfig& config = spec.config;
   for (const ParameterSpec& tensor : specs_.parameters)
-    parameters.push_back(InitialValue(tensor, config.seed, given).to(device));
+    parameters.push_back(InitialValue(tensor, config, given).to(device));
   for (const ParameterSpec& tensor : specs_.buffers)
-    buffers.push_back(InitialValue(tensor, config.seed, given).to(device));
+    buffers.push_back(InitialValue(tensor, config, given).to(device));
   optimizer = InitialState(config, parameters);
   for (Tensor* scalar : {&optimizer.step, &optimizer.lr})
     *scalar = scalar->to(device);

@@ -38,6 +38,12 @@ last_save_model_only = false
 
 FSDP = sets("parallelism.data_parallel_shard_degree=2", "batch_size=4")
 FSDP_TP = sets("parallelism.data_parallel_shard_degree=2", "parallelism.tensor_parallel_degree=2", "batch_size=4")
+PIPELINE = sets("parallelism.pipeline_parallel_degree=2", "parallelism.num_pp_microbatches=4")
+PIPELINES = {
+    "one stage a rank": (PIPELINE, 2),
+    "split backward, two stages a rank": ([*PIPELINE, *sets("n_layers=4", "parallelism.pipeline_parallel_schedule=ZBVZeroBubble")], 2),
+    "sharded stages": ([*PIPELINE, *sets("parallelism.data_parallel_shard_degree=2", "batch_size=4")], 4),
+}
 LONG = sets("steps=100000", "checkpoint.interval=50")
 
 
@@ -98,16 +104,25 @@ class ProcessesTest(StrataCase):
 
     def test_processes_write_what_threads_write(self):
         for layout, count in ((FSDP, 2), (FSDP_TP, 4)):
-            outputs = lambda name: ("--dump-grads", f"{name}.grads", "--save", f"{name}.save")  # noqa: E731
-            threads = self.train(f"threads{count}", *layout, *outputs(f"threads{count}"))
-            processes = self.train(f"processes{count}", *layout, *outputs(f"processes{count}"), "--nproc", str(count))
-            self.assertEqual(self.table(processes.stdout), self.table(threads.stdout))
-            self.assertEqual(processes.stderr, threads.stderr)
-            self.assertEqual(self.metrics(f"processes{count}"), self.metrics(f"threads{count}"))
-            for file in ("grads", "save"):
-                self.assertEqual(self.read(f"processes{count}.{file}"), self.read(f"threads{count}.{file}"))
-            for step in (2, 4):
-                self.assertEqual(self.checkpoint(f"processes{count}", step), self.checkpoint(f"threads{count}", step))
+            self.check_processes_write_what_threads_write(layout, count)
+
+    def test_pipelines_of_processes_write_what_those_of_threads_write(self):
+        for name, (layout, count) in PIPELINES.items():
+            with self.subTest(name):
+                self.check_processes_write_what_threads_write(layout, count, name)
+
+    def check_processes_write_what_threads_write(self, layout, count, name=""):
+        words = lambda run: (*layout, "--dump-grads", f"{run}.grads", "--save", f"{run}.save")  # noqa: E731
+        one, other = f"threads{count} {name}", f"processes{count} {name}"
+        threads = self.train(one, *words(one))
+        processes = self.train(other, *words(other), "--nproc", str(count))
+        self.assertEqual(self.table(processes.stdout), self.table(threads.stdout))
+        self.assertEqual(processes.stderr, threads.stderr)
+        self.assertEqual(self.metrics(other), self.metrics(one))
+        for file in ("grads", "save"):
+            self.assertEqual(self.read(f"{other}.{file}"), self.read(f"{one}.{file}"))
+        for step in (2, 4):
+            self.assertEqual(self.checkpoint(other, step), self.checkpoint(one, step))
 
     def test_a_run_goes_on_as_processes_and_back_as_threads(self):
         self.train("whole", *FSDP)
@@ -179,8 +194,8 @@ class ProcessesTest(StrataCase):
             time.sleep(0.02)
         return run, {rank_of(pid): pid for pid in children(run.pid)}
 
-    def check_end(self, run, ranks, gone):
-        """All processes end, and every other rank names the one that is gone, a call and its node."""
+    def check_end(self, run, ranks, gone, where=r"over (fsdp|tp|fsdp\+tp)\b"):
+        """All processes end, and every other rank names the one that is gone, and what it waited in."""
         stderr = run.communicate(timeout=120)[1]
         self.assertEqual(run.returncode, 2, stderr)
         self.assertEqual([pid for pid in ranks.values() if is_alive(pid)], [])
@@ -190,7 +205,7 @@ class ProcessesTest(StrataCase):
             lines = [line for line in stderr.splitlines() if line.startswith(f"strata: error: rank {rank}: ")]
             self.assertEqual(len(lines), 1, stderr)
             self.assertIn(f"rank {gone}", lines[0])
-            self.assertRegex(lines[0], r"(over (fsdp|tp)|over fsdp\+tp)")
+            self.assertRegex(lines[0], where)
         return stderr
 
     def check_checkpoints(self, name, *options):
@@ -212,6 +227,17 @@ class ProcessesTest(StrataCase):
             self.assertIn(f"strata: error: a process was killed: rank {gone}: signal 9 (Killed); the other ranks "
                           "stopped", stderr)
             self.check_checkpoints(name, *FSDP_TP)
+
+    def test_a_killed_rank_of_a_pipeline_is_named_by_all_others(self):
+        layout, count = PIPELINES["sharded stages"]
+        chance = random.Random(12)
+        for kill in range(max(1, self.kills // 3)):
+            name, gone = f"pipe{kill}", chance.randrange(count)
+            run, ranks = self.start(name, count, *layout, *LONG, *sets("checkpoint.interval=5"))
+            time.sleep(chance.uniform(0, 1))
+            os.kill(ranks[gone], signal.SIGKILL)
+            self.check_end(run, ranks, gone, where=r"over |receiving |sending |gather of |description of ")
+            self.check_checkpoints(name, *layout)
 
     def test_a_stalled_rank_is_named_after_the_timeout(self):
         run, ranks = self.start("stalled", 4, *FSDP_TP, *LONG, *sets("comm.train_timeout_seconds=3"))

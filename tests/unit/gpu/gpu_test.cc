@@ -98,7 +98,7 @@ std::unique_ptr<Trainer> Make(std::string_view text, Overrides overrides, std::s
 std::vector<float> Train(std::string_view text, const Overrides& overrides,
                          std::string_view passes) {
   const auto trainer = Make(text, overrides, passes);
-  std::vector<float> numbers;
+  std::vector<double> numbers;
   while (OrDie(trainer->HasNext())) {
     const StepReport report = OrDie(trainer->Step());
     numbers.push_back(report.metrics.loss);

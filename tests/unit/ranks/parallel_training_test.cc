@@ -154,7 +154,7 @@ TEST_CASE("a checkpoint resumes on any number of ranks") {
     CHECK_OK(writer.Save(trainer->Position(), {.model = trainer->Parameters(),
                                                .optimizer = trainer->OptimizerTensors()}));
     const Values at_checkpoint = Copy(trainer->Parameters());
-    std::vector<float> losses;
+    std::vector<double> losses;
     while (OrDie(trainer->HasNext()))
       losses.push_back(OrDie(trainer->Step()).metrics.loss);
     for (const std::vector<std::string>& to : layouts) {
@@ -164,7 +164,7 @@ TEST_CASE("a checkpoint resumes on any number of ranks") {
       OrDie(resumed->Compile());
       CHECK_EQ(Difference(Copy(resumed->Parameters()), at_checkpoint), 0.0);
       for (size_t i = 0; OrDie(resumed->HasNext()); ++i) {
-        const float loss = OrDie(resumed->Step()).metrics.loss;
+        const double loss = OrDie(resumed->Step()).metrics.loss;
         if (from == to) {
           CHECK_EQ(loss, losses[i]);  // bit for bit
         } else {

@@ -64,7 +64,7 @@ Values Copy(const std::vector<TensorView>& views) {
 }
 
 struct Course {
-  std::vector<float> losses, norms;
+  std::vector<double> losses, norms;
   Values gradients, parameters, optimizer;
 };
 

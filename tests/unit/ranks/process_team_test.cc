@@ -216,7 +216,7 @@ TEST_CASE("the first rank gathers what ranks hold, each part once") {
   const Tensor whole = ValuesOf(9, {7, 300});
   for (const Status& end : OnProcesses(mesh, std::chrono::seconds(20), [&](ProcessTeam& team) {
          return team.Run([&](int64_t rank) -> Status {
-           const Tensor gathered = GatherOnFirst(rows, rows.Shard(whole, rank), "w");
+           const Tensor gathered = GatherOnFirst(rows, rows.Shard(whole, rank), "w", {0, 4});
            CHECK_EQ(gathered.defined(), rank == 0);
            if (rank == 0) CHECK(at::equal(gathered, whole));
            CHECK_EQ(IsTrueOnAnyRank(rank == 2, "a question"), true);
