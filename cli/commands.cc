@@ -29,6 +29,7 @@ Result<Exit> RunRanks(Args args);
 Result<Exit> RunReport(Args args);
 Result<Exit> RunSchedule(Args args);
 Result<Exit> RunShow(Args args);
+Result<Exit> ExecCalibrate(Args args);
 Result<Exit> ExecCompareValues(Args args);
 Result<Exit> ExecRun(Args args);
 Result<Exit> ExecTrace(Args args);
@@ -61,6 +62,8 @@ std::span<const Command> Commands() {
       {"profile", "show the time that each node took", RunProfile},
       {"memory", "show what is in memory at the peak of a graph", RunMemory},
       {"simulate", "estimate the time of a step and what its collectives cost", RunSimulate},
+      {"calibrate", "measure what ranks of this machine compute and communicate with",
+       ExecCalibrate},
       {"compare-values", "compare the values of two graphs on the same inputs", ExecCompareValues},
       {"check", "verify a trace", RunCheck},
       {"bench", "measure the speed of Strata: strata bench ir", RunBench},

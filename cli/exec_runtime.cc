@@ -55,6 +55,10 @@ Result<Exit> ExecView(Args args) {
                           "strata-view' builds it"));
 }
 
+Result<Exit> ExecCalibrate(Args args) {
+  return ExecRuntime("calibrate", args);
+}
+
 Result<Exit> ExecTrain(Args args) {
   return ExecRuntime("train", args);
 }

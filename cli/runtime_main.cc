@@ -23,6 +23,7 @@ Result<Exit> BenchTrain(Args args);        // bench/train.cc
 Result<Exit> RunCompareValues(Args args);  // cli/compare_values.cc
 Result<Exit> RunRun(Args args);            // cli/run.cc
 Result<Exit> RunTrace(Args args);          // cli/trace.cc
+Result<Exit> RunCalibrate(Args args);      // cli/calibrate.cc
 Result<Exit> RunTrain(Args args);          // cli/train.cc
 
 namespace {
@@ -60,7 +61,7 @@ Result<Exit> Plain(Args args) {
 // The commands that need LibTorch; `strata` starts this program for them.
 int main(int argc, char** argv) {
   using strata::cli::Command;
-  static constexpr std::array<Command, 10> kCommands = {{
+  static constexpr std::array<Command, 11> kCommands = {{
       {"train", "train a model and record its graphs", strata::cli::Plain<strata::cli::RunTrain>},
       {"trace", "trace a training without weights", strata::cli::Plain<strata::cli::RunTrace>},
       {"run", "execute a recorded graph", strata::cli::Plain<strata::cli::RunRun>},
@@ -69,6 +70,8 @@ int main(int argc, char** argv) {
       {"opt", "run passes on a graph", strata::cli::Plain<strata::cli::RunProvedOpt>},
       {"place", "find the placements of a step that cost the least",
        strata::cli::Plain<strata::cli::RunTracedPlace>},
+      {"calibrate", "measure what ranks of this machine compute and communicate with",
+       strata::cli::Plain<strata::cli::RunCalibrate>},
       {"bench-memory", "measure memory policies", strata::cli::Plain<strata::cli::BenchMemory>},
       {"bench-parallel", "measure training on several ranks",
        strata::cli::Plain<strata::cli::BenchParallel>},

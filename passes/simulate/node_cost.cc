@@ -53,6 +53,10 @@ Result<NodeCost> NodeCost::Make(Topology topology, const Graph& graph) {
 }
 
 double NodeCost::ComputeUs(const Graph& graph, NodeId node) const {
+  return KernelUs(graph, node) * topology_.Crowding(mesh_.num_ranks());
+}
+
+double NodeCost::KernelUs(const Graph& graph, NodeId node) const {
   if (IsFree(graph, node)) return 0;
   const DeviceSpec& device = topology_.device;
   double bytes = 0;

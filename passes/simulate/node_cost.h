@@ -33,6 +33,8 @@ class NodeCost {
   static double CollectiveBytes(const Graph& graph, NodeId launch);
 
  private:
+  /// On a core of its own.
+  double KernelUs(const Graph& graph, NodeId node) const;
   NodeCost(Topology topology, Mesh mesh) : topology_(std::move(topology)), mesh_(std::move(mesh)) {}
   Result<AxisTopology> GroupTopology(const Graph& graph, NodeId launch) const;
 

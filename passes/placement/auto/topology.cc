@@ -133,6 +133,7 @@ Result<Topology> Topology::Parse(std::string_view text, std::string_view file, s
   topology.device.bytes_per_us = device.Number("memory_tib_per_s", 0) * kGiB * 1024 / 1e6;
   topology.device.efficiency = device.Number("efficiency", 1);
   topology.device.launch_us = device.Number("launch_us", 0);
+  topology.device.cores = static_cast<int64_t>(device.Number("cores", 0));
   topology.device.flops_per_us = device.Rates("tflops");
   for (auto& [dtype, rate] : topology.device.flops_per_us)
     rate *= 1e6;
@@ -160,6 +161,31 @@ Result<Topology> Topology::Parse(std::string_view text, std::string_view file, s
         file);
   }
   return topology;
+}
+
+std::string Topology::ToToml() const {
+  constexpr std::string_view kModels[] = {"nccl", "simple"};
+  constexpr std::string_view kArchitectures[] = {"ampere", "hopper", "blackwell"};
+  std::string rates;
+  for (const auto& [dtype, rate] : device.flops_per_us)
+    rates += fmt::format("{}{} = {:.4g}", rates.empty() ? "" : ", ", ShortName(dtype), rate / 1e6);
+  return fmt::format(
+      "[device]\nmemory_gib = {:.4g}\nmemory_tib_per_s = {:.4g}\nefficiency = {}\n"
+      "launch_us = {:.4g}\ncores = {}\ntflops = {{ {} }}\n\n"
+      "[network]\nmodel = \"{}\"\narchitecture = \"{}\"\nranks_per_node = {}\n"
+      "intra_gb_per_s = {:.4g}\ninter_gb_per_s = {:.4g}\nchannels = {}\nnvswitch = {}\n"
+      "extra_latency_us = {:.4g}\nbase_us = {:.4g}\nhop_us = {:.4g}\n",
+      device.memory_bytes / kGiB, device.bytes_per_us / (kGiB * 1024 / 1e6), device.efficiency,
+      device.launch_us, device.cores, rates, kModels[static_cast<size_t>(network.model)],
+      kArchitectures[static_cast<size_t>(network.architecture)], network.ranks_per_node,
+      network.intra, network.inter, network.channels, network.nvswitch, network.extra_latency_us,
+      network.base_us, network.hop_us);
+}
+
+double Topology::Crowding(int64_t ranks) const {
+  if (device.cores == 0) return 1.0;
+  const int64_t on_node = std::min(ranks, network.ranks_per_node);
+  return std::max(1.0, static_cast<double>(on_node) / static_cast<double>(device.cores));
 }
 
 Result<std::vector<AxisTopology>> AxisTopologies(const Topology& topology, const Mesh& mesh) {

@@ -18,6 +18,7 @@ struct DeviceSpec {
   std::map<DType, double> flops_per_us;  ///< peak of dense products
   double efficiency = 1;                 ///< part of the peaks that a kernel reaches
   double launch_us = 0;                  ///< least time of a kernel that reads or writes memory
+  int64_t cores = 0;                     ///< that the ranks of a node share, one each; 0: no limit
 };
 
 enum class NetworkModel : uint8_t {
@@ -47,6 +48,11 @@ struct Topology {
   /// cannot be read, an unknown key or value.
   static Result<Topology> Load(const std::string& name);
   static Result<Topology> Parse(std::string_view text, std::string_view file, std::string name);
+  /// What `Parse` reads.
+  std::string ToToml() const;
+
+  /// How much longer `ranks` ranks take where a node has fewer cores: at least 1.
+  double Crowding(int64_t ranks) const;
 };
 
 /// How the ranks of one mesh axis lie on nodes.

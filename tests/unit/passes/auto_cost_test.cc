@@ -30,6 +30,17 @@ std::string Axes(const std::string& topology, std::string_view mesh) {
   return text;
 }
 
+TEST_CASE("a topology is written as it is read, and its cores limit how many ranks work at once") {
+  Topology topology = OrDie(Topology::Load("cpu"));
+  topology.device.cores = 2;
+  const Topology again = OrDie(Topology::Parse(topology.ToToml(), "t.toml", "t"));
+  CHECK_EQ(again.ToToml(), topology.ToToml());
+  CHECK_EQ(again.device.flops_per_us, topology.device.flops_per_us);
+  CHECK_EQ(again.Crowding(2), 1.0);
+  CHECK_EQ(again.Crowding(4), 2.0);
+  CHECK_EQ(OrDie(Topology::Load("h100")).Crowding(512), 1.0);
+}
+
 TEST_CASE("T45: the ranks of an axis lie on as many nodes as the axes inside it fill") {
   CHECK_EQ(Axes("h100", "tp=8"), "1x8");
   CHECK_EQ(Axes("h100", "fsdp=2,tp=8"), "2x1 1x8");
