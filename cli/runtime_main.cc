@@ -23,7 +23,7 @@ Result<Exit> BenchTrain(Args args);        // bench/train.cc
 Result<Exit> RunCompareValues(Args args);  // cli/compare_values.cc
 Result<Exit> RunRun(Args args);            // cli/run.cc
 Result<Exit> RunTrace(Args args);          // cli/trace.cc
-Result<Exit> RunCalibrate(Args args);      // cli/calibrate.cc
+Result<Exit> RunCalibrate(Args args);      // bench/calibrate.cc
 Result<Exit> RunTrain(Args args);          // cli/train.cc
 
 namespace {
