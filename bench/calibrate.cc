@@ -1,9 +1,9 @@
 #include <string>
 
 #include "base/file.h"
-#include "bench/measure_topology.h"
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "runtime/ranks/measure_topology.h"
 
 namespace strata::cli {
 

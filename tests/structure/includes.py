@@ -89,7 +89,7 @@ ALLOWED = {
         "runtime/aten", "runtime/codegen", "runtime/files", "runtime/trace",
         "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static", "runtime/flex", "runtime/offload", "runtime/ranks",
     },
-    "runtime/ranks": IR | PLAN | {"passes/placement", "runtime/aten", "runtime/exec/step"},
+    "runtime/ranks": IR | PLAN | {"passes/placement", "passes/placement/auto", "runtime/aten", "runtime/exec/step"},
     "runtime/control": IR | PASSES | RUNTIME,
     "runtime/train/data": IR | {"runtime/config", "runtime/files"},
     "runtime/train/files": IR | {"runtime/config", "runtime/files"},

@@ -1,4 +1,4 @@
-#include "bench/measure_topology.h"
+#include "runtime/ranks/measure_topology.h"
 
 #include <algorithm>
 #include <chrono>
