@@ -113,9 +113,10 @@ std::string Joined(std::string_view top) {
 }
 
 TEST_CASE("fp64: experts are refused, whose grouped products have none") {
+  const std::vector<std::string> sets = {"batch_size=1"};
   const auto config =
       ParseTrainConfig(Joined(kQwen) + "[moe]\nnum_experts = 4\ntop_k = 2\nmoe_hidden_dim = 24\n",
-                       ConfigFormat::kToml, "c.toml", {});
+                       ConfigFormat::kToml, "c.toml", sets);
   REQUIRE_FALSE(config.has_value());
   CHECK_NE(config.error().message().find("grouped products of experts have no float64, take "
                                          "'float32' or moe.use_grouped_mm = false"),
