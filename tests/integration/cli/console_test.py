@@ -33,10 +33,10 @@ def pattern(output):
         if line == "…\n":
             lines.append(r"(?:[^\n]*\n)*?")
         else:
-            # A number of another width moves the columns.
-            parts = re.split(r"( *\d+\.\d+| +)", line)
-            lines += [re.escape(part) if i % 2 == 0 else r" *\d+\.\d+" if "." in part else " +"
-                      for i, part in enumerate(parts)]
+            # A number of another width moves the columns; an edit of a source moves its lines.
+            parts = re.split(r"( *\d+\.\d+| +|(?<=\.cc:)\d+|(?<=\.h:)\d+)", line)
+            lines += [re.escape(part) if i % 2 == 0 else r" *\d+\.\d+" if "." in part else
+                      r"\d+" if part.isdigit() else " +" for i, part in enumerate(parts)]
     return re.compile("".join(lines))
 
 
