@@ -95,8 +95,8 @@ std::unique_ptr<Trainer> Make(std::string_view text, Overrides overrides, std::s
 }
 
 /// Losses and gradient norms.
-std::vector<float> Train(std::string_view text, const Overrides& overrides,
-                         std::string_view passes) {
+std::vector<double> Train(std::string_view text, const Overrides& overrides,
+                          std::string_view passes) {
   const auto trainer = Make(text, overrides, passes);
   std::vector<double> numbers;
   while (OrDie(trainer->HasNext())) {
@@ -116,11 +116,11 @@ TEST_CASE("a GPU trains like the CPU") {
   if (!HasGpu()) return;
   for (const std::string_view text : kModels) {
     INFO(text);
-    const std::vector<float> expected = Train(text, {}, "dce,canonicalize");
+    const std::vector<double> expected = Train(text, {}, "dce,canonicalize");
     for (const std::string_view passes :
          {std::string_view("dce,canonicalize"), kStreams, kGraphs, kFast}) {
       INFO(passes);
-      const std::vector<float> actual = Train(text, {"device=cuda"}, passes);
+      const std::vector<double> actual = Train(text, {"device=cuda"}, passes);
       REQUIRE_EQ(actual.size(), expected.size());
       for (size_t i = 0; i < actual.size(); ++i)
         CHECK_EQ(actual[i], doctest::Approx(expected[i]).epsilon(1e-4));

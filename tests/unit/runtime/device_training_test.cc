@@ -399,7 +399,7 @@ std::vector<float> Gradients(const TrainConfig& config, std::unique_ptr<Device> 
   OrDie(trainer->Compile());
   trainer->KeepGradients();
   OrDie(trainer->Step());
-  std::vector<double> numbers;
+  std::vector<float> numbers;
   for (const TensorView& view : trainer->Gradients()) {
     const auto* first = reinterpret_cast<const float*>(view.bytes.data());
     numbers.insert(numbers.end(), first, first + view.bytes.size() / sizeof(float));

@@ -124,7 +124,7 @@ TEST_CASE("the validation loss is the mean over all labels of all its batches") 
     OrDie(trainer->Step());
     CHECK(trainer->IsValidationStep());
     const auto before = Copies(*trainer);
-    const float loss = OrDie(trainer->Validate());
+    const double loss = OrDie(trainer->Validate());
     CHECK_EQ(loss, OrDie(trainer->Validate()));  // from the beginning again
     CHECK((before == Copies(*trainer)));
 
