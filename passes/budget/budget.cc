@@ -35,9 +35,7 @@ Result<Changed> Budget::Run(Module& module) {
     STRATA_TRY(const MemoryCosts costs, CostsOf(graph, options_.topology));
     STRATA_TRY(const BudgetedPlan plan,
                SearchOf(module, id, costs, options_, oracle_).Fit(options_.bytes));
-    ApplyMemoryPolicy(graph, [&](const Graph&, NodeId node) {
-      return plan.tags[static_cast<size_t>(node.index)];
-    });
+    ApplyMemoryPolicy(graph, [&](const Graph&, NodeId node) { return plan.tags[node]; });
     changed = true;
   }
   return Changed(changed);

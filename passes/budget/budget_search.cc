@@ -6,16 +6,13 @@
 #include <tuple>
 #include <utility>
 
+#include "ir/by_node.h"
 #include "passes/memory/offloadable.h"
 #include "passes/memory/recompute.h"
 #include "passes/memory/tag_memory.h"
 
 namespace strata {
 namespace {
-
-size_t Index(NodeId node) {
-  return static_cast<size_t>(node.index);
-}
 
 bool IsForwardCall(const Graph& graph, NodeId node) {
   return graph.node(node).kind == NodeKind::kCall && !IsBackward(graph, node);
@@ -87,7 +84,7 @@ BudgetedPlan BudgetSearch::PlanOf(MemoryPlanTags tags, const Price& price) {
 Result<BudgetSearch::Price> BudgetSearch::Measure(const MemoryPlanTags& tags) const {
   const std::unique_ptr<Module> copy = module_.Clone();
   Graph& graph = copy->graph(graph_.id());
-  ApplyMemoryPolicy(graph, [&](const Graph&, NodeId node) { return tags[Index(node)]; });
+  ApplyMemoryPolicy(graph, [&](const Graph&, NodeId node) { return tags[node]; });
   if (auto done = Recompute().Run(*copy); !done) return std::move(done).error();
   if (auto done = Offload(options_.copies).Run(*copy); !done) return std::move(done).error();
   Price price;
@@ -97,9 +94,9 @@ Result<BudgetSearch::Price> BudgetSearch::Measure(const MemoryPlanTags& tags) co
 }
 
 Result<BudgetSearch::Price> BudgetSearch::PriceOf(const MemoryPlanTags& tags) {
-  if (const auto found = known_.find(tags); found != known_.end()) return found->second;
+  if (const auto found = known_.find(tags.values()); found != known_.end()) return found->second;
   STRATA_TRY(const Price price, Measure(tags));
-  known_.emplace(tags, price);
+  known_.emplace(tags.values(), price);
   return price;
 }
 
@@ -109,12 +106,12 @@ Result<BudgetedPlan> BudgetSearch::Priced(MemoryPlanTags tags) {
 }
 
 std::optional<std::vector<NodeId>> BudgetSearch::FewChoices() const {
-  const std::vector<int64_t> offloadable = OffloadableBytes(graph_);
+  const IdVector<NodeId, int64_t> offloadable = OffloadableBytes(graph_);
   std::vector<NodeId> nodes;
   size_t states = 1;
   for (const NodeId node : graph_.nodes()) {
     if (!IsForwardCall(graph_, node) || IsViewNode(graph_, node)) continue;
-    states *= options_.offload && offloadable[Index(node)] > 0 ? 3 : 2;
+    states *= options_.offload && offloadable[node] > 0 ? 3 : 2;
     nodes.push_back(node);
     if (states > kMostStates) return std::nullopt;
   }
@@ -123,10 +120,10 @@ std::optional<std::vector<NodeId>> BudgetSearch::FewChoices() const {
 
 Result<std::optional<BudgetedPlan>> BudgetSearch::FitOneByOne(const std::vector<NodeId>& nodes,
                                                               int64_t bytes) {
-  const std::vector<int64_t> offloadable = OffloadableBytes(graph_);
-  MemoryPlanTags tags(static_cast<size_t>(graph_.node_bound()), MemoryTag::kMustRecompute);
+  const IdVector<NodeId, int64_t> offloadable = OffloadableBytes(graph_);
+  MemoryPlanTags tags = ByNode(graph_, MemoryTag::kMustRecompute);
   for (const NodeId node : nodes)
-    tags[Index(node)] = MemoryTag::kMustSave;
+    tags[node] = MemoryTag::kMustSave;
   std::optional<BudgetedPlan> best;
   for (;;) {
     STRATA_TRY(const Price price, PriceOf(tags));
@@ -134,8 +131,8 @@ Result<std::optional<BudgetedPlan>> BudgetSearch::FitOneByOne(const std::vector<
     // The next combination, as a number whose digits are tags.
     size_t digit = 0;
     for (; digit < nodes.size(); ++digit) {
-      MemoryTag& tag = tags[Index(nodes[digit])];
-      const bool can_offload = options_.offload && offloadable[Index(nodes[digit])] > 0;
+      MemoryTag& tag = tags[nodes[digit]];
+      const bool can_offload = options_.offload && offloadable[nodes[digit]] > 0;
       if (tag == MemoryTag::kMustSave) {
         tag = MemoryTag::kMustRecompute;
         break;
@@ -156,7 +153,7 @@ MemoryPlanTags BudgetSearch::Mix(const MemoryPlanTags& more, const MemoryPlanTag
   MemoryPlanTags mixed = more;
   for (const NodeId node : graph_.nodes()) {
     const int64_t layer = LayerNumber(ModuleOf(graph_, node));
-    if (layer != kNotInLayers && layer < layers_[count]) mixed[Index(node)] = fewer[Index(node)];
+    if (layer != kNotInLayers && layer < layers_[count]) mixed[node] = fewer[node];
   }
   return mixed;
 }
@@ -201,7 +198,7 @@ Result<BudgetedPlan> BudgetSearch::SaveMore(BudgetedPlan plan, int64_t bytes) {
   for (const auto& [key, nodes] : classes) {
     double us = 0, size = 0;
     for (const NodeId node : nodes) {
-      if (plan.tags[Index(node)] != MemoryTag::kMustRecompute || IsViewNode(graph_, node)) continue;
+      if (plan.tags[node] != MemoryTag::kMustRecompute || IsViewNode(graph_, node)) continue;
       us += costs_.RecomputeUs(node);
       for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
         const TypeId type = graph_.value(graph_.result(node, i)).type;
@@ -217,7 +214,7 @@ Result<BudgetedPlan> BudgetSearch::SaveMore(BudgetedPlan plan, int64_t bytes) {
     if (++tries > kMostRefinements) break;
     MemoryPlanTags more = plan.tags;
     for (const NodeId node : *gain.nodes) {
-      if (more[Index(node)] == MemoryTag::kMustRecompute) more[Index(node)] = MemoryTag::kMustSave;
+      if (more[node] == MemoryTag::kMustRecompute) more[node] = MemoryTag::kMustSave;
     }
     STRATA_TRY(const Price price, PriceOf(more));
     if (price.peak_bytes <= bytes && price.us < plan.us) plan = PlanOf(std::move(more), price);

@@ -78,7 +78,7 @@ class BudgetSearch {
   PeakOracle oracle_;
   SaveNetwork network_;
   std::vector<int64_t> layers_;  // numbers, ascending
-  std::map<MemoryPlanTags, Price> known_;
+  std::map<MemoryPlanTags::Storage, Price> known_;
 };
 
 }  // namespace strata

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "ir/by_node.h"
 #include "ir/module.h"
 #include "passes/core/written_memory.h"
 #include "passes/memory/offloadable.h"
@@ -23,33 +24,33 @@ int64_t OwnLiveBytes(const Graph& graph, ValueId value) {
 }
 
 int64_t LivePeakBytes(const Graph& graph) {
-  return LivePeakBytes(graph, OrderOf(graph));
+  return LivePeakBytes(graph, PositionsOf(graph));
 }
 
-int64_t LivePeakBytes(const Graph& graph, const std::vector<int32_t>& position) {
-  std::vector<int32_t> last(static_cast<size_t>(graph.value_bound()), -1);  // by owner
+int64_t LivePeakBytes(const Graph& graph, const IdVector<NodeId, int32_t>& position) {
+  IdVector<ValueId, int32_t> last = ByValue(graph, -1);  // of owners
   std::vector<int64_t> change(static_cast<size_t>(graph.num_nodes()) + 1, 0);
   for (const NodeId node : graph.nodes()) {
-    const int32_t at = position[static_cast<size_t>(node.index)];
+    const int32_t at = position[node];
     size_t operand_index = 0;
     graph.ForEachOperand(node, [&](ValueId operand) {
       // The last reader that a wait names orders nodes only.
       if (graph.op(node) == kTransferWaitOp && operand_index++ == 2) return;
-      int32_t& end = last[static_cast<size_t>(OwnerOf(graph, operand).index)];
+      int32_t& end = last[OwnerOf(graph, operand)];
       end = std::max(end, at);
     });
     for (size_t i = 0; i < graph.node(node).num_results; ++i) {
-      int32_t& end = last[static_cast<size_t>(graph.result(node, i).index)];
+      int32_t& end = last[graph.result(node, i)];
       end = std::max(end, at);
     }
   }
   for (const NodeId node : graph.nodes()) {
-    const int32_t at = position[static_cast<size_t>(node.index)];
+    const int32_t at = position[node];
     for (size_t i = 0; i < graph.node(node).num_results; ++i) {
       const ValueId value = graph.result(node, i);
       const int64_t bytes = OwnLiveBytes(graph, value);
       change[static_cast<size_t>(at)] += bytes;
-      change[static_cast<size_t>(last[static_cast<size_t>(value.index)]) + 1] -= bytes;
+      change[static_cast<size_t>(last[value]) + 1] -= bytes;
     }
   }
   int64_t live = 0, peak = 0;

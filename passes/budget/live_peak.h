@@ -11,8 +11,8 @@ namespace strata {
 /// offloaded counts as nothing while it is there; sizes that are not known count as nothing, too.
 /// A memory planner that leaves no gaps and shares no operands needs as much.
 int64_t LivePeakBytes(const Graph& graph);
-/// The same if its nodes run in another order: `position` is the place of each node, by node index.
-int64_t LivePeakBytes(const Graph& graph, const std::vector<int32_t>& position);
+/// The same if its nodes run in another order: `position` is the place of each node.
+int64_t LivePeakBytes(const Graph& graph, const IdVector<NodeId, int32_t>& position);
 
 /// Bytes of the storage that a value owns, in units of 64; 0 for views, for inputs and constants,
 /// and for what is on the host.

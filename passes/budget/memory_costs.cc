@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ir/by_node.h"
 #include "ir/module.h"
 #include "passes/core/collectives.h"
 #include "passes/simulate/node_cost.h"
@@ -11,10 +12,10 @@ namespace strata {
 
 Result<MemoryCosts> ModelledCosts(const Graph& graph, const Topology& topology) {
   STRATA_TRY(const NodeCost model, NodeCost::Make(topology, graph));
-  MemoryCosts costs{.recompute_us = std::vector<double>(static_cast<size_t>(graph.node_bound()))};
+  MemoryCosts costs{.recompute_us = ByNode<double>(graph)};
   for (const NodeId node : graph.nodes()) {
     if (graph.node(node).kind != NodeKind::kCall) continue;
-    double& us = costs.recompute_us[static_cast<size_t>(node.index)];
+    double& us = costs.recompute_us[node];
     if (CollectiveOf(graph, node)) {
       STRATA_TRY(us, model.CollectiveUs(graph, node));
     } else {

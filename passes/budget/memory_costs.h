@@ -9,11 +9,11 @@ namespace strata {
 
 /// What giving up memory costs, in µs.
 struct MemoryCosts {
-  std::vector<double> recompute_us;  ///< by node: computing it once more; 0 of views
+  IdVector<NodeId, double> recompute_us;  ///< computing it once more; 0 of views
   /// Of a copy to the host and back, per byte: the part that computation does not hide.
   double offload_us_per_byte = 0;
 
-  double RecomputeUs(NodeId node) const { return recompute_us[static_cast<size_t>(node.index)]; }
+  double RecomputeUs(NodeId node) const { return recompute_us[node]; }
 };
 
 /// The roofline of `topology` (passes/simulate/node_cost.h) for nodes, collectives included. A byte

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/by_node.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 #include "ir/rewriter.h"
@@ -16,10 +17,6 @@
 
 namespace strata {
 namespace {
-
-size_t Index(NodeId node) {
-  return static_cast<size_t>(node.index);
-}
 
 /// Whether a node keeps its place among those of which this is true.
 bool IsOrdered(const Graph& graph, NodeId node) {
@@ -32,9 +29,9 @@ class Constraints {
  public:
   explicit Constraints(const Graph& graph)
       : graph_(graph),
-        run_of_(static_cast<size_t>(graph.node_bound()), -1),
-        num_before_(run_of_.size(), 0),
-        after_(run_of_.size()) {
+        run_of_(ByNode(graph, -1)),
+        num_before_(ByNode(graph, 0)),
+        after_(ByNode<std::set<NodeId>>(graph)) {
     FindRuns();
     AddOperands();
     AddOrdered();
@@ -42,8 +39,8 @@ class Constraints {
   }
 
   const std::vector<std::vector<NodeId>>& runs() const { return runs_; }
-  int32_t num_before(NodeId node) const { return num_before_[Index(node)]; }
-  const std::set<NodeId>& after(NodeId node) const { return after_[Index(node)]; }
+  int32_t num_before(NodeId node) const { return num_before_[node]; }
+  const std::set<NodeId>& after(NodeId node) const { return after_[node]; }
 
  private:
   void FindRuns() {
@@ -56,15 +53,15 @@ class Constraints {
       if (!continues || graph_.node(runs_.back().back()).phase != graph_.node(node).phase)
         runs_.emplace_back();
       runs_.back().push_back(node);
-      run_of_[Index(node)] = static_cast<int32_t>(runs_.size()) - 1;
+      run_of_[node] = static_cast<int32_t>(runs_.size()) - 1;
       continues = true;
     }
   }
 
   void Add(NodeId before, NodeId node) {
-    if (before == node || run_of_[Index(before)] < 0) return;
-    if (run_of_[Index(before)] != run_of_[Index(node)]) return;
-    if (after_[Index(before)].insert(node).second) ++num_before_[Index(node)];
+    if (before == node || run_of_[before] < 0) return;
+    if (run_of_[before] != run_of_[node]) return;
+    if (after_[before].insert(node).second) ++num_before_[node];
   }
 
   void AddOperands() {
@@ -110,9 +107,9 @@ class Constraints {
 
   const Graph& graph_;
   std::vector<std::vector<NodeId>> runs_;
-  std::vector<int32_t> run_of_;          // by node; -1: it stays where it is
-  std::vector<int32_t> num_before_;      // by node
-  std::vector<std::set<NodeId>> after_;  // by node
+  IdVector<NodeId, int32_t> run_of_;  // -1: it stays where it is
+  IdVector<NodeId, int32_t> num_before_;
+  IdVector<NodeId, std::set<NodeId>> after_;
 };
 
 class ListScheduler {
@@ -120,11 +117,11 @@ class ListScheduler {
   ListScheduler(const Graph& graph, const Constraints& constraints)
       : graph_(graph),
         constraints_(constraints),
-        position_(OrderOf(graph)),
-        left_(static_cast<size_t>(graph.value_bound()), 0) {
+        position_(PositionsOf(graph)),
+        left_(ByValue(graph, 0)) {
     for (const NodeId node : graph.nodes())
       for (const ValueId owner : OwnersReadBy(node))
-        ++left_[static_cast<size_t>(owner.index)];
+        ++left_[owner];
   }
 
   /// A new order of the nodes of each run.
@@ -150,14 +147,13 @@ class ListScheduler {
       if (waiting[node] == 0) ready.push_back(node);
     }
     while (!ready.empty()) {
-      const auto next = std::ranges::min_element(ready, {}, [&](NodeId node) {
-        return std::pair(AddedBytes(node), position_[Index(node)]);
-      });
+      const auto next = std::ranges::min_element(
+          ready, {}, [&](NodeId node) { return std::pair(AddedBytes(node), position_[node]); });
       const NodeId node = *next;
       ready.erase(next);
       ordered.push_back(node);
       for (const ValueId owner : OwnersReadBy(node))
-        --left_[static_cast<size_t>(owner.index)];
+        --left_[owner];
       for (const NodeId after : constraints_.after(node))
         if (--waiting[after] == 0) ready.push_back(after);
     }
@@ -169,25 +165,25 @@ class ListScheduler {
     for (size_t i = 0; i < graph_.node(node).num_results; ++i)
       bytes += OwnLiveBytes(graph_, graph_.result(node, i));
     for (const ValueId owner : OwnersReadBy(node))
-      if (left_[static_cast<size_t>(owner.index)] == 1) bytes -= OwnLiveBytes(graph_, owner);
+      if (left_[owner] == 1) bytes -= OwnLiveBytes(graph_, owner);
     return bytes;
   }
 
   const Graph& graph_;
   const Constraints& constraints_;
-  std::vector<int32_t> position_;
-  std::vector<int32_t> left_;  // by owner: nodes that still read it
+  IdVector<NodeId, int32_t> position_;
+  IdVector<ValueId, int32_t> left_;  // of owners: nodes that still read it
 };
 
 bool ReorderIn(Graph& graph) {
   const Constraints constraints(graph);
   const std::vector<std::vector<NodeId>> ordered = ListScheduler(graph, constraints).Run();
-  const std::vector<int32_t> before = OrderOf(graph);
-  std::vector<int32_t> after = before;
+  const IdVector<NodeId, int32_t> before = PositionsOf(graph);
+  IdVector<NodeId, int32_t> after = before;
   for (size_t run = 0; run < ordered.size(); ++run) {
-    const int32_t first = before[Index(constraints.runs()[run].front())];
+    const int32_t first = before[constraints.runs()[run].front()];
     for (size_t i = 0; i < ordered[run].size(); ++i)
-      after[Index(ordered[run][i])] = first + static_cast<int32_t>(i);
+      after[ordered[run][i]] = first + static_cast<int32_t>(i);
   }
   if (LivePeakBytes(graph, after) >= LivePeakBytes(graph, before)) return false;
   Rewriter rewriter(graph);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "ir/by_node.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 #include "passes/core/written_memory.h"
@@ -16,10 +17,6 @@ namespace {
 
 constexpr int64_t kInfinite = FlowNetwork::kInfinite;
 constexpr double kUnitsPerUs = 1e4;
-
-size_t Index(NodeId node) {
-  return static_cast<size_t>(node.index);
-}
 
 int64_t Capacity(double us) {
   return std::max<int64_t>(1, static_cast<int64_t>(std::min(us * kUnitsPerUs, 1e13)));
@@ -77,25 +74,26 @@ bool IsKept(const Graph& graph, NodeId node) {
 }  // namespace
 
 SaveNetwork::SaveNetwork(const Graph& graph, const MemoryCosts& costs)
-    : graph_(graph), costs_(costs), offload_bytes_(OffloadableBytes(graph)) {
-  const auto bound = static_cast<size_t>(graph.node_bound());
-  bytes_.resize(bound);
-  is_view_.resize(bound);
-  is_kept_.resize(bound);
-  is_read_.resize(bound);
+    : graph_(graph),
+      costs_(costs),
+      bytes_(ByNode<int64_t>(graph)),
+      offload_bytes_(OffloadableBytes(graph)),
+      is_view_(ByNode<bool>(graph)),
+      is_kept_(is_view_),
+      is_read_(is_view_) {
   for (const NodeId node : graph.nodes()) {
     if (!IsForward(graph, node)) continue;
-    bytes_[Index(node)] = OwnBytes(graph, node);
-    is_view_[Index(node)] = IsViewNode(graph, node);
-    is_kept_[Index(node)] = IsKept(graph, node);
-    is_read_[Index(node)] = IsReadAfterLoss(graph, node);
+    bytes_[node] = OwnBytes(graph, node);
+    is_view_[node] = IsViewNode(graph, node);
+    is_kept_[node] = IsKept(graph, node);
+    is_read_[node] = IsReadAfterLoss(graph, node);
   }
   // Of a view that a layer hands on, what it views is kept.
   for (const NodeId node : graph.nodes()) {
     if (!IsForward(graph, node) || !FeedsLaterLayer(graph, node)) continue;
-    is_kept_[Index(node)] = true;
+    is_kept_[node] = true;
     for (size_t i = 0; i < graph.node(node).num_results; ++i)
-      is_kept_[Index(graph.value(OwnerOf(graph, graph.result(node, i))).def)] = true;
+      is_kept_[graph.value(OwnerOf(graph, graph.result(node, i))).def] = true;
   }
 }
 
@@ -105,23 +103,23 @@ Result<MemoryPlanTags> SaveNetwork::Solve(double us_per_byte, bool offloads) con
   const auto in = [](NodeId node) { return 2 * node.index; };
   const auto out = [](NodeId node) { return 2 * node.index + 1; };
   const auto is_offloaded = [&](NodeId node) {
-    return offloads && offload_bytes_[Index(node)] > 0 && costs_.offload_us_per_byte < us_per_byte;
+    return offloads && offload_bytes_[node] > 0 && costs_.offload_us_per_byte < us_per_byte;
   };
   for (const NodeId node : graph_.nodes()) {
     if (!IsForward(graph_, node)) continue;
     const bool is_input = graph_.node(node).kind != NodeKind::kCall;
-    const bool is_saveable = !is_view_[Index(node)] && bytes_[Index(node)] >= 0;
+    const bool is_saveable = !is_view_[node] && bytes_[node] >= 0;
     const double price = is_offloaded(node) ? costs_.offload_us_per_byte : us_per_byte;
     flow.AddEdge(in(node), out(node),
                  is_input       ? 0
                  : !is_saveable ? kInfinite
-                                : Capacity(price * static_cast<double>(bytes_[Index(node)])));
-    const bool is_fixed = is_input || (is_kept_[Index(node)] && is_saveable);
+                                : Capacity(price * static_cast<double>(bytes_[node])));
+    const bool is_fixed = is_input || (is_kept_[node] && is_saveable);
     flow.AddEdge(source, in(node),
-                 is_fixed                ? kInfinite
-                 : is_view_[Index(node)] ? 0
-                                         : Capacity(costs_.RecomputeUs(node)));
-    if (is_read_[Index(node)]) flow.AddEdge(out(node), sink, kInfinite);
+                 is_fixed         ? kInfinite
+                 : is_view_[node] ? 0
+                                  : Capacity(costs_.RecomputeUs(node)));
+    if (is_read_[node]) flow.AddEdge(out(node), sink, kInfinite);
     ForEachReader(graph_, node, [&](NodeId reader) {
       if (IsForward(graph_, reader)) flow.AddEdge(out(node), in(reader), kInfinite);
     });
@@ -139,7 +137,7 @@ Result<MemoryPlanTags> SaveNetwork::Solve(double us_per_byte, bool offloads) con
       return flow.source_side()[static_cast<size_t>(vertex)];
     };
     if (on_source_side(in(node)) && !on_source_side(out(node))) {
-      tags[Index(node)] = is_offloaded(node) ? MemoryTag::kMustCpuOffload : MemoryTag::kMustSave;
+      tags[node] = is_offloaded(node) ? MemoryTag::kMustCpuOffload : MemoryTag::kMustSave;
     }
   }
   return tags;
@@ -149,19 +147,19 @@ Result<SaveNetwork::Point> SaveNetwork::SolvePoint(double us_per_byte, bool offl
   Point point;
   STRATA_TRY(point.tags, Solve(us_per_byte, offloads));
   // What the plan recomputes: what is neither saved nor unneeded, from backward's readers up.
-  std::vector<bool> needed(bytes_.size());
+  IdVector<NodeId, bool> needed(bytes_.size());
   const std::vector<NodeId> order = graph_.nodes().Snapshot();
   for (auto node = order.rbegin(); node != order.rend(); ++node) {
     if (!IsForward(graph_, *node) || graph_.node(*node).kind != NodeKind::kCall) continue;
-    bool is_needed = is_read_[Index(*node)];
+    bool is_needed = is_read_[*node];
     ForEachReader(graph_, *node, [&](NodeId reader) {
-      is_needed |= IsForward(graph_, reader) && needed[Index(reader)] &&
-                   point.tags[Index(reader)] == MemoryTag::kMustRecompute;
+      is_needed |= IsForward(graph_, reader) && needed[reader] &&
+                   point.tags[reader] == MemoryTag::kMustRecompute;
     });
-    needed[Index(*node)] = is_needed;
+    needed[*node] = is_needed;
     if (!is_needed) continue;
-    const auto bytes = static_cast<double>(std::max<int64_t>(bytes_[Index(*node)], 0));
-    switch (point.tags[Index(*node)]) {
+    const auto bytes = static_cast<double>(std::max<int64_t>(bytes_[*node], 0));
+    switch (point.tags[*node]) {
       case MemoryTag::kMustSave:
         point.bytes += bytes;
         break;

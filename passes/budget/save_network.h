@@ -9,8 +9,8 @@
 
 namespace strata {
 
-/// What happens to each forward node, by node index.
-using MemoryPlanTags = std::vector<MemoryTag>;
+/// What happens to each forward node.
+using MemoryPlanTags = IdVector<NodeId, MemoryTag>;
 
 /// Chooses what is saved, offloaded and recomputed at a price of memory: the least time for
 /// recomputation and copies plus `us_per_byte` times the bytes that stay, in the sum over all
@@ -46,9 +46,9 @@ class SaveNetwork {
 
   const Graph& graph_;
   const MemoryCosts& costs_;
-  std::vector<int64_t> bytes_;          // by node: of results with memory of their own; -1: unknown
-  std::vector<int64_t> offload_bytes_;  // by node
-  std::vector<bool> is_view_, is_kept_, is_read_;  // by node; read by backward
+  IdVector<NodeId, int64_t> bytes_;  // of results with memory of their own; -1: unknown
+  IdVector<NodeId, int64_t> offload_bytes_;
+  IdVector<NodeId, bool> is_view_, is_kept_, is_read_;  // read by backward
 };
 
 }  // namespace strata

@@ -52,26 +52,22 @@ class ReshapedTensors {
     };
     if (std::ranges::none_of(graph.nodes(), reshapes)) return;
     for (int32_t i = 0; i < graph.value_bound(); ++i)
-      tensor_of_.push_back({i});
+      tensor_of_.Add(ValueId{i});
     reshaped_.resize(tensor_of_.size(), false);
     for (NodeId node : graph.nodes()) {
       const auto input = Input(graph, node);
       if (!input || graph.node(node).num_results != 1) continue;
       if (!BaseName(graph.op(node)).ends_with('_')) continue;
-      tensor_of_[Index(graph.result(node))] = tensor_of_[Index(*input)];
-      if (reshapes(node)) reshaped_[Index(tensor_of_[Index(*input)])] = true;
+      tensor_of_[graph.result(node)] = tensor_of_[*input];
+      if (reshapes(node)) reshaped_[tensor_of_[*input]] = true;
     }
   }
 
-  bool contains(ValueId value) const {
-    return !reshaped_.empty() && reshaped_[Index(tensor_of_[Index(value)])];
-  }
+  bool contains(ValueId value) const { return !reshaped_.empty() && reshaped_[tensor_of_[value]]; }
 
  private:
-  static size_t Index(ValueId value) { return static_cast<size_t>(value.index); }
-
-  std::vector<ValueId> tensor_of_;  // by value: the first value that is this tensor
-  std::vector<bool> reshaped_;      // by value, for first values
+  IdVector<ValueId, ValueId> tensor_of_;  // the first value that is this tensor
+  IdVector<ValueId, bool> reshaped_;      // for first values
 };
 
 /// Removes views of one graph.

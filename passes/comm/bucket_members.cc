@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/by_node.h"
 #include "passes/memory/tags.h"
 
 namespace strata {
@@ -115,11 +116,11 @@ std::vector<std::string> ParameterNames(const Graph& graph) {
 /// In the order of the parameters' modules, then of the program.
 void SortMembers(const Graph& graph, std::vector<NodeId>& members,
                  const std::map<std::string, int64_t, std::less<>>& modules,
-                 const std::vector<int32_t>& order) {
+                 const IdVector<NodeId, int32_t>& order) {
   const auto place = [&](NodeId launch) {
     const auto found = modules.find(ModuleOf(graph, launch));
     const int64_t module = found == modules.end() ? graph.num_nodes() : found->second;
-    return std::pair(module, order[static_cast<size_t>(launch.index)]);
+    return std::pair(module, order[launch]);
   };
   std::ranges::sort(members, {}, place);
 }
@@ -151,7 +152,7 @@ class BucketFinder {
   template <class Fn>
   void ForEach(Fn&& fn) const {
     const auto modules = ParameterModules(ParameterNames(graph_));
-    const std::vector<int32_t> order = OrderOf(graph_);
+    const IdVector<NodeId, int32_t> order = PositionsOf(graph_);
     for (const auto& [key, buckets] : buckets_) {
       for (const Open& bucket : buckets) {
         std::vector<NodeId> launches = sets_.MembersOf(bucket.first);

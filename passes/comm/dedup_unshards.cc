@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/by_node.h"
 #include "ir/rewriter.h"
 #include "passes/comm/fsdp_patterns.h"
 #include "passes/memory/tags.h"
@@ -83,14 +84,13 @@ void EraseChain(Rewriter& rewriter, ValueId value, ValueId instead) {
 
 Result<bool> DedupIn(Graph& graph, bool across_phases) {
   bool changed = false;
-  const std::vector<int32_t> order = OrderOf(graph);
+  const IdVector<NodeId, int32_t> order = PositionsOf(graph);
   Rewriter rewriter(graph);
   for (const NodeId placeholder : graph.placeholders()) {
     STRATA_TRY(std::vector<ValueId> outputs, UnshardOutputs(graph, placeholder));
     if (outputs.size() < 2) continue;
     const auto def = [&](ValueId value) { return graph.value(value).def; };
-    std::ranges::sort(outputs, {},
-                      [&](ValueId value) { return order[static_cast<size_t>(def(value).index)]; });
+    std::ranges::sort(outputs, {}, [&](ValueId value) { return order[def(value)]; });
     Chains chains(graph);
     std::vector<ValueId> kept;
     for (const ValueId output : outputs) {

@@ -5,16 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "ir/by_node.h"
 #include "passes/core/collectives.h"
 
 namespace strata {
 
-Positions::Positions(const Graph& graph)
-    : graph_(graph), positions_(static_cast<size_t>(graph.node_bound()), -1) {
-  int32_t position = 0;
-  for (const NodeId node : graph.nodes())
-    positions_[node] = position++;
-}
+Positions::Positions(const Graph& graph) : graph_(graph), positions_(PositionsOf(graph)) {}
 
 bool Positions::IsBefore(NodeId a, NodeId b) const {
   const int32_t position = positions_[a];

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/by_node.h"
 #include "ir/ops.h"
 #include "ir/rewriter.h"
 #include "ir/symbol_sizes.h"
@@ -257,11 +258,9 @@ class GraphFuser {
 
   /// An order in which each region is one unit: program order, but for what must wait for a region.
   std::vector<Unit> Schedule() const {
-    const std::vector<int32_t> position = OrderOf(graph_);
+    const IdVector<NodeId, int32_t> position = PositionsOf(graph_);
     const size_t num_regions = plans_.size();
-    const auto at = [&](NodeId node) {
-      return static_cast<size_t>(position[static_cast<size_t>(node.index)]);
-    };
+    const auto at = [&](NodeId node) { return static_cast<size_t>(position[node]); };
     const size_t num_nodes = static_cast<size_t>(graph_.num_nodes());
     const auto unit_of = [&](NodeId node) {
       const int32_t region = regions_.region_of(node);

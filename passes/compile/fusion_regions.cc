@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 
+#include "ir/by_node.h"
 #include "ir/module.h"
 #include "passes/compile/pointwise.h"
 #include "passes/core/written_memory.h"
@@ -27,19 +28,19 @@ FusionRegions::FusionRegions(const Graph& graph, const FusionOptions& options)
     : graph_(graph),
       options_(options),
       samples_(SampleSizes(graph.module())),
-      position_(OrderOf(graph)),
-      before_(static_cast<size_t>(graph.node_bound())),
-      after_(before_.size()),
-      can_fuse_(before_.size(), false),
-      is_reshape_(before_.size(), false),
-      region_of_(before_.size(), -1) {
+      position_(PositionsOf(graph)),
+      before_(ByNode<std::vector<NodeId>>(graph)),
+      after_(before_),
+      can_fuse_(ByNode(graph, false)),
+      is_reshape_(can_fuse_),
+      region_of_(ByNode(graph, -1)) {
   OrderMemory();
   for (const NodeId node : graph_.nodes()) {
     const FusionKind kind = FusionKindOf(graph_, node, options_.exact, samples_);
-    is_reshape_[Index(node)] = kind == FusionKind::kReshape;
-    can_fuse_[Index(node)] = (kind == FusionKind::kPointwise || kind == FusionKind::kReduction) &&
-                             HasElements(Elements(graph_.result(node))) &&
-                             (!Mutates(graph_, node) || MayFuseInPlace(node));
+    is_reshape_[node] = kind == FusionKind::kReshape;
+    can_fuse_[node] = (kind == FusionKind::kPointwise || kind == FusionKind::kReduction) &&
+                      HasElements(Elements(graph_.result(node))) &&
+                      (!Mutates(graph_, node) || MayFuseInPlace(node));
   }
   Grow();
   Sink();
@@ -83,8 +84,8 @@ void FusionRegions::OrderMemory() {
       const size_t count = writes ? others.size() : std::min<size_t>(others.size(), 1);
       for (size_t i = 0; i < count; ++i) {
         if (!writes && !Mutates(graph_, others[i])) continue;
-        before_[Index(node)].push_back(others[i]);
-        after_[Index(others[i])].push_back(node);
+        before_[node].push_back(others[i]);
+        after_[others[i]].push_back(node);
       }
       if (writes) others.clear();
       others.push_back(node);
@@ -109,7 +110,7 @@ bool FusionRegions::MayFuseInPlace(NodeId node) const {
     }
     return true;
   };
-  for (const NodeId later : after_[Index(node)]) {
+  for (const NodeId later : after_[node]) {
     bool is_fine = true;
     graph_.ForEachOperand(later, [&](ValueId value) {
       if (OwnerOf(graph_, value) == owner) is_fine = is_fine && comes_from_result(value);
@@ -129,8 +130,8 @@ std::optional<ValueId> FusionRegions::WrittenInput(NodeId node) const {
 
 std::optional<NodeId> FusionRegions::MemberBehind(ValueId value, int32_t region) const {
   NodeId def = graph_.value(value).def;
-  while (region_of_[Index(def)] != region) {
-    if (!is_reshape_[Index(def)]) return std::nullopt;
+  while (region_of_[def] != region) {
+    if (!is_reshape_[def]) return std::nullopt;
     def = graph_.value(graph_.args(def)[0].value()).def;
   }
   return def;
@@ -184,7 +185,7 @@ std::optional<FusionRegions::Group> FusionRegions::Union(const Group& a, const G
   const bool has_columns = !all.columns.empty();
   if (has_columns && (std::ranges::min(all.columns) == 1 || all.writes_input)) return std::nullopt;
   all.members.insert(all.members.end(), small.members.begin(), small.members.end());
-  std::ranges::sort(all.members, {}, [&](NodeId node) { return position_[Index(node)]; });
+  std::ranges::sort(all.members, {}, [&](NodeId node) { return position_[node]; });
   if (CountArguments(all) > static_cast<size_t>(options_.max_arguments) || HasCycle(all)) {
     return std::nullopt;
   }
@@ -213,7 +214,7 @@ size_t FusionRegions::CountArguments(const Group& group) const {
 }
 
 std::vector<NodeId> FusionRegions::ReadersOf(NodeId node) const {
-  std::vector<NodeId> readers = after_[Index(node)];
+  std::vector<NodeId> readers = after_[node];
   for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
     for (const Use use : graph_.uses(graph_.result(node, i)))
       readers.push_back(use.user);
@@ -225,13 +226,13 @@ std::vector<NodeId> FusionRegions::ReadersOf(NodeId node) const {
 /// what reads a member of one comes after all of it.
 bool FusionRegions::HasCycle(const Group& group) const {
   const std::set<NodeId> inside(group.members.begin(), group.members.end());
-  const int32_t end = position_[Index(group.members.back())];
+  const int32_t end = position_[group.members.back()];
   std::set<NodeId> visited;
   std::vector<NodeId> open;
   const auto visit = [&](NodeId node) {
-    const int32_t region = region_of_[Index(node)];
+    const int32_t region = region_of_[node];
     if (region < 0) {
-      if (position_[Index(node)] < end && visited.insert(node).second) open.push_back(node);
+      if (position_[node] < end && visited.insert(node).second) open.push_back(node);
       return;
     }
     for (const NodeId member : groups_[static_cast<size_t>(region)].members) {
@@ -245,7 +246,7 @@ bool FusionRegions::HasCycle(const Group& group) const {
     }
   };
   const auto is_view_of_inside = [&](NodeId node) {
-    while (is_reshape_[Index(node)]) {
+    while (is_reshape_[node]) {
       node = graph_.value(graph_.args(node)[0].value()).def;
       if (inside.contains(node)) return true;
     }
@@ -257,7 +258,7 @@ bool FusionRegions::HasCycle(const Group& group) const {
     if (visited.size() > kMaxVisited) return true;
     const NodeId node = open.back();
     open.pop_back();
-    if (position_[Index(node)] < end || region_of_[Index(node)] >= 0) {
+    if (position_[node] < end || region_of_[node] >= 0) {
       const bool is_view = is_view_of_inside(node);
       for (const NodeId reader : ReadersOf(node)) {
         if (inside.contains(reader)) {
@@ -273,20 +274,20 @@ bool FusionRegions::HasCycle(const Group& group) const {
 
 void FusionRegions::Grow() {
   for (const NodeId node : graph_.nodes()) {
-    if (!can_fuse_[Index(node)]) continue;
+    if (!can_fuse_[node]) continue;
     Group group = Single(node);
     std::vector<int32_t> producers;  // latest first
     const auto add = [&](NodeId def) {
-      while (is_reshape_[Index(def)])
+      while (is_reshape_[def])
         def = graph_.value(graph_.args(def)[0].value()).def;
-      const int32_t region = region_of_[Index(def)];
+      const int32_t region = region_of_[def];
       if (region >= 0 && std::ranges::find(producers, region) == producers.end()) {
         producers.push_back(region);
       }
     };
     graph_.ForEachOperand(node, [&](ValueId value) { add(graph_.value(value).def); });
     std::ranges::sort(producers, std::ranges::greater(), [&](int32_t region) {
-      return position_[Index(groups_[static_cast<size_t>(region)].members.back())];
+      return position_[groups_[static_cast<size_t>(region)].members.back()];
     });
     std::vector<int32_t> joined;
     for (const int32_t region : producers) {
@@ -299,7 +300,7 @@ void FusionRegions::Grow() {
     for (const int32_t region : joined)
       groups_[static_cast<size_t>(region)].members.clear();
     for (const NodeId member : group.members)
-      region_of_[Index(member)] = home;
+      region_of_[member] = home;
     groups_.push_back(std::move(group));
   }
 }
@@ -310,12 +311,12 @@ void FusionRegions::Sink() {
   const std::vector<NodeId> order = graph_.nodes().Snapshot();
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const NodeId node = *it;
-    const int32_t home = region_of_[Index(node)];
+    const int32_t home = region_of_[node];
     if (home < 0 || groups_[static_cast<size_t>(home)].members.size() < 2) continue;
     int32_t target = -1;
     bool is_alone = !Mutates(graph_, node);
     for (const NodeId reader : ReadersOf(node)) {
-      const int32_t region = region_of_[Index(reader)];
+      const int32_t region = region_of_[reader];
       is_alone = is_alone && region >= 0 && region != home && (target < 0 || target == region);
       target = region;
     }
@@ -323,31 +324,31 @@ void FusionRegions::Sink() {
     bool needs_nothing_new = true;
     graph_.ForEachOperand(node, [&](ValueId value) {
       const NodeId def = graph_.value(value).def;
-      if (region_of_[Index(def)] != home) return;
+      if (region_of_[def] != home) return;
       bool is_stored = WrittenInput(def).has_value();
       for (const NodeId reader : ReadersOf(def)) {
-        is_stored = is_stored || (reader != node && region_of_[Index(reader)] != home);
+        is_stored = is_stored || (reader != node && region_of_[reader] != home);
       }
       needs_nothing_new = needs_nothing_new && is_stored;
     });
     if (!needs_nothing_new) continue;
     Group& from = groups_[static_cast<size_t>(home)];
     std::erase(from.members, node);
-    region_of_[Index(node)] = -1;
+    region_of_[node] = -1;
     if (auto all = Union(groups_[static_cast<size_t>(target)], Single(node))) {
       groups_[static_cast<size_t>(target)] = std::move(*all);
-      region_of_[Index(node)] = target;
+      region_of_[node] = target;
     } else {
       from.members.push_back(node);
-      std::ranges::sort(from.members, {}, [&](NodeId n) { return position_[Index(n)]; });
-      region_of_[Index(node)] = home;
+      std::ranges::sort(from.members, {}, [&](NodeId n) { return position_[n]; });
+      region_of_[node] = home;
     }
   }
 }
 
 void FusionRegions::Dissolve(int32_t region) {
   for (const NodeId member : regions_[static_cast<size_t>(region)])
-    region_of_[Index(member)] = -1;
+    region_of_[member] = -1;
 }
 
 void FusionRegions::Keep() {
@@ -356,10 +357,10 @@ void FusionRegions::Keep() {
     return static_cast<int64_t>(group.members.size()) < std::max<int64_t>(options_.min_nodes, 1);
   });
   std::ranges::sort(groups_, {},
-                    [&](const Group& group) { return position_[Index(group.members.front())]; });
+                    [&](const Group& group) { return position_[group.members.front()]; });
   for (Group& group : groups_) {
     for (const NodeId member : group.members)
-      region_of_[Index(member)] = static_cast<int32_t>(regions_.size());
+      region_of_[member] = static_cast<int32_t>(regions_.size());
     regions_.push_back(std::move(group.members));
   }
 }

@@ -32,11 +32,11 @@ class FusionRegions {
   /// Takes back a region: its members are nodes like others. Numbers of regions stay.
   void Dissolve(int32_t region);
   /// Region of a node; -1: none.
-  int32_t region_of(NodeId node) const { return region_of_[Index(node)]; }
+  int32_t region_of(NodeId node) const { return region_of_[node]; }
   /// The member of `region` whose elements `value` is, over views; none when it comes from outside.
   std::optional<NodeId> MemberBehind(ValueId value, int32_t region) const;
   /// Nodes that must come before `node` for what they do to memory, beside its operands.
-  const std::vector<NodeId>& before(NodeId node) const { return before_[Index(node)]; }
+  const std::vector<NodeId>& before(NodeId node) const { return before_[node]; }
   /// The placeholder that an in-place member writes; none for memory that only the program knows.
   std::optional<ValueId> WrittenInput(NodeId node) const;
 
@@ -54,7 +54,6 @@ class FusionRegions {
     bool is_rowlike = false;  // its values may be one per row: last dimension 1
   };
 
-  static size_t Index(NodeId node) { return static_cast<size_t>(node.index); }
   void OrderMemory();
   bool MayFuseInPlace(NodeId node) const;
   Group Single(NodeId node) const;
@@ -73,12 +72,12 @@ class FusionRegions {
   const Graph& graph_;
   FusionOptions options_;
   std::vector<SymbolSizes> samples_;
-  std::vector<int32_t> position_;  // by node
-  std::vector<std::vector<NodeId>> before_, after_;
-  std::vector<bool> can_fuse_;    // by node: pointwise or reduction
-  std::vector<bool> is_reshape_;  // by node
+  IdVector<NodeId, int32_t> position_;
+  IdVector<NodeId, std::vector<NodeId>> before_, after_;
+  IdVector<NodeId, bool> can_fuse_;  // pointwise or reduction
+  IdVector<NodeId, bool> is_reshape_;
   std::vector<Group> groups_;
-  std::vector<int32_t> region_of_;  // by node: index in groups_, later in regions_
+  IdVector<NodeId, int32_t> region_of_;  // index in groups_, later in regions_
   std::vector<std::vector<NodeId>> regions_;
 };
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "ir/by_node.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 #include "passes/compile/no_kernel.h"
@@ -69,7 +70,7 @@ class KernelMaker {
         exact_(exact),
         symbols_(sizes),
         module_(body.module()),
-        known_(static_cast<size_t>(body.value_bound())) {}
+        known_(ByValue<Known>(body)) {}
 
   Result<Kernel> Run() {
     STRATA_RETURN_IF_ERROR(ReadInputs());
@@ -83,7 +84,7 @@ class KernelMaker {
   }
 
  private:
-  Known& At(ValueId value) { return known_[static_cast<size_t>(value.index)]; }
+  Known& At(ValueId value) { return known_[value]; }
 
   Result<PlanLayout> LayoutOf(ValueId value) const {
     const TypeId id = body_.value(value).type;
@@ -443,7 +444,7 @@ class KernelMaker {
   bool exact_;
   const SymbolSizes& symbols_;
   const Module& module_;
-  std::vector<Known> known_;          // by value
+  IdVector<ValueId, Known> known_;
   std::map<int32_t, int32_t> loads_;  // by access
   int64_t elements_ = 1, columns_ = 1;
   Kernel kernel_;

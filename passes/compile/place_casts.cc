@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "ir/by_node.h"
 #include "ir/rewriter.h"
 #include "passes/core/written_memory.h"
 
@@ -20,7 +21,7 @@ class Placer {
  public:
   explicit Placer(Graph& graph)
       : graph_(graph), written_(WrittenMemory(graph)), order_(graph.nodes().Snapshot()) {
-    position_ = OrderOf(graph);
+    position_ = PositionsOf(graph);
   }
 
   bool Run() {
@@ -53,9 +54,7 @@ class Placer {
   }
 
  private:
-  size_t At(NodeId node) const {
-    return static_cast<size_t>(position_[static_cast<size_t>(node.index)]);
-  }
+  size_t At(NodeId node) const { return static_cast<size_t>(position_[node]); }
   ValueId Operand(NodeId cast) const { return graph_.args(cast)[0].value(); }
 
   bool CastsInput(NodeId cast) const {
@@ -82,7 +81,7 @@ class Placer {
   Graph& graph_;
   std::set<ValueId> written_;
   std::vector<NodeId> order_;
-  std::vector<int32_t> position_;  // by node
+  IdVector<NodeId, int32_t> position_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/by_node.h"
 #include "passes/expert/chunk_attributes.h"
 
 namespace strata {
@@ -35,9 +36,8 @@ constexpr int64_t kBetween = 4;
 
 ChunkContext::ChunkContext(Graph& g, const ChunkSymbols& s, const ChunkOptions& o)
     : graph(g), module(g.module()), symbols(s), options(o), rewriter(g), views(g) {
-  const std::vector<int32_t> order = OrderOf(graph);
-  for (const int32_t position : order)
-    place_.push_back(position * kBetween);
+  for (const int32_t position : PositionsOf(graph))
+    place_.Add(position * kBetween);
   for (const NodeId node : graph.nodes()) {
     names_.emplace(graph.name(node));
     for (size_t i = 0; i < graph.node(node).num_results; ++i)
@@ -123,7 +123,7 @@ NodeId ChunkContext::CreateBefore(NodeId anchor, const NodeSpec& spec,
   rewriter.SetCursorBefore(anchor);
   const NodeId node = rewriter.Create(spec, From(ancestors));
   names_.emplace(graph.name(node));
-  SetPlace(node, place_[static_cast<size_t>(anchor.index)] - 1);
+  SetPlace(node, place_[anchor] - 1);
   const std::string_view root = module.str(region.root);
   rewriter.SetModule(node, Around(root));
   rewriter.SetPhase(node, graph.node(region.body.front()).phase);
@@ -139,16 +139,16 @@ void ChunkContext::SetChunk(NodeId node, int64_t chunk) {
 
 void ChunkContext::SetPlace(NodeId node, int64_t place) {
   place_.resize(static_cast<size_t>(graph.node_bound()), -1);
-  place_[static_cast<size_t>(node.index)] = place;
+  place_[node] = place;
 }
 
 void ChunkContext::PlaceAfter(NodeId node, NodeId anchor) {
-  SetPlace(node, place_[static_cast<size_t>(anchor.index)] + 1);
+  SetPlace(node, place_[anchor] + 1);
 }
 
 bool ChunkContext::IsBefore(NodeId a, NodeId b) const {
-  const int64_t place_a = place_[static_cast<size_t>(a.index)];
-  const int64_t place_b = place_[static_cast<size_t>(b.index)];
+  const int64_t place_a = place_[a];
+  const int64_t place_b = place_[b];
   return place_a != place_b ? place_a < place_b : a < b;
 }
 

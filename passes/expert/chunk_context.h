@@ -52,7 +52,7 @@ class ChunkContext {
   void SetPlace(NodeId node, int64_t place);
   void FindSymbolsReadFromData();
 
-  std::vector<int64_t> place_;  // by node; new nodes share that of their anchor
+  IdVector<NodeId, int64_t> place_;  // new nodes share that of their anchor
   std::unordered_set<std::string> names_;
   std::map<StrId, std::vector<Substitution>> sizes_;
   std::map<NodeId, std::vector<DimId>> reads_;  // symbols by the node that reads them

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/by_node.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 #include "passes/core/written_memory.h"
@@ -11,10 +12,6 @@
 
 namespace strata {
 namespace {
-
-size_t Index(NodeId node) {
-  return static_cast<size_t>(node.index);
-}
 
 /// Whether a number is data-dependent, and does not count chunked tokens.
 bool IsDataDependent(const Module& module, DimId dim, const ChunkSymbols& symbols) {
@@ -40,11 +37,11 @@ class RegionFinder {
         copies_(copies),
         is_backward_(is_backward),
         order_(graph.nodes().Snapshot()),
-        candidate_(static_cast<size_t>(graph.node_bound())),
-        body_(static_cast<size_t>(graph.node_bound())) {}
+        candidate_(ByNode<StrId>(graph)),
+        body_(ByNode<StrId>(graph)) {}
 
   /// By node: the root in whose body it is, or none.
-  Result<std::vector<StrId>> Run(const GradientBoundaries& gradients) {
+  Result<IdVector<NodeId, StrId>> Run(const GradientBoundaries& gradients) {
     FindCandidates();
     if (is_backward_) AddNodesWithoutModule();
     do {
@@ -52,7 +49,7 @@ class RegionFinder {
     } while (AddOwnedShapes());
     KeepNeeded();
     for (const NodeId node : gradients.suffix)
-      if (IsBackward(graph_, node) == is_backward_) body_[Index(node)] = {};
+      if (IsBackward(graph_, node) == is_backward_) body_[node] = {};
     return std::move(body_);
   }
 
@@ -66,7 +63,7 @@ class RegionFinder {
 
   void FindCandidates() {
     for (const NodeId node : order_)
-      if (IsInDirection(node)) candidate_[Index(node)] = roots_.RootOf(graph_, node);
+      if (IsInDirection(node)) candidate_[node] = roots_.RootOf(graph_, node);
   }
 
   template <class Fn>
@@ -84,8 +81,7 @@ class RegionFinder {
     bool is_mixed = false;
     ForEachNeighbour(node, [&](NodeId neighbour, ValueId value) {
       const bool is_source = copies_.contains(value) && Def(value) == neighbour;
-      const StrId anchor =
-          is_source ? roots_.RootOf(graph_, neighbour) : candidate_[Index(neighbour)];
+      const StrId anchor = is_source ? roots_.RootOf(graph_, neighbour) : candidate_[neighbour];
       if (!anchor.valid()) return;
       is_mixed |= root.valid() && anchor != root;
       root = anchor;
@@ -99,7 +95,7 @@ class RegionFinder {
   void AddNodesWithoutModule() {
     std::vector<NodeId> open;
     const auto consider = [&](NodeId node) {
-      if (!HasModule(node) && IsInDirection(node) && !candidate_[Index(node)].valid() &&
+      if (!HasModule(node) && IsInDirection(node) && !candidate_[node].valid() &&
           !TraitsOf(graph_.op(node)).collective) {
         open.push_back(node);
       }
@@ -110,24 +106,24 @@ class RegionFinder {
     while (!open.empty()) {
       const NodeId node = open.back();
       open.pop_back();
-      if (candidate_[Index(node)].valid()) continue;
-      candidate_[Index(node)] = RootBetween(node);
-      if (!candidate_[Index(node)].valid()) continue;
+      if (candidate_[node].valid()) continue;
+      candidate_[node] = RootBetween(node);
+      if (!candidate_[node].valid()) continue;
       ForEachNeighbour(node, [&](NodeId neighbour, ValueId) { consider(neighbour); });
     }
   }
 
   Status KeepInfluenced() {
     for (const NodeId node : order_) {
-      const StrId root = candidate_[Index(node)];
+      const StrId root = candidate_[node];
       if (!root.valid() || IsSizeComputation(graph_, node, symbols_)) continue;
       bool is_influenced = false;
       ValueId opposite;
       graph_.ForEachOperand(node, [&](ValueId operand) {
         const NodeId def = Def(operand);
-        const bool is_own = candidate_[Index(def)] == root;
+        const bool is_own = candidate_[def] == root;
         const bool is_tensor = IsTensor(graph_.module(), graph_.value(operand).type);
-        is_influenced |= body_[Index(def)] == root || copies_.contains(operand) ||
+        is_influenced |= body_[def] == root || copies_.contains(operand) ||
                          (!is_own && is_tensor && symbols_.Carries(graph_, operand));
         const bool is_call = graph_.node(def).kind == NodeKind::kCall;
         if (!is_backward_ && is_call && is_tensor && IsBackward(graph_, def)) opposite = operand;
@@ -139,7 +135,7 @@ class RegionFinder {
             graph_.name_text(), graph_.name(node), graph_.module().str(root),
             graph_.value_name(opposite));
       }
-      if (is_influenced) body_[Index(node)] = root;
+      if (is_influenced) body_[node] = root;
     }
     return Ok();
   }
@@ -155,8 +151,8 @@ class RegionFinder {
   bool AddOwnedShapes() {
     bool influences_others = false;
     for (auto node = order_.rbegin(); node != order_.rend(); ++node) {
-      const StrId root = candidate_[Index(*node)];
-      if (!root.valid() || body_[Index(*node)].valid() || !DependsOnChunk(*node) ||
+      const StrId root = candidate_[*node];
+      if (!root.valid() || body_[*node].valid() || !DependsOnChunk(*node) ||
           IsSizeComputation(graph_, *node, symbols_)) {
         continue;
       }
@@ -167,14 +163,14 @@ class RegionFinder {
           // Backward of the root has what forward made for each chunk.
           const bool is_backward_of_root = !is_backward_ && IsBackward(graph_, use.user) &&
                                            roots_.RootOf(graph_, use.user) == root;
-          const bool is_own = body_[Index(use.user)] == root || is_backward_of_root;
-          const bool is_other = !is_own && candidate_[Index(use.user)] == root &&
+          const bool is_own = body_[use.user] == root || is_backward_of_root;
+          const bool is_other = !is_own && candidate_[use.user] == root &&
                                 !IsSizeComputation(graph_, use.user, symbols_);
           (is_own ? is_owned : is_other ? has_others : is_shared) = true;
         }
       }
       if (!is_owned || is_shared) continue;
-      body_[Index(*node)] = root;
+      body_[*node] = root;
       influences_others |= has_others;
     }
     return influences_others;
@@ -182,18 +178,18 @@ class RegionFinder {
 
   /// Keeps what writes, has effects, or what something outside reads, and what these need.
   void KeepNeeded() {
-    const std::vector<StrId> all = body_;
+    const IdVector<NodeId, StrId> all = body_;
     for (auto node = order_.rbegin(); node != order_.rend(); ++node) {
-      const StrId root = body_[Index(*node)];
+      const StrId root = body_[*node];
       if (!root.valid()) continue;
       bool is_needed = IsImpure(graph_, *node);
       for (size_t i = 0; !is_needed && i < graph_.node(*node).num_results; ++i) {
         for (const Use use : graph_.uses(graph_.result(*node, i))) {
-          const bool is_own = all[Index(use.user)] == root;
-          is_needed |= is_own ? body_[Index(use.user)] == root : IsSemanticUser(graph_, use.user);
+          const bool is_own = all[use.user] == root;
+          is_needed |= is_own ? body_[use.user] == root : IsSemanticUser(graph_, use.user);
         }
       }
-      if (!is_needed) body_[Index(*node)] = {};
+      if (!is_needed) body_[*node] = {};
     }
   }
 
@@ -203,8 +199,8 @@ class RegionFinder {
   const ChunkCopies& copies_;
   const bool is_backward_;
   const std::vector<NodeId> order_;
-  std::vector<StrId> candidate_;  // by node: the root whose module it is in
-  std::vector<StrId> body_;
+  IdVector<NodeId, StrId> candidate_;  // the root whose module it is in
+  IdVector<NodeId, StrId> body_;
 };
 
 }  // namespace
@@ -227,21 +223,19 @@ Result<ChunkPlan> PlanChunks(const Graph& graph, const ChunkRoots& roots,
                              const ChunkSymbols& symbols, const GradientBoundaries& gradients,
                              const ChunkCopies& copies) {
   ChunkPlan plan;
-  plan.region_of.assign(static_cast<size_t>(graph.node_bound()), -1);
-  STRATA_TRY(const std::vector<StrId> forward,
-             RegionFinder(graph, roots, symbols, copies, false).Run(gradients));
-  STRATA_TRY(const std::vector<StrId> backward,
-             RegionFinder(graph, roots, symbols, copies, true).Run(gradients));
+  plan.region_of = ByNode(graph, -1);
+  STRATA_TRY(const auto forward, RegionFinder(graph, roots, symbols, copies, false).Run(gradients));
+  STRATA_TRY(const auto backward, RegionFinder(graph, roots, symbols, copies, true).Run(gradients));
   std::unordered_map<StrId, int32_t> index[2];
   for (const NodeId node : graph.nodes()) {
-    const bool is_backward = backward[Index(node)].valid();
-    const StrId root = is_backward ? backward[Index(node)] : forward[Index(node)];
+    const bool is_backward = backward[node].valid();
+    const StrId root = is_backward ? backward[node] : forward[node];
     if (!root.valid()) continue;
     const auto [found, is_new] =
         index[is_backward].try_emplace(root, static_cast<int32_t>(plan.regions.size()));
     if (is_new) plan.regions.push_back({.root = root, .is_backward = is_backward, .body = {}});
     plan.regions[static_cast<size_t>(found->second)].body.push_back(node);
-    plan.region_of[Index(node)] = found->second;
+    plan.region_of[node] = found->second;
   }
   return plan;
 }

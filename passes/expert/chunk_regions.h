@@ -22,14 +22,13 @@ struct ChunkRegion {
 using ChunkCopies = std::unordered_map<ValueId, std::vector<ValueId>>;
 
 struct ChunkPlan {
-  std::vector<ChunkRegion> regions;  ///< in order of their first nodes
-  std::vector<int32_t> region_of;    ///< by node: an index of `regions`, or -1
+  std::vector<ChunkRegion> regions;     ///< in order of their first nodes
+  IdVector<NodeId, int32_t> region_of;  ///< an index of `regions`, or -1
 
   /// The region of a node; null: none.
   const ChunkRegion* Find(NodeId node) const {
-    const auto index = static_cast<size_t>(node.index);
-    if (index >= region_of.size() || region_of[index] < 0) return nullptr;
-    return &regions[static_cast<size_t>(region_of[index])];
+    if (!IdsOf(region_of).Contains(node) || region_of[node] < 0) return nullptr;
+    return &regions[static_cast<size_t>(region_of[node])];
   }
 };
 

@@ -5,15 +5,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ir/by_node.h"
 #include "ir/ops.h"
 #include "passes/core/written_memory.h"
 
 namespace strata {
 namespace {
-
-size_t Index(NodeId node) {
-  return static_cast<size_t>(node.index);
-}
 
 void AddOnce(std::vector<NodeId>& nodes, NodeId node) {
   if (std::ranges::find(nodes, node) == nodes.end()) nodes.push_back(node);
@@ -26,10 +23,10 @@ bool IsCommunication(const Graph& graph, NodeId node) {
 }  // namespace
 
 ExecutionOrder::ExecutionOrder(const Graph& graph)
-    : graph_(graph), position_(OrderOf(graph)), before_(static_cast<size_t>(graph.node_bound())) {
+    : graph_(graph), position_(PositionsOf(graph)), before_(ByNode<std::vector<NodeId>>(graph)) {
   NodeId last_effect;
   for (const NodeId node : graph.nodes()) {
-    std::vector<NodeId>& before = before_[Index(node)];
+    std::vector<NodeId>& before = before_[node];
     graph.ForEachOperand(node, [&](ValueId operand) { AddOnce(before, graph.value(operand).def); });
     if (graph.node(node).kind != NodeKind::kCall || IsCommunication(graph, node)) continue;
     const OpTraits traits = TraitsOf(graph.op(node));
@@ -58,7 +55,7 @@ void ExecutionOrder::AddMemory() {
     });
     for (const ValueId owner : owners) {
       Accesses& access = accesses[owner];
-      std::vector<NodeId>& before = before_[Index(node)];
+      std::vector<NodeId>& before = before_[node];
       if (access.last_write.valid() && access.last_write != node)
         AddOnce(before, access.last_write);
       if (!writes) {
@@ -77,7 +74,7 @@ Result<std::vector<NodeId>> ExecutionOrder::Sort(
   std::vector<NodeId> pending = graph_.nodes().Snapshot();
   const size_t count = pending.size();
   std::ranges::reverse(pending);
-  std::vector<bool> is_ready(before_.size());
+  IdVector<NodeId, bool> is_ready = ByNode<bool>(graph_);
   std::unordered_map<NodeId, std::vector<NodeId>> waiting;
   std::vector<NodeId> sorted;
   while (!pending.empty()) {
@@ -87,7 +84,7 @@ Result<std::vector<NodeId>> ExecutionOrder::Sort(
     NodeId missing;
     const auto check = [&](const std::vector<NodeId>& nodes) {
       for (const NodeId other : nodes)
-        if (!is_ready[Index(other)]) missing = other;
+        if (!is_ready[other]) missing = other;
     };
     check(Before(node));
     if (const auto found = extra.find(node); found != extra.end()) check(found->second);
@@ -95,7 +92,7 @@ Result<std::vector<NodeId>> ExecutionOrder::Sort(
       waiting[missing].push_back(node);
       continue;
     }
-    is_ready[Index(node)] = true;
+    is_ready[node] = true;
     sorted.push_back(node);
     const auto freed = waiting.find(node);
     if (freed == waiting.end()) continue;
@@ -105,7 +102,7 @@ Result<std::vector<NodeId>> ExecutionOrder::Sort(
   if (graph_.output().valid()) sorted.push_back(graph_.output());
   if (sorted.size() == count) return sorted;
   for (const NodeId node : graph_.nodes()) {
-    if (is_ready[Index(node)] || node == graph_.output()) continue;
+    if (is_ready[node] || node == graph_.output()) continue;
     return Error(ErrorCode::kInternal, "an order of nodes has a cycle: graph {}: node {} ({})",
                  graph_.name_text(), graph_.name(node), graph_.op(node));
   }

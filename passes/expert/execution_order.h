@@ -15,11 +15,9 @@ class ExecutionOrder {
   explicit ExecutionOrder(const Graph& graph);
 
   /// Without repetitions: operands first, in argument order.
-  const std::vector<NodeId>& Before(NodeId node) const {
-    return before_[static_cast<size_t>(node.index)];
-  }
+  const std::vector<NodeId>& Before(NodeId node) const { return before_[node]; }
   /// In the order of the graph at construction.
-  int32_t position(NodeId node) const { return position_[static_cast<size_t>(node.index)]; }
+  int32_t position(NodeId node) const { return position_[node]; }
 
   /// The nodes in an order as close to the present one as `extra` allows: what must also run
   /// before a node. Nodes that wait are placed right behind the last one they wait for.
@@ -31,8 +29,8 @@ class ExecutionOrder {
   void AddMemory();
 
   const Graph& graph_;
-  std::vector<int32_t> position_;
-  std::vector<std::vector<NodeId>> before_;  // by node
+  IdVector<NodeId, int32_t> position_;
+  IdVector<NodeId, std::vector<NodeId>> before_;
 };
 
 }  // namespace strata

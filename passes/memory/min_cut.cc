@@ -5,16 +5,13 @@
 #include <cstdint>
 #include <utility>
 
+#include "ir/by_node.h"
 #include "passes/core/written_memory.h"
 #include "passes/memory/max_flow.h"
 #include "passes/memory/tags.h"
 
 namespace strata {
 namespace {
-
-size_t Index(NodeId node) {
-  return static_cast<size_t>(node.index);
-}
 
 bool IsLossBackward(const Graph& graph, NodeId node) {
   const std::string_view module = ModuleOf(graph, node);
@@ -33,11 +30,9 @@ bool IsReadByBackward(const Graph& graph, NodeId node) {
 class Network {
  public:
   explicit Network(const Graph& graph)
-      : graph_(graph),
-        distance_(static_cast<size_t>(graph.node_bound()), kFar),
-        flow_(2 * graph.node_bound() + 2) {}
+      : graph_(graph), distance_(ByNode(graph, kFar)), flow_(2 * graph.node_bound() + 2) {}
 
-  Result<std::vector<bool>> Run(const std::function<bool(NodeId)>& must_save) {
+  Result<IdVector<NodeId, bool>> Run(const std::function<bool(NodeId)>& must_save) {
     MeasureDistances();
     FindLargest();
     for (const NodeId node : graph_.nodes()) {
@@ -54,10 +49,10 @@ class Network {
           "another policy",
           graph_.name_text());
     }
-    std::vector<bool> saved(static_cast<size_t>(graph_.node_bound()));
+    IdVector<NodeId, bool> saved = ByNode<bool>(graph_);
     for (const NodeId node : graph_.nodes()) {
       if (!IsForward(node) || IsInput(node)) continue;
-      saved[Index(node)] = IsOnSourceSide(In(node)) && !IsOnSourceSide(Out(node));
+      saved[node] = IsOnSourceSide(In(node)) && !IsOnSourceSide(Out(node));
     }
     return saved;
   }
@@ -102,11 +97,10 @@ class Network {
     const std::vector<NodeId> order = graph_.nodes().Snapshot();
     for (auto node = order.rbegin(); node != order.rend(); ++node) {
       if (!IsForward(*node)) continue;
-      int32_t& distance = distance_[Index(*node)];
+      int32_t& distance = distance_[*node];
       if (IsReadByBackward(graph_, *node)) distance = 0;
-      ForEachForwardReader(*node, [&](NodeId reader) {
-        distance = std::min(distance, distance_[Index(reader)] + 1);
-      });
+      ForEachForwardReader(
+          *node, [&](NodeId reader) { distance = std::min(distance, distance_[reader] + 1); });
     }
   }
 
@@ -133,21 +127,21 @@ class Network {
       const int64_t unknown = type.kind == TypeKind::kSymInt ? 8 : largest_;
       bytes += graph_.module().types().Bytes(value.type).value_or(unknown);
     }
-    const int32_t distance = std::clamp(distance_[Index(node)], 1, kFar);
+    const int32_t distance = std::clamp(distance_[node], 1, kFar);
     const double cost = static_cast<double>(std::max<int64_t>(bytes, 1)) * std::pow(1.1, distance);
     return static_cast<int64_t>(std::min(cost, static_cast<double>(kInfinite) / 1e6));
   }
 
   const Graph& graph_;
-  std::vector<int32_t> distance_;  // by node: to the nearest reader in backward
-  int64_t largest_ = 1;            // bytes of a result
+  IdVector<NodeId, int32_t> distance_;  // to the nearest reader in backward
+  int64_t largest_ = 1;                 // bytes of a result
   FlowNetwork flow_;
 };
 
 }  // namespace
 
-Result<std::vector<bool>> NodesToSave(const Graph& graph,
-                                      const std::function<bool(NodeId)>& must_save) {
+Result<IdVector<NodeId, bool>> NodesToSave(const Graph& graph,
+                                           const std::function<bool(NodeId)>& must_save) {
   return Network(graph).Run(must_save);
 }
 

@@ -8,7 +8,7 @@
 namespace strata {
 
 /// The forward nodes whose results are saved, so that the saved bytes are least while backward can
-/// compute everything else again from them and from the inputs; by node index.
+/// compute everything else again from them and from the inputs.
 ///
 /// A minimum cut between the inputs and backward, where cutting a node costs the bytes of its
 /// results, times 1.1 for each node between it and backward: what is saved late is recomputed less.
@@ -17,7 +17,7 @@ namespace strata {
 /// not recomputed; what they compute is saved, or something that follows from it. Errors: backward
 /// needs results of unknown type. Source: torch/_functorch/partitioners.py,
 /// min_cut_rematerialization_partition.
-Result<std::vector<bool>> NodesToSave(const Graph& graph,
-                                      const std::function<bool(NodeId)>& must_save);
+Result<IdVector<NodeId, bool>> NodesToSave(const Graph& graph,
+                                           const std::function<bool(NodeId)>& must_save);
 
 }  // namespace strata

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/by_node.h"
 #include "passes/memory/tags.h"
 
 namespace strata {
 
 OffloadSchedule::OffloadSchedule(const Graph& graph)
-    : graph_(graph),
-      position_(OrderOf(graph)),
-      region_of_(static_cast<size_t>(graph.node_bound()), -1) {
+    : graph_(graph), position_(PositionsOf(graph)), region_of_(ByNode(graph, -1)) {
   bool is_before_backward = true;
   std::optional<int64_t> forward_layer, backward_layer;
   for (const NodeId node : graph.nodes()) {
@@ -25,14 +24,14 @@ OffloadSchedule::OffloadSchedule(const Graph& graph)
       if (forward_layer != layer) region_ends_.emplace_back();
       forward_layer = layer;
       region_ends_.back() = node;
-      region_of_[static_cast<size_t>(node.index)] = static_cast<int32_t>(region_ends_.size()) - 1;
+      region_of_[node] = static_cast<int32_t>(region_ends_.size()) - 1;
     }
   }
 }
 
 NodeId OffloadSchedule::AwaitAfter(NodeId node, NodeId last_use, int64_t defer) const {
-  const int32_t own = region_of_[static_cast<size_t>(node.index)];
-  const int32_t last = region_of_[static_cast<size_t>(last_use.index)];
+  const int32_t own = region_of_[node];
+  const int32_t last = region_of_[last_use];
   if (defer <= 0 || own < 0 || last < 0) return last_use;
   const auto end = static_cast<int64_t>(region_ends_.size()) - 1;
   const int64_t target = std::min(std::max(own + defer, int64_t{last}), end);

@@ -24,15 +24,15 @@ class OffloadSchedule {
   /// the layer of `node`, and after `awaited`.
   NodeId ReloadBefore(NodeId node, NodeId first_reader, NodeId awaited, int64_t prefetch) const;
 
-  const std::vector<int32_t>& positions() const { return position_; }  ///< by node
-  int32_t position(NodeId node) const { return position_[static_cast<size_t>(node.index)]; }
+  const IdVector<NodeId, int32_t>& positions() const { return position_; }
+  int32_t position(NodeId node) const { return position_[node]; }
 
  private:
   const Graph& graph_;
-  std::vector<int32_t> position_;    // by node
-  std::vector<NodeId> region_ends_;  // last node of each forward region
-  std::vector<int32_t> region_of_;   // by node; -1: none
-  std::vector<NodeId> run_starts_;   // first node of the first run of each layer, in order
+  IdVector<NodeId, int32_t> position_;
+  std::vector<NodeId> region_ends_;      // last node of each forward region
+  IdVector<NodeId, int32_t> region_of_;  // -1: none
+  std::vector<NodeId> run_starts_;       // first node of the first run of each layer, in order
   std::map<int64_t, size_t> run_of_layer_;
 };
 

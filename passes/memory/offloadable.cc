@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/by_node.h"
 #include "ir/ops.h"
 #include "passes/core/written_memory.h"
 #include "passes/memory/tags.h"
@@ -88,9 +89,9 @@ int64_t OffloadableBytes(const Graph& graph, ValueId value) {
   return bytes;
 }
 
-std::vector<int64_t> OffloadableBytes(const Graph& graph) {
+IdVector<NodeId, int64_t> OffloadableBytes(const Graph& graph) {
   const int64_t last_layer = LastLayer(graph);
-  std::vector<int64_t> bytes(static_cast<size_t>(graph.node_bound()));
+  IdVector<NodeId, int64_t> bytes = ByNode<int64_t>(graph);
   for (const NodeId node : graph.nodes()) {
     const int64_t layer = LayerNumber(ModuleOf(graph, node));
     if (graph.node(node).kind != NodeKind::kCall || IsBackward(graph, node) ||
@@ -98,13 +99,13 @@ std::vector<int64_t> OffloadableBytes(const Graph& graph) {
       continue;
     }
     for (size_t i = 0; i < graph.node(node).num_results; ++i)
-      bytes[static_cast<size_t>(node.index)] += OffloadableBytes(graph, graph.result(node, i));
+      bytes[node] += OffloadableBytes(graph, graph.result(node, i));
   }
   return bytes;
 }
 
 StorageReaders ReadersOfStorage(const Graph& graph, ValueId value,
-                                const std::vector<int32_t>& position) {
+                                const IdVector<NodeId, int32_t>& position) {
   StorageReaders readers;
   std::set<NodeId> seen;
   std::vector<ValueId> open = {value};
@@ -122,7 +123,7 @@ StorageReaders ReadersOfStorage(const Graph& graph, ValueId value,
         open.push_back(graph.result(use.user, i));
     }
   }
-  const auto by_position = [&](NodeId node) { return position[static_cast<size_t>(node.index)]; };
+  const auto by_position = [&](NodeId node) { return position[node]; };
   for (std::vector<NodeId>* nodes : {&readers.views, &readers.forward, &readers.backward})
     std::ranges::sort(*nodes, {}, by_position);
   return readers;

@@ -32,7 +32,7 @@ int64_t OffloadableBytes(const Graph& graph, ValueId value);
 /// By node index, the bytes of such results of a forward node in a layer; 0: it is not offloaded.
 /// Results of the last of several layers are not, because backward needs them at once; nor are
 /// those of collectives and their waits.
-std::vector<int64_t> OffloadableBytes(const Graph& graph);
+IdVector<NodeId, int64_t> OffloadableBytes(const Graph& graph);
 
 /// Who reads a value, or a view of it. In program order.
 struct StorageReaders {
@@ -42,6 +42,6 @@ struct StorageReaders {
   std::vector<NodeId> backward;  ///< backward nodes
 };
 StorageReaders ReadersOfStorage(const Graph& graph, ValueId value,
-                                const std::vector<int32_t>& position);
+                                const IdVector<NodeId, int32_t>& position);
 
 }  // namespace strata

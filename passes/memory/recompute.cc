@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/by_node.h"
 #include "ir/ops.h"
 #include "ir/rewriter.h"
 #include "passes/core/viewed_operands.h"
@@ -21,20 +22,17 @@
 namespace strata {
 namespace {
 
-size_t Index(NodeId node) {
-  return static_cast<size_t>(node.index);
-}
-
-std::vector<bool> RecomputableNodes(const Graph& graph) {
-  std::vector<bool> recomputable(static_cast<size_t>(graph.node_bound()));
+IdVector<NodeId, bool> RecomputableNodes(const Graph& graph) {
+  IdVector<NodeId, bool> recomputable = ByNode<bool>(graph);
   for (const NodeId node : graph.nodes())
-    recomputable[Index(node)] = IsRecomputable(graph, node);
+    recomputable[node] = IsRecomputable(graph, node);
   return recomputable;
 }
 
-Status CheckTags(const Graph& graph, const Replay& replay, const std::vector<bool>& recomputable) {
+Status CheckTags(const Graph& graph, const Replay& replay,
+                 const IdVector<NodeId, bool>& recomputable) {
   for (const NodeId node : graph.nodes()) {
-    if (!recomputable[Index(node)]) continue;
+    if (!recomputable[node]) continue;
     if (TraitsOf(graph.op(node)).random) {
       return Error("random numbers cannot be recomputed: graph {}: node {} ({}): tag it MUST_SAVE",
                    graph.name_text(), graph.name(node), graph.op(node));
@@ -74,13 +72,13 @@ std::vector<Region> BackwardRegions(const Graph& graph) {
 }
 
 /// The region that reads recomputable results; empty when none does.
-Result<Region> RegionToFeed(const Graph& graph, const std::vector<bool>& recomputable) {
+Result<Region> RegionToFeed(const Graph& graph, const IdVector<NodeId, bool>& recomputable) {
   std::vector<Region> regions = BackwardRegions(graph);
   std::erase_if(regions, [&](const Region& region) {
     return std::ranges::none_of(region, [&](NodeId node) {
       bool reads = false;
       graph.ForEachOperand(
-          node, [&](ValueId operand) { reads |= recomputable[Index(graph.value(operand).def)]; });
+          node, [&](ValueId operand) { reads |= recomputable[graph.value(operand).def]; });
       return reads;
     });
   });
@@ -267,7 +265,7 @@ class Recomputer {
 };
 
 Result<bool> RecomputeIn(Graph& graph) {
-  const std::vector<bool> recomputable = RecomputableNodes(graph);
+  const IdVector<NodeId, bool> recomputable = RecomputableNodes(graph);
   if (std::ranges::find(recomputable, true) == recomputable.end()) return false;
   const Replay replay(graph, recomputable);
   STRATA_RETURN_IF_ERROR(CheckTags(graph, replay, recomputable));

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/by_node.h"
 #include "passes/core/written_memory.h"
 
 namespace strata {
 
-Replay::Replay(const Graph& graph, std::vector<bool> wanted)
-    : graph_(graph), position_(OrderOf(graph)), can_copy_(std::move(wanted)) {
+Replay::Replay(const Graph& graph, IdVector<NodeId, bool> wanted)
+    : graph_(graph), position_(PositionsOf(graph)), can_copy_(std::move(wanted)) {
   for (const NodeId node : graph.nodes()) {
     for (const ValueId owner : WrittenBy(node))
       writers_[owner].push_back(node);
@@ -26,8 +27,8 @@ Replay::Replay(const Graph& graph, std::vector<bool> wanted)
   for (bool changed = true; changed;) {
     changed = false;
     for (const NodeId node : graph.nodes()) {
-      if (!can_copy_[Index(node)] || MayCopy(node)) continue;
-      can_copy_[Index(node)] = false;
+      if (!can_copy_[node] || MayCopy(node)) continue;
+      can_copy_[node] = false;
       changed = true;
     }
   }
@@ -65,7 +66,7 @@ std::vector<NodeId> Replay::ReadersBefore(NodeId writer) const {
   for (const ValueId owner : WrittenBy(writer)) {
     for (const NodeId reader : ReadersOf(owner)) {
       if (position(reader) >= position(writer)) break;
-      if (can_copy_[Index(reader)]) earlier.push_back(reader);
+      if (can_copy_[reader]) earlier.push_back(reader);
     }
   }
   return earlier;
@@ -75,7 +76,7 @@ std::vector<NodeId> Replay::ReadersBefore(NodeId writer) const {
 bool Replay::IsFresh(ValueId value) const {
   for (;;) {
     const NodeId def = graph_.value(value).def;
-    if (!can_copy_[Index(def)]) return false;
+    if (!can_copy_[def]) return false;
     const ValueId owner = graph_.value(value).alias_of;
     if (!owner.valid() || graph_.value(owner).def == def) return true;
     ValueId base;  // the operand that the result is a view of
@@ -93,7 +94,7 @@ bool Replay::MayCopy(NodeId node) const {
     const std::vector<NodeId>& writers = WritersOf(OwnerOf(graph_, operand));
     if (writers.empty()) return;
     if (IsFresh(operand)) {
-      may &= std::ranges::all_of(writers, [&](NodeId writer) { return can_copy_[Index(writer)]; });
+      may &= std::ranges::all_of(writers, [&](NodeId writer) { return can_copy_[writer]; });
     } else {
       may &= position(writers.back()) < position(node);
     }

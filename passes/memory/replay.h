@@ -16,12 +16,12 @@ namespace strata {
 /// again goes through the same writes, in the same order.
 class Replay {
  public:
-  /// `wanted`: by node index, the nodes that are to be copied. Pure functions of their operands,
+  /// `wanted`: the nodes that are to be copied. Pure functions of their operands,
   /// but for writes.
-  Replay(const Graph& graph, std::vector<bool> wanted);
+  Replay(const Graph& graph, IdVector<NodeId, bool> wanted);
 
   /// Whether a copy of a wanted node can run later.
-  bool CanCopy(NodeId node) const { return can_copy_[Index(node)]; }
+  bool CanCopy(NodeId node) const { return can_copy_[node]; }
 
   /// Calls `fn(NodeId)` for each node that must be copied before a reader of the operands of
   /// `reader`: nodes that make or write what it reads. `reader`: a wanted node, or one that comes
@@ -40,16 +40,15 @@ class Replay {
   /// All nodes that read memory of `owner`, in program order.
   std::vector<NodeId> ReadersOf(ValueId owner) const;
 
-  int32_t position(NodeId node) const { return position_[Index(node)]; }
+  int32_t position(NodeId node) const { return position_[node]; }
 
  private:
-  static size_t Index(NodeId node) { return static_cast<size_t>(node.index); }
   bool IsFresh(ValueId value) const;
   bool MayCopy(NodeId node) const;
 
   const Graph& graph_;
-  std::vector<int32_t> position_;                             // by node
-  std::vector<bool> can_copy_;                                // by node
+  IdVector<NodeId, int32_t> position_;
+  IdVector<NodeId, bool> can_copy_;
   std::map<ValueId, std::vector<NodeId>> writers_, readers_;  // of owners that are written
 };
 
@@ -57,12 +56,12 @@ template <class Fn>
 void Replay::ForEachSource(NodeId reader, Fn&& fn) const {
   graph_.ForEachOperand(reader, [&](ValueId operand) {
     const NodeId def = graph_.value(operand).def;
-    if (!can_copy_[Index(def)]) return;
+    if (!can_copy_[def]) return;
     fn(def);
     const ValueId owner = graph_.value(operand).alias_of;
     for (const NodeId writer : WritersOf(owner.valid() ? owner : operand)) {
       const bool is_earlier = position(writer) < position(reader);
-      if (is_earlier && writer != def && can_copy_[Index(writer)]) fn(writer);
+      if (is_earlier && writer != def && can_copy_[writer]) fn(writer);
     }
   });
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/by_node.h"
 #include "ir/ops.h"
 #include "ir/rewriter.h"
 #include "passes/memory/min_cut.h"
@@ -134,37 +135,33 @@ bool IsReduction(const Graph& graph, NodeId node) {
 }
 
 Result<MemoryPolicy> MinCutPolicy(const Graph& graph) {
-  STRATA_TRY(std::vector<bool> saved, NodesToSave(graph, [&](NodeId node) {
+  STRATA_TRY(auto saved, NodesToSave(graph, [&](NodeId node) {
                return IsSaveOp(graph.op(node)) || MustSave(graph, node) || IsInLoss(graph, node) ||
                       IsReduction(graph, node);
              }));
   return MemoryPolicy([saved = std::move(saved)](const Graph&, NodeId node) {
-    return saved[static_cast<size_t>(node.index)] ? MemoryTag::kMustSave
-                                                  : MemoryTag::kPreferRecompute;
+    return saved[node] ? MemoryTag::kMustSave : MemoryTag::kPreferRecompute;
   });
 }
 
 class Tagger {
  public:
   Tagger(Graph& graph, MemoryPolicy policy)
-      : graph_(graph), policy_(std::move(policy)), tags_(Bound()) {}
+      : graph_(graph), policy_(std::move(policy)), tags_(ByNode<std::optional<MemoryTag>>(graph)) {}
 
   void Run() {
     for (const NodeId node : graph_.nodes())
-      tags_[Index(node)] = TagOf(node);
+      tags_[node] = TagOf(node);
     SaveBoundaries();
     SaveWhatCannotBeReplayed();
     Rewriter rewriter(graph_);
     for (const NodeId node : graph_.nodes())
-      if (const std::optional<MemoryTag> tag = tags_[Index(node)])
-        SetMemoryTag(rewriter, node, *tag);
+      if (const std::optional<MemoryTag> tag = tags_[node]) SetMemoryTag(rewriter, node, *tag);
   }
 
  private:
-  size_t Bound() const { return static_cast<size_t>(graph_.node_bound()); }
-  static size_t Index(NodeId node) { return static_cast<size_t>(node.index); }
   bool IsGivenUp(NodeId node) const {
-    const std::optional<MemoryTag> tag = tags_[Index(node)];
+    const std::optional<MemoryTag> tag = tags_[node];
     return tag && strata::IsGivenUp(*tag);
   }
 
@@ -173,7 +170,7 @@ class Tagger {
     // Loss and output layer may have backward regions of their own (chunks of the loss).
     if (IsInLoss(graph_, node)) return {};
     if (IsWait(graph_.op(node)) && !graph_.args(node).empty() && graph_.args(node)[0].is_value())
-      return tags_[Index(graph_.value(graph_.args(node)[0].value()).def)];
+      return tags_[graph_.value(graph_.args(node)[0].value()).def];
     const MemoryTag tag = policy_(graph_, node);  // it may count nodes
     return MustSave(graph_, node) ? MemoryTag::kMustSave : tag;
   }
@@ -188,23 +185,23 @@ class Tagger {
         for (const Use use : graph_.uses(graph_.result(node, i)))
           is_boundary |= IsGivenUp(use.user) && LayerNumber(ModuleOf(graph_, use.user)) > layer;
       }
-      if (is_boundary) tags_[Index(node)] = MemoryTag::kMustSave;
+      if (is_boundary) tags_[node] = MemoryTag::kMustSave;
     }
   }
 
   void SaveWhatCannotBeReplayed() {
-    std::vector<bool> given_up(Bound());
+    IdVector<NodeId, bool> given_up = ByNode<bool>(graph_);
     for (const NodeId node : graph_.nodes())
-      given_up[Index(node)] = IsGivenUp(node);
+      given_up[node] = IsGivenUp(node);
     const Replay replay(graph_, given_up);
     for (const NodeId node : graph_.nodes()) {
-      if (given_up[Index(node)] && !replay.CanCopy(node)) tags_[Index(node)] = MemoryTag::kMustSave;
+      if (given_up[node] && !replay.CanCopy(node)) tags_[node] = MemoryTag::kMustSave;
     }
   }
 
   Graph& graph_;
   MemoryPolicy policy_;
-  std::vector<std::optional<MemoryTag>> tags_;  // by node
+  IdVector<NodeId, std::optional<MemoryTag>> tags_;
 };
 
 }  // namespace

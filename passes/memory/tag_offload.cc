@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/by_node.h"
 #include "ir/rewriter.h"
 #include "passes/memory/offloadable.h"
 #include "passes/memory/tags.h"
@@ -22,7 +23,7 @@ struct Candidate {
 struct Needs {
   bool by_backward = false, by_recomputed = false;
 };
-Needs NeedsOf(const Graph& graph, NodeId node, const std::vector<int32_t>& position) {
+Needs NeedsOf(const Graph& graph, NodeId node, const IdVector<NodeId, int32_t>& position) {
   Needs needs;
   for (size_t i = 0; i < graph.node(node).num_results; ++i) {
     const StorageReaders readers = ReadersOfStorage(graph, graph.result(node, i), position);
@@ -33,7 +34,7 @@ Needs NeedsOf(const Graph& graph, NodeId node, const std::vector<int32_t>& posit
   return needs;
 }
 
-bool MayOffload(const Graph& graph, NodeId node, const std::vector<int32_t>& position) {
+bool MayOffload(const Graph& graph, NodeId node, const IdVector<NodeId, int32_t>& position) {
   const std::optional<MemoryTag> tag = MemoryTagOf(graph, node);
   if (tag && *tag != MemoryTag::kMustSave) return false;
   const Needs needs = NeedsOf(graph, node, position);
@@ -43,11 +44,11 @@ bool MayOffload(const Graph& graph, NodeId node, const std::vector<int32_t>& pos
 }
 
 std::vector<Candidate> Candidates(const Graph& graph) {
-  const std::vector<int32_t> position = OrderOf(graph);
-  const std::vector<int64_t> bytes = OffloadableBytes(graph);
+  const IdVector<NodeId, int32_t> position = PositionsOf(graph);
+  const IdVector<NodeId, int64_t> bytes = OffloadableBytes(graph);
   std::vector<Candidate> candidates;
   for (const NodeId node : graph.nodes()) {
-    const int64_t own = bytes[static_cast<size_t>(node.index)];
+    const int64_t own = bytes[node];
     if (own > 0 && MayOffload(graph, node, position)) candidates.push_back({node, own});
   }
   return candidates;

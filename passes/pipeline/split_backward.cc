@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/by_node.h"
 #include "ir/ops.h"
 #include "passes/core/written_memory.h"
 #include "passes/pipeline/graph_copier.h"
@@ -16,10 +17,6 @@
 
 namespace strata {
 namespace {
-
-size_t Index(NodeId node) {
-  return static_cast<size_t>(node.index);
-}
 
 bool IsCall(const Graph& graph, NodeId node) {
   const NodeKind kind = graph.node(node).kind;
@@ -49,7 +46,7 @@ class JointSplitter {
   }
 
  private:
-  using Marks = std::vector<bool>;  // by node
+  using Marks = IdVector<NodeId, bool>;
 
   Status CheckSignature() const {
     if (signature_.forward_outputs.empty())
@@ -75,12 +72,12 @@ class JointSplitter {
     return Ok();
   }
 
-  Marks NoNodes() const { return Marks(static_cast<size_t>(joint_.node_bound())); }
+  Marks NoNodes() const { return ByNode<bool>(joint_); }
 
   bool ReadsAny(NodeId node, const Marks& marks) const {
     bool reads = false;
-    joint_.ForEachOperand(
-        node, [&](ValueId operand) { reads |= marks[Index(joint_.value(operand).def)]; });
+    joint_.ForEachOperand(node,
+                          [&](ValueId operand) { reads |= marks[joint_.value(operand).def]; });
     return reads;
   }
 
@@ -88,7 +85,7 @@ class JointSplitter {
   void FindDependents() {
     is_dependent_ = NoNodes();
     for (const size_t input : signature_.backward_inputs)
-      is_dependent_[Index(inputs_[input])] = true;
+      is_dependent_[inputs_[input]] = true;
     std::set<ValueId> dependent_memory;
     for (const NodeId node : joint_.nodes()) {
       if (!IsCall(joint_, node)) continue;
@@ -96,7 +93,7 @@ class JointSplitter {
       joint_.ForEachOperand(node, [&](ValueId operand) {
         depends |= dependent_memory.contains(OwnerOf(joint_, operand));
       });
-      is_dependent_[Index(node)] = depends;
+      is_dependent_[node] = depends;
       if (!depends || !Mutates(joint_, node)) continue;
       joint_.ForEachOperand(
           node, [&](ValueId operand) { dependent_memory.insert(OwnerOf(joint_, operand)); });
@@ -105,12 +102,12 @@ class JointSplitter {
 
   /// Of the node that makes the last forward output.
   NodeId LastForwardOutput() const {
-    const std::vector<int32_t> order = OrderOf(joint_);
+    const IdVector<NodeId, int32_t> order = PositionsOf(joint_);
     NodeId last;
     for (const size_t i : signature_.forward_outputs) {
       if (!outputs_[i]) continue;
       const NodeId def = joint_.value(*outputs_[i]).def;
-      if (!last.valid() || order[Index(def)] > order[Index(last)]) last = def;
+      if (!last.valid() || order[def] > order[last]) last = def;
     }
     return last;
   }
@@ -127,7 +124,7 @@ class JointSplitter {
               "copy it first",
               joint_.name_text(), joint_.name(node), joint_.name(base));
         }
-        if (!is_dependent_[Index(node)]) is_forward_[Index(node)] = true;
+        if (!is_dependent_[node]) is_forward_[node] = true;
       }
       if (node == last) break;
     }
@@ -149,12 +146,11 @@ class JointSplitter {
   Status FindForward() {
     is_forward_ = NoNodes();
     for (const size_t i : signature_.forward_outputs)
-      if (outputs_[i]) is_forward_[Index(joint_.value(*outputs_[i]).def)] = true;
+      if (outputs_[i]) is_forward_[joint_.value(*outputs_[i]).def] = true;
     for (const NodeId node : joint_.nodes()) {
       const Phase phase = joint_.node(node).phase;
       const bool is_early = phase == Phase::kForward || phase == Phase::kLoss;
-      if (IsCall(joint_, node) && is_early && !is_dependent_[Index(node)])
-        is_forward_[Index(node)] = true;
+      if (IsCall(joint_, node) && is_early && !is_dependent_[node]) is_forward_[node] = true;
     }
     STRATA_RETURN_IF_ERROR(AddForwardWrites());
     AddOperands(is_forward_);
@@ -167,11 +163,11 @@ class JointSplitter {
     const std::vector<NodeId> nodes = joint_.nodes().Snapshot();
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       if (!IsCall(joint_, *node)) continue;
-      if (!marks[Index(*node)] && Mutates(joint_, *node) && memory.contains(WrittenBy(*node)))
-        marks[Index(*node)] = true;
-      if (!marks[Index(*node)]) continue;
+      if (!marks[*node] && Mutates(joint_, *node) && memory.contains(WrittenBy(*node)))
+        marks[*node] = true;
+      if (!marks[*node]) continue;
       joint_.ForEachOperand(*node, [&](ValueId operand) {
-        marks[Index(joint_.value(operand).def)] = true;
+        marks[joint_.value(operand).def] = true;
         const ValueId owner = OwnerOf(joint_, operand);
         if (written_.contains(owner)) memory.insert(owner);
       });
@@ -180,7 +176,7 @@ class JointSplitter {
 
   Status CheckForward() const {
     for (const size_t input : signature_.backward_inputs) {
-      if (!is_forward_[Index(inputs_[input])]) continue;
+      if (!is_forward_[inputs_[input]]) continue;
       return Error(
           "Forward graph outputs require backward-only inputs: graph {}: {}: return as forward "
           "outputs what does not depend on gradients",
@@ -193,22 +189,21 @@ class JointSplitter {
   void FindBackward() {
     is_backward_ = NoNodes();
     for (const size_t i : BackwardOutputs())
-      if (outputs_[i]) is_backward_[Index(joint_.value(*outputs_[i]).def)] = true;
+      if (outputs_[i]) is_backward_[joint_.value(*outputs_[i]).def] = true;
     for (const NodeId node : joint_.nodes()) {
       if (!IsCall(joint_, node) || !IsImpure(joint_, node)) continue;
-      const bool is_late =
-          is_dependent_[Index(node)] || joint_.node(node).phase == Phase::kBackward;
-      (is_late ? is_backward_ : is_forward_)[Index(node)] = true;
+      const bool is_late = is_dependent_[node] || joint_.node(node).phase == Phase::kBackward;
+      (is_late ? is_backward_ : is_forward_)[node] = true;
     }
     AddOperands(is_forward_);
     const std::vector<NodeId> nodes = joint_.nodes().Snapshot();
-    for (size_t i = 0; i < is_forward_.size(); ++i)
-      if (is_forward_[i]) is_backward_[i] = false;
+    for (const NodeId node : IdsOf(is_forward_))
+      if (is_forward_[node]) is_backward_[node] = false;
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-      if (!IsCall(joint_, *node) || !is_backward_[Index(*node)]) continue;
+      if (!IsCall(joint_, *node) || !is_backward_[*node]) continue;
       joint_.ForEachOperand(*node, [&](ValueId operand) {
         const NodeId def = joint_.value(operand).def;
-        if (!is_forward_[Index(def)]) is_backward_[Index(def)] = true;
+        if (!is_forward_[def]) is_backward_[def] = true;
       });
     }
   }
@@ -229,11 +224,11 @@ class JointSplitter {
   void Need(ValueId value) {
     const NodeId def = joint_.value(value).def;
     if (!IsCall(joint_, def)) {
-      is_read_[Index(def)] = true;
-    } else if (is_forward_[Index(def)] && !IsRepeated(def)) {
+      is_read_[def] = true;
+    } else if (is_forward_[def] && !IsRepeated(def)) {
       saved_.insert(value);
-    } else if (is_forward_[Index(def)] && !is_repeated_[Index(def)]) {
-      is_repeated_[Index(def)] = true;
+    } else if (is_forward_[def] && !is_repeated_[def]) {
+      is_repeated_[def] = true;
       joint_.ForEachOperand(def, [&](ValueId operand) { Need(operand); });
     }
   }
@@ -242,7 +237,7 @@ class JointSplitter {
     is_repeated_ = NoNodes();
     is_read_ = NoNodes();
     for (const NodeId node : joint_.nodes()) {
-      if (!IsCall(joint_, node) || !is_backward_[Index(node)]) continue;
+      if (!IsCall(joint_, node) || !is_backward_[node]) continue;
       joint_.ForEachOperand(node, [&](ValueId operand) { Need(operand); });
     }
     for (const size_t i : BackwardOutputs())
@@ -250,10 +245,10 @@ class JointSplitter {
   }
 
   std::vector<ValueId> SavedInOrder() const {
-    const std::vector<int32_t> order = OrderOf(joint_);
+    const IdVector<NodeId, int32_t> order = PositionsOf(joint_);
     std::vector<ValueId> saved(saved_.begin(), saved_.end());
     std::ranges::sort(saved, {}, [&](ValueId value) {
-      return std::pair(order[Index(joint_.value(value).def)], joint_.value(value).index);
+      return std::pair(order[joint_.value(value).def], joint_.value(value).index);
     });
     return saved;
   }
@@ -273,10 +268,9 @@ class JointSplitter {
   void WriteForward(Graph& graph) const {
     GraphCopier copier(joint_, graph);
     for (size_t i = 0; i < inputs_.size(); ++i)
-      if (is_forward_[Index(inputs_[i])])
-        copier.AddInput(joint_.result(inputs_[i]), slots_.inputs[i]);
+      if (is_forward_[inputs_[i]]) copier.AddInput(joint_.result(inputs_[i]), slots_.inputs[i]);
     for (const NodeId node : joint_.nodes())
-      if (IsCall(joint_, node) && is_forward_[Index(node)]) copier.Copy(node);
+      if (IsCall(joint_, node) && is_forward_[node]) copier.Copy(node);
     std::vector<std::optional<ValueId>> outputs;
     std::vector<StageSlot> slots;
     for (const size_t i : signature_.forward_outputs) {
@@ -295,7 +289,7 @@ class JointSplitter {
     GraphCopier copier(joint_, graph);
     const auto add_inputs = [&](bool backward_only) {
       for (size_t i = 0; i < inputs_.size(); ++i)
-        if (is_read_[Index(inputs_[i])] && IsBackwardInput(inputs_[i]) == backward_only)
+        if (is_read_[inputs_[i]] && IsBackwardInput(inputs_[i]) == backward_only)
           copier.AddInput(joint_.result(inputs_[i]), slots_.inputs[i]);
     };
     add_inputs(false);
@@ -305,7 +299,7 @@ class JointSplitter {
     add_inputs(true);
     for (const NodeId node : joint_.nodes()) {
       if (!IsCall(joint_, node)) continue;
-      if (is_backward_[Index(node)] || is_repeated_[Index(node)]) copier.Copy(node);
+      if (is_backward_[node] || is_repeated_[node]) copier.Copy(node);
     }
     std::vector<std::optional<ValueId>> outputs;
     std::vector<StageSlot> slots;

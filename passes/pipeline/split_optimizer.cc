@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/by_node.h"
 #include "ir/ops.h"
 #include "passes/pipeline/graph_copier.h"
 #include "passes/pipeline/slots.h"
@@ -21,10 +22,6 @@ namespace {
 constexpr int64_t kShared = -1;
 constexpr std::string_view kAxis = "pp";
 
-size_t Index(NodeId node) {
-  return static_cast<size_t>(node.index);
-}
-
 bool IsCall(const Graph& graph, NodeId node) {
   const NodeKind kind = graph.node(node).kind;
   return kind != NodeKind::kPlaceholder && kind != NodeKind::kOutput;
@@ -34,15 +31,15 @@ bool IsCall(const Graph& graph, NodeId node) {
 class PartWriter {
  public:
   PartWriter(const Graph& graph, const StageModules& modules, std::vector<int64_t> owners)
-      : graph_(graph), owners_(static_cast<size_t>(graph.node_bound()), kShared) {
+      : graph_(graph), owners_(ByNode<int64_t>(graph, kShared)) {
     for (const NodeId node : graph.nodes()) {
       const int64_t stage = modules.StageOf(graph.module().str(graph.node(node).module));
-      if (stage >= 0) owners_[Index(node)] = owners[static_cast<size_t>(stage)];
+      if (stage >= 0) owners_[node] = owners[static_cast<size_t>(stage)];
     }
     for (const NodeId node : graph.nodes()) {
-      if (!IsCall(graph, node) || owners_[Index(node)] != kShared) continue;
+      if (!IsCall(graph, node) || owners_[node] != kShared) continue;
       graph.ForEachOperand(node, [&](ValueId operand) {
-        if (owners_[Index(graph.value(operand).def)] == kShared) return;
+        if (owners_[graph.value(operand).def] == kShared) return;
         if (std::ranges::find(exchanged_, operand) == exchanged_.end())
           exchanged_.push_back(operand);
         if (!first_reader_.valid()) first_reader_ = node;
@@ -56,14 +53,14 @@ class PartWriter {
     for (const NodeId node : graph_.nodes())
       names_.emplace(graph_.name(node));
     GraphCopier copier(graph_, target);
-    const std::vector<bool> wanted = NodesOf(owner);
+    const IdVector<NodeId, bool> wanted = NodesOf(owner);
     for (const NodeId node : graph_.placeholders())
-      if (wanted[Index(node)])
+      if (wanted[node])
         copier.AddInput(graph_.result(node),
                         {.kind = StageSlot::Kind::kInput, .name = StageInputName(graph_, node)});
     for (const NodeId node : graph_.nodes()) {
       if (node == first_reader_) Exchange(owner, copier);
-      if (IsCall(graph_, node) && wanted[Index(node)]) copier.Copy(node);
+      if (IsCall(graph_, node) && wanted[node]) copier.Copy(node);
     }
     std::vector<std::optional<ValueId>> outputs;
     std::vector<StageSlot> slots;
@@ -80,13 +77,13 @@ class PartWriter {
  private:
   /// Stacked, they are one collective.
   Status CheckExchanged() const {
-    const std::vector<int32_t> order = OrderOf(graph_);
+    const IdVector<NodeId, int32_t> order = PositionsOf(graph_);
     for (const ValueId value : exchanged_) {
       const Type& type = graph_.module().types()[graph_.value(value).type];
       const bool is_scalar = type.kind == TypeKind::kTensor && type.sizes.empty() &&
                              graph_.value(value).type == graph_.value(exchanged_[0]).type;
       const NodeId def = graph_.value(value).def;
-      if (is_scalar && order[Index(def)] < order[Index(first_reader_)]) continue;
+      if (is_scalar && order[def] < order[first_reader_]) continue;
       return Error(
           "stages exchange other values than scalars of one type: graph {}: {} of module {}: make "
           "it before node {}, from one tensor",
@@ -97,11 +94,11 @@ class PartWriter {
   }
 
   /// What the owner runs: its nodes, and all that are shared.
-  std::vector<bool> NodesOf(int64_t owner) const {
-    std::vector<bool> wanted(owners_.size());
+  IdVector<NodeId, bool> NodesOf(int64_t owner) const {
+    IdVector<NodeId, bool> wanted(owners_.size());
     for (const NodeId node : graph_.nodes()) {
-      const int64_t of_node = owners_[Index(node)];
-      wanted[Index(node)] = of_node == owner || of_node == kShared;
+      const int64_t of_node = owners_[node];
+      wanted[node] = of_node == owner || of_node == kShared;
     }
     return wanted;
   }
@@ -127,7 +124,7 @@ class PartWriter {
     ValueId zero;
     std::vector<Arg> parts;
     for (const ValueId value : exchanged_) {
-      if (owners_[Index(graph_.value(value).def)] == owner) {
+      if (owners_[graph_.value(value).def] == owner) {
         parts.emplace_back(copier(value));
         continue;
       }
@@ -171,9 +168,9 @@ class PartWriter {
 
   const Graph& graph_;
   mutable std::set<std::string> names_;  // taken
-  std::vector<int64_t> owners_;          // by node
-  std::vector<ValueId> exchanged_;       // what shared nodes read of owned ones
-  NodeId first_reader_;                  // of them
+  IdVector<NodeId, int64_t> owners_;
+  std::vector<ValueId> exchanged_;  // what shared nodes read of owned ones
+  NodeId first_reader_;             // of them
 };
 
 Status WriteParts(Module& module, const Graph& graph, const StageModules& modules,

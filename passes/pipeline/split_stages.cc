@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/by_node.h"
 #include "passes/pipeline/graph_copier.h"
 #include "passes/pipeline/slots.h"
 #include "passes/pipeline/stage_assignment.h"
@@ -96,7 +97,7 @@ class StageSplitter {
         stages_(stages),
         outputs_(std::move(outputs)),
         crossings_(num_stages),
-        order_(OrderOf(step)) {
+        order_(PositionsOf(step)) {
     for (const NodeId node : step.nodes()) {
       if (stages.of(node) == kEvery || step.node(node).kind == NodeKind::kOutput) continue;
       step.ForEachOperand(node, [&](ValueId operand) { Connect(operand, stages.of(node)); });
@@ -108,36 +109,34 @@ class StageSplitter {
   void Write(int64_t stage, Graph& graph) {
     GraphCopier copier(step_, graph);
     AddInputs(stage, copier);
-    const std::vector<bool> wanted = NodesOf(stage);
+    const IdVector<NodeId, bool> wanted = NodesOf(stage);
     for (const NodeId node : step_.nodes())
-      if (wanted[Index(node)] && !IsInput(step_, node)) copier.Copy(node);
+      if (wanted[node] && !IsInput(step_, node)) copier.Copy(node);
     SetOutputs(stage, copier);
   }
 
  private:
-  static size_t Index(NodeId node) { return static_cast<size_t>(node.index); }
-
   void Connect(ValueId value, int64_t reader) {
     const int64_t maker = stages_.of(step_.value(value).def);
     if (maker != kEvery) crossings_.Add(value, maker, reader);
   }
 
   /// The nodes of the stage, and those of every stage that they read.
-  std::vector<bool> NodesOf(int64_t stage) const {
-    std::vector<bool> wanted(static_cast<size_t>(step_.node_bound()));
+  IdVector<NodeId, bool> NodesOf(int64_t stage) const {
+    IdVector<NodeId, bool> wanted = ByNode<bool>(step_);
     const std::vector<NodeId> nodes = step_.nodes().Snapshot();
     for (const StepOutput& output : outputs_) {
       if (!output.value || output.stage != stage) continue;
       const NodeId def = step_.value(*output.value).def;
-      if (stages_.of(def) == kEvery) wanted[Index(def)] = true;
+      if (stages_.of(def) == kEvery) wanted[def] = true;
     }
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       if (step_.node(*node).kind == NodeKind::kOutput) continue;
-      if (stages_.of(*node) == stage) wanted[Index(*node)] = true;
-      if (!wanted[Index(*node)]) continue;
+      if (stages_.of(*node) == stage) wanted[*node] = true;
+      if (!wanted[*node]) continue;
       step_.ForEachOperand(*node, [&](ValueId operand) {
         const NodeId def = step_.value(operand).def;
-        if (stages_.of(def) == kEvery) wanted[Index(def)] = true;
+        if (stages_.of(def) == kEvery) wanted[def] = true;
       });
     }
     return wanted;
@@ -146,15 +145,15 @@ class StageSplitter {
   std::vector<ValueId> InOrder(const std::set<ValueId>& values) const {
     std::vector<ValueId> ordered(values.begin(), values.end());
     std::ranges::sort(ordered, {}, [&](ValueId value) {
-      return std::pair(order_[Index(step_.value(value).def)], step_.value(value).index);
+      return std::pair(order_[step_.value(value).def], step_.value(value).index);
     });
     return ordered;
   }
 
   void AddInputs(int64_t stage, GraphCopier& copier) const {
-    const std::vector<bool> wanted = NodesOf(stage);
+    const IdVector<NodeId, bool> wanted = NodesOf(stage);
     for (const NodeId node : step_.placeholders()) {
-      if (!wanted[Index(node)]) continue;
+      if (!wanted[node]) continue;
       copier.AddInput(step_.result(node),
                       {.kind = StageSlot::Kind::kInput, .name = StageInputName(step_, node)});
     }
@@ -196,7 +195,7 @@ class StageSplitter {
   const StageAssignment& stages_;
   std::vector<StepOutput> outputs_;
   Crossings crossings_;
-  std::vector<int32_t> order_;
+  IdVector<NodeId, int32_t> order_;
 };
 
 Status CheckParameters(const Graph& step, const StageAssignment& stages) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ir/by_node.h"
 #include "ir/module.h"
 #include "passes/core/written_memory.h"
 
@@ -51,7 +52,7 @@ Status CheckWriters(const Graph& graph, const StageAssignment& stages) {
 
 Result<StageAssignment> StageAssignment::Make(const Graph& graph, const StageModules& modules) {
   StageAssignment made;
-  made.stages_.assign(static_cast<size_t>(graph.node_bound()), kEvery);
+  made.stages_ = ByNode<int64_t>(graph, kEvery);
   for (const NodeId node : graph.nodes()) {
     const Node& n = graph.node(node);
     int64_t stage = modules.StageOf(graph.module().str(n.module));
@@ -65,7 +66,7 @@ Result<StageAssignment> StageAssignment::Make(const Graph& graph, const StageMod
       });
       if (last != kEvery) stage = n.phase == Phase::kBackward ? first : last;
     }
-    made.stages_[static_cast<size_t>(node.index)] = stage;
+    made.stages_[node] = stage;
   }
   STRATA_RETURN_IF_ERROR(CheckReaders(graph, made));
   STRATA_RETURN_IF_ERROR(CheckWriters(graph, made));

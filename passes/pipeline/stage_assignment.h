@@ -21,10 +21,10 @@ class StageAssignment {
   /// Errors: a parameter that is read by another stage, memory that several stages write.
   static Result<StageAssignment> Make(const Graph& graph, const StageModules& modules);
 
-  int64_t of(NodeId node) const { return stages_[static_cast<size_t>(node.index)]; }
+  int64_t of(NodeId node) const { return stages_[node]; }
 
  private:
-  std::vector<int64_t> stages_;  // by node
+  IdVector<NodeId, int64_t> stages_;
 };
 
 }  // namespace strata

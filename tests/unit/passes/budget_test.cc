@@ -101,7 +101,7 @@ std::optional<double> BruteForce(const Module& module, const MemoryCosts& costs,
   for (size_t state = 0; state < states; ++state) {
     const auto copy = module.Clone();
     Graph& tagged = *copy->FindGraph("g");
-    const std::vector<int64_t> offloadable = OffloadableBytes(tagged);
+    const IdVector<NodeId, int64_t> offloadable = OffloadableBytes(tagged);
     size_t rest = state, next = 0;
     bool is_possible = true;
     ApplyMemoryPolicy(tagged, [&](const Graph&, NodeId node) {
@@ -110,7 +110,7 @@ std::optional<double> BruteForce(const Module& module, const MemoryCosts& costs,
       const size_t choice = rest % 3;
       rest /= 3;
       ++next;
-      if (choice == 2 && offloadable[static_cast<size_t>(node.index)] == 0) is_possible = false;
+      if (choice == 2 && offloadable[node] == 0) is_possible = false;
       return choice == 0   ? MemoryTag::kMustSave
              : choice == 1 ? MemoryTag::kMustRecompute
                            : MemoryTag::kMustCpuOffload;

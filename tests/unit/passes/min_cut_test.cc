@@ -57,12 +57,11 @@ TEST_CASE("the flow is the least capacity over all cuts, and the sides are such 
 std::string Saved(std::string_view body, std::string_view banned = "") {
   const auto module = ParseBody(body);
   const Graph& graph = *module->FindGraph("g");
-  const std::vector<bool> saved = OrDie(NodesToSave(
+  const IdVector<NodeId, bool> saved = OrDie(NodesToSave(
       graph, [&](NodeId node) { return !banned.empty() && graph.op(node).starts_with(banned); }));
   std::string names;
   for (const NodeId node : graph.nodes()) {
-    if (saved[static_cast<size_t>(node.index)])
-      names += (names.empty() ? "" : " ") + std::string(graph.name(node));
+    if (saved[node]) names += (names.empty() ? "" : " ") + std::string(graph.name(node));
   }
   return names;
 }
