@@ -28,7 +28,7 @@ struct Clp {
   decltype(&Clp_deleteModel) delete_model = nullptr;
   decltype(&Clp_loadProblem) load_problem = nullptr;
   decltype(&Clp_setLogLevel) set_log_level = nullptr;
-  decltype(&Clp_initialDualSolve) initial_dual_solve = nullptr;
+  decltype(&Clp_setMaximumSeconds) set_maximum_seconds = nullptr;
   decltype(&Clp_dual) dual = nullptr;
   decltype(&Clp_status) status = nullptr;
   decltype(&Clp_numberIterations) number_iterations = nullptr;
@@ -57,7 +57,7 @@ struct Clp {
     find(delete_model, "Clp_deleteModel");
     find(load_problem, "Clp_loadProblem");
     find(set_log_level, "Clp_setLogLevel");
-    find(initial_dual_solve, "Clp_initialDualSolve");
+    find(set_maximum_seconds, "Clp_setMaximumSeconds");
     find(dual, "Clp_dual");
     find(status, "Clp_status");
     find(number_iterations, "Clp_numberIterations");
@@ -186,19 +186,19 @@ class BranchAndBound {
     clp_.set_log_level(model_.get(), 0);
     program_.Load(clp_, model_.get());
     result_.method = "Clp";
-    result_.cost = std::numeric_limits<double>::infinity();
+    result_.cost = options.known_cost;
     result_.core_variables = static_cast<int64_t>(problem.variables.size());
     result_.columns = program_.num_columns();
     result_.rows = program_.num_rows();
   }
 
   SolverResult Run() {
-    clp_.initial_dual_solve(model_.get());
-    result_.bound = Visit(/*depth=*/0);
+    clp_.set_maximum_seconds(model_.get(), options_.seconds);
+    clp_.dual(model_.get(), 0);
+    result_.bound = std::min(Visit(/*depth=*/0), result_.cost);
     using Status = SolverResult::Status;
     const bool has_choices = !result_.choices.empty();
     if (is_late_) {
-      result_.bound = std::min(root_bound_, result_.cost);
       result_.status = has_choices ? Status::kFeasible : Status::kUnknown;
     } else {
       result_.status = has_choices ? Status::kOptimal : Status::kInfeasible;
@@ -216,11 +216,11 @@ class BranchAndBound {
   double Visit(int depth) {
     result_.iterations += clp_.number_iterations(model_.get());
     if (clp_.status(model_.get()) != 0) {
-      is_late_ = is_late_ || clp_.status(model_.get()) == 3;
-      return std::numeric_limits<double>::infinity();
+      const bool is_stopped = clp_.status(model_.get()) == 3;
+      is_late_ = is_late_ || is_stopped;
+      return (is_stopped ? -1 : 1) * std::numeric_limits<double>::infinity();
     }
     const double bound = clp_.objective_value(model_.get());
-    if (depth == 0) root_bound_ = bound;
     if (bound >= result_.cost * (1 - options_.gap)) return bound;
     const double* x = clp_.primal_column_solution(model_.get());
     Choices rounded;
@@ -273,7 +273,6 @@ class BranchAndBound {
   const std::unique_ptr<Clp_Simplex, void (*)(Clp_Simplex*)> model_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   SolverResult result_;
-  double root_bound_ = 0;
   bool is_late_ = false;
 };
 

@@ -26,7 +26,7 @@ class Search {
         multipliers_(problem.rows.size()) {
     priced_.rows.clear();
     result_.method = is_exact_ ? "multipliers" : "messages";
-    result_.cost = kInfinity;
+    result_.cost = options.known_cost;
     result_.core_variables = static_cast<int64_t>(problem.variables.size());
   }
 

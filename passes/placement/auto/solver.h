@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,8 @@ struct SolverOptions {
   double seconds = 60;  ///< after which the best choices so far are returned
   double gap = 1e-4;    ///< relative, that counts as none
   bool use_lp = true;   ///< with Clp, where the build has it
+  /// Choices of this cost are known: others need not be found.
+  double known_cost = std::numeric_limits<double>::infinity();
 };
 
 struct SolverResult {
@@ -33,8 +36,9 @@ struct SolverResult {
 };
 
 /// The least cost of `problem`. First reduces it (reduction.h). What is left is solved exactly by
-/// elimination of variables where its tables are small; otherwise by a linear program, and branch
-/// and bound where its solution is fractional. Without Clp the rows are priced by multipliers, and
+/// elimination of variables where its tables are small. Otherwise messages rule out choices
+/// (bounds.h), it is reduced again, and a linear program solves what is left, with branch and bound
+/// where its solution is fractional. Without Clp the rows are priced by multipliers, and
 /// branch and bound closes the gap that these leave. Deterministic, except for the time limit.
 SolverResult Solve(const PairwiseProblem& problem, const SolverOptions& options);
 

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "passes/placement/auto/bounds.h"
 #include "passes/placement/auto/elimination.h"
 #include "passes/placement/auto/linear_program.h"
 #include "passes/placement/auto/multipliers.h"
@@ -102,6 +103,29 @@ TEST_CASE("auto placement: choices are the cheapest of all, on 300 random graphs
     if (HasClp()) CheckLeast(problem, SolveByLinearProgram(problem, {}), least);
   }
   CHECK_GT(feasible, 200);
+}
+
+TEST_CASE("auto placement: messages bound the cost and rule out no cheaper choices") {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    INFO(fmt::format("seed {}", seed));
+    const PairwiseProblem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 5));
+    const auto least = BruteForce(problem);
+    const Bounds bounds = FindBounds(problem, {});
+    if (!least) {
+      CHECK(bounds.choices.empty());
+      continue;
+    }
+    CHECK_LE(bounds.bound, *least * (1 + 1e-9));
+    CHECK_GE(bounds.cost, *least * (1 - 1e-9));
+    if (!bounds.choices.empty()) {
+      CHECK(problem.Satisfies(bounds.choices));
+      CHECK_EQ(problem.Cost(bounds.choices), doctest::Approx(bounds.cost));
+    }
+    if (bounds.cost <= *least * (1 + 1e-9)) continue;
+    const auto left = BruteForce(Restrict(problem, bounds.is_left).problem);
+    REQUIRE(left);
+    CHECK_EQ(*left, doctest::Approx(*least));
+  }
 }
 
 TEST_CASE("auto placement: elimination gives up where its tables would be large") {
