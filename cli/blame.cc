@@ -18,7 +18,8 @@ Result<Exit> RunBlame(Args args) {
   bool as_json = false, follow = false;
   Flags flags("blame", "shows the history of a node across passes and graphs");
   flags.Positional("T", &where, "a trace or a log; a selector chooses the graph and the pass");
-  flags.Positional("NODE", &node, "a name, '#12' for a stable id, or a module path[:operator]");
+  flags.Positional("NODE", &node,
+                   "a name, '#12' for a stable id, or a module path[:operator]; also GRAPH:NODE");
   flags.Switch("--follow", &follow, "also show the histories of its ancestors and replacements");
   flags.Switch("--json", &as_json, "print strata.blame/1");
   flags.Example("strata blame run.strata mm_3");

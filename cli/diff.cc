@@ -58,7 +58,8 @@ Result<bool> ParseFlags(Args args, DiffFlags& out) {
   flags.Choice("--color", &out.colour, {"auto", "always", "never"},
                "text: auto colours on a terminal, unless NO_COLOR is set");
   flags.Switch("--cost", &out.cost,
-               "show how times changed, by change, module and node: as strata train --profile "
+               "show how time, bytes and peak changed, by change, module, pass and node: as strata "
+               "train --profile "
                "recorded them, or as --chrome-before and --chrome-after have them");
   flags.Option("--chrome-before", "FILE", &out.chrome_before,
                "with --cost: the trace that torch.profiler wrote of BEFORE, a log's graph");

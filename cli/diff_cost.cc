@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "diff/history/made_by.h"
 #include "ir/fingerprint.h"
 #include "refs/histories.h"
 #include "refs/measured_graphs.h"
@@ -37,12 +38,32 @@ Result<SideCosts> CostsOfSide(const Listing& listing, const CostSource& source) 
   return costs;
 }
 
+/// The passes that made the nodes of a side; empty where its history does not say.
+Result<IdVector<EntityId, std::string>> PassesOfSide(const Snapshot& side) {
+  STRATA_TRY(const std::vector<History> histories, LoadHistories(side.ref));
+  const Fingerprint fingerprint = FingerprintOf(side.graph());
+  for (const History& history : histories) {
+    for (auto step = history.steps.rbegin(); step != history.steps.rend(); ++step) {
+      if (history.GraphOf(*step) != side.graph_name) continue;
+      for (const int32_t snapshot : {step->after, step->before}) {
+        if (snapshot < 0) continue;
+        STRATA_TRY(const LoadedGraph loaded, history.load(snapshot));
+        if (FingerprintOf(loaded.graph()) != fingerprint) continue;
+        return PassesThatMade(history, snapshot);
+      }
+    }
+  }
+  return IdVector<EntityId, std::string>();
+}
+
 }  // namespace
 
 Result<CostDiff> CostsOfDiff(const GraphDiff& diff, const CostSource& before,
                              const CostSource& after) {
-  STRATA_TRY(const SideCosts costs_before, CostsOfSide(diff.before, before));
-  STRATA_TRY(const SideCosts costs_after, CostsOfSide(diff.after, after));
+  STRATA_TRY(SideCosts costs_before, CostsOfSide(diff.before, before));
+  STRATA_TRY(SideCosts costs_after, CostsOfSide(diff.after, after));
+  STRATA_TRY(costs_before.pass, PassesOfSide(before.snapshot));
+  STRATA_TRY(costs_after.pass, PassesOfSide(after.snapshot));
   return DiffCosts(diff, costs_before, costs_after);
 }
 

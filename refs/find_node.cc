@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -115,6 +117,31 @@ Status FindIn(const History& history, int32_t graph, const Ref& ref, std::string
   return Ok();
 }
 
+/// The compilation of a graph, `0/0` of `0/0_1`, and the attempt at it.
+std::pair<std::string_view, int64_t> AttemptOf(const HistoryNode& target) {
+  const std::vector<GraphRecord>& records = target.history->records;
+  if (records.empty()) return {"", 0};
+  const std::string_view id = records[static_cast<size_t>(target.graph)].compilation;
+  const size_t end = std::min(id.find('_'), id.size());
+  int64_t attempt = 0;
+  std::from_chars(id.data() + std::min(end + 1, id.size()), id.data() + id.size(), attempt);
+  return {id.substr(0, end), attempt};
+}
+
+/// Drops nodes of graphs that a restart of their compilation replaced.
+void KeepLastAttempts(std::vector<HistoryNode>& targets) {
+  std::map<std::pair<const History*, std::string_view>, int64_t> last;
+  for (const HistoryNode& target : targets) {
+    const auto [compilation, attempt] = AttemptOf(target);
+    int64_t& greatest = last[{target.history, compilation}];
+    greatest = std::max(greatest, attempt);
+  }
+  std::erase_if(targets, [&](const HistoryNode& target) {
+    const auto [compilation, attempt] = AttemptOf(target);
+    return attempt < last.at({target.history, compilation});
+  });
+}
+
 /// Keeps the first of the targets that are one node in graphs made from each other. Beyond the
 /// first kMostFamilies families of graphs all targets are kept: an error does not list that many.
 Result<std::vector<HistoryNode>> WithoutRepetitions(const std::vector<HistoryNode>& targets) {
@@ -143,6 +170,22 @@ Result<std::vector<HistoryNode>> WithoutRepetitions(const std::vector<HistoryNod
   return kept;
 }
 
+/// The nodes that `GRAPH:NODE` names.
+Result<std::vector<HistoryNode>> FindInNamedGraph(const std::vector<History>& histories,
+                                                  const Ref& ref, std::string_view wanted) {
+  std::vector<HistoryNode> targets;
+  bool any_snapshot = false;
+  for (const History& history : histories) {
+    for (size_t graph = 0; graph < history.graphs.size(); ++graph) {
+      const std::string& name = history.graphs[graph];
+      if (!wanted.starts_with(name) || !wanted.substr(name.size()).starts_with(':')) continue;
+      STRATA_RETURN_IF_ERROR(FindIn(history, static_cast<int32_t>(graph), ref,
+                                    wanted.substr(name.size() + 1), any_snapshot, targets));
+    }
+  }
+  return targets;
+}
+
 }  // namespace
 
 Result<HistoryNode> FindHistoryNode(const std::vector<History>& histories, const Ref& ref,
@@ -158,6 +201,10 @@ Result<HistoryNode> FindHistoryNode(const std::vector<History>& histories, const
           FindIn(history, static_cast<int32_t>(graph), ref, wanted, any_snapshot, targets));
     }
   }
+  if (targets.empty() && !ref.graph) {
+    STRATA_TRY(targets, FindInNamedGraph(histories, ref, wanted));
+  }
+  KeepLastAttempts(targets);
   if (targets.size() > 1) {
     STRATA_TRY(targets, WithoutRepetitions(targets));
   }

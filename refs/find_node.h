@@ -20,8 +20,10 @@ struct HistoryNode {
 };
 
 /// The node that `wanted` names: a name, also without the bodies that the node is in; `#` and a
-/// stable id; a module path; or a module path, a colon and an operator. `ref` selects the graph and
-/// the pass. One node in graphs that were made from each other counts once.
+/// stable id; a module path; or a module path, a colon and an operator; before all of these the
+/// name of a graph and a colon. `ref` selects the graph and the pass. One node in graphs that were
+/// made from each other counts once. Of a compilation that was restarted, graphs of the last
+/// attempt that has the node come before those of the others, which never ran.
 ///
 /// Errors: no such graph, pass or node; several nodes, which the message lists.
 /// REQUIRES: `histories` outlive the result.

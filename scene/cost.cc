@@ -140,6 +140,23 @@ double FlopsOf(const Graph& graph, NodeId node) {
   return ProductFlops(a, b);
 }
 
+double BytesMovedBy(const Graph& graph, NodeId node) {
+  const std::string_view op = graph.op(node);
+  if (graph.node(node).kind != NodeKind::kCall || TraitsOf(op).view || op == "_operator.getitem" ||
+      BaseName(op) == "wait_tensor") {
+    return 0;
+  }
+  int64_t bytes = 0;
+  const auto add = [&](ValueId value) {
+    const TypeId type = graph.value(value).type;
+    if (type.valid()) bytes += graph.module().types().Bytes(type).value_or(0);
+  };
+  graph.ForEachOperand(node, add);
+  for (size_t i = 0; i < graph.node(node).num_results; ++i)
+    add(graph.result(node, i));
+  return static_cast<double>(bytes);
+}
+
 double FlopsOf(const Graph& graph) {
   double flops = 0;
   for (NodeId id : graph.nodes())

@@ -10,6 +10,10 @@ namespace strata {
 /// Source of the formulas: torch/utils/flop_counter.py.
 double FlopsOf(const Graph& graph, NodeId node);
 
+/// Bytes that a node reads and writes, from shapes: its operands and results. Of views, of elements
+/// of tuples and of waits none; unknown sizes count as nothing.
+double BytesMovedBy(const Graph& graph, NodeId node);
+
 /// Of a whole graph, without bodies.
 double FlopsOf(const Graph& graph);
 

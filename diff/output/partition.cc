@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -36,16 +35,22 @@ IdVector<EntityId, Has> WhatItHas(const GraphDiff& diff) {
 }
 
 /// A partitioner names an input of backward after the value that forward saves. Where structure
-/// does not show which node a new input was, that name does.
+/// does not show which node an input was, or only that an input of the joint graph has its type,
+/// that name does.
 void AddInputsByName(const GraphDiff& backward, const IdVector<EntityId, Has>& in_forward,
                      IdVector<EntityId, Has>& in_backward) {
-  std::set<std::string> names;
-  for (EntityId id : backward.inserted) {
-    if (backward.after[id].kind == EntityKind::kInput) names.insert(backward.after.name(id));
-  }
-  for (EntityId id : backward.before.ids()) {
-    const bool is_open = in_backward[id] == Has::kNothing && in_forward[id] == Has::kNode;
-    if (is_open && names.contains(backward.before.name(id))) in_backward[id] = Has::kInput;
+  IdVector<EntityId, EntityId> before_of(backward.after.ids().size(), EntityId());
+  for (const Pair& pair : backward.pairs)
+    before_of[pair.after] = pair.before;
+  for (EntityId id : backward.after.ids()) {
+    if (backward.after[id].kind != EntityKind::kInput) continue;
+    const EntityId named = backward.before.FindName(backward.after.name(id)), other = before_of[id];
+    const bool is_open =
+        named.valid() && in_backward[named] == Has::kNothing && in_forward[named] == Has::kNode;
+    if (!is_open) continue;
+    if (other.valid() && backward.before[other].kind != EntityKind::kInput) continue;
+    if (other.valid()) in_backward[other] = Has::kNothing;
+    in_backward[named] = Has::kInput;
   }
 }
 

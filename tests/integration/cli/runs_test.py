@@ -568,6 +568,46 @@ exp  in graph 'aot_joint_graph'
   "b.log#run=1,graph=aot_joint_graph" cos
   "b.log#run=1,graph=aot_joint_graph.2" cos""")
 
+    def test_graph_and_node_name_a_node(self):
+        self.write("a.log", partitioned() + partitioned(1))
+        for name in ("aot_joint_graph", "aot_backward_graph@0/1"):
+            self.assertEqual(self.story("a.log", f"{name}:cos"), self.story(f"a.log#graph={name}", "cos"))
+        self.assertIn("no node 'aot_forward_graph:cos'", self.fails("blame", "a.log", "aot_forward_graph:cos"))
+
+    def test_what_a_restart_replaced_is_found_only_where_nothing_else_is(self):
+        def attempt(number, lines):
+            text = compiled("aot_inference_graph", ["x"], lines, ["sin"])
+            return text.replace('"attempt": 0', f'"attempt": {number}')
+
+        self.write("a.log", attempt(0, ["cos = cos.default(x)", "sin = sin.default(cos)"]) + attempt(1, ["sin = sin.default(x)"]))
+        self.assertIn("in graph 'aot_inference_graph@0/0_1'", self.story("a.log", "sin"))
+        self.assertIn("in graph 'aot_inference_graph'", self.story("a.log#graph=aot_inference_graph", "sin"))
+        self.assertIn("in graph 'aot_inference_graph'", self.story("a.log", "cos"))
+
+    def test_costs_by_the_pass_that_made_the_nodes(self):
+        code = record("inductor_output_code", "# kernels", 0, frame_id=0, frame_compile_id=0, attempt=0)
+        call = {"ph": "X", "cat": "user_annotation", "name": "## Call CompiledFxGraph f ##", "ts": 0, "dur": 9, "tid": 1}
+        for name, op, us in (("a", "sin", 2), ("b", "cos", 5)):
+            self.write(f"{name}.log", compiled("before_trig", ["x"], ["neg = neg.default(x)"], ["neg"]) +
+                       compiled("after_trig", ["x"], ["neg = neg.default(x)", f"y = {op}.default(neg)"], ["y"]) + code)
+            events = [call, {**call, "cat": "cpu_op", "name": f"aten::{op}", "ts": 1, "dur": us}]
+            self.write(f"{name}.json", json.dumps({"traceEvents": events}))
+        refs = [f"{name}.log#pass=trig:after" for name in "ab"]
+        costs = self.json("diff", *refs, "--cost", "--json",
+                          "--chrome-before", "a.json", "--chrome-after", "b.json", code=1)
+        self.assertEqual([(c["what"], c["us"]) for c in costs["passes"]], [("trig", 3)])
+
+    def test_saved_values_are_found_by_the_names_of_the_inputs_of_backward(self):
+        # `exp` has no user in backward that shows which node of the joint graph it was.
+        forward = ["exp = exp.default(primals_1)"]
+        backward = ["mul = mul.Tensor(tangents_1, 2)"]
+        self.write("a.log", compiled("aot_joint_graph", ["primals_1", "tangents_1"], forward + backward, ["exp", "mul"]) +
+                   compiled("aot_forward_graph", ["primals_1"], forward, ["exp"]) +
+                   compiled("aot_backward_graph", ["exp", "tangents_1"], backward, ["mul"]))
+        refs = [f"a.log#graph=aot_{name}_graph" for name in ("joint", "forward", "backward")]
+        parts = self.json("diff", *refs, "--json", code=0)
+        self.assertEqual((parts["saved"], parts["forward_only"], parts["backward_only"]), (["exp"], ["exp"], ["mul"]))
+
     def test_nodes_of_bodies(self):
         body = '\n    class {0}(torch.nn.Module):\n        def forward(self, y: "f32[8]"):\n            {1}: "f32[8]" = torch.ops.aten.{1}(y)\n            return ({1},)\n'
         self.write("a.txt", 'class GraphModule(torch.nn.Module):\n    def forward(self, x: "f32[8]", p: "b8[]"):\n        a = self.a\n        b = self.b\n'

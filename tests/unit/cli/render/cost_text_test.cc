@@ -46,6 +46,8 @@ TEST_CASE("costs: by change, by module and by node") {
   const GraphDiff diff = OrDie(Diff(before->graph({0}), after->graph({0})));
   const CostDiff costs = DiffCosts(diff, Costs(diff.before, 10, 3), Costs(diff.after, 25, 2));
   CHECK_EQ(CostText(costs, 2), R"(time   26.0 → 54.0 us a step  (+28.0)
+bytes  256 → 256 read and written in a step  (+0)
+peak   96 → 96 bytes  (+0)
 
 by change
        +30.0 us     2×  change aten.relu.default to aten.gelu.default  layers.{0..1}.act
@@ -75,6 +77,47 @@ TEST_CASE("costs: deleted and inserted nodes count, and what belongs to no node"
   CHECK_EQ(costs.nodes[0].what, "− a");
   CHECK_EQ(costs.nodes[0].us, -4);
   CHECK_EQ(costs.patterns.back().what, "kernels of no known node");
+}
+
+TEST_CASE("costs: bytes and peak follow from shapes, also by the pass that made a node") {
+  const auto before = ParseBody(R"(
+  x = placeholder : f32[8]
+  a = aten.exp.default(x) : f32[8]
+  b = aten.neg.default(a) : f32[8]
+  output(b)
+)");
+  const auto after = ParseBody(R"(
+  x = placeholder : f32[8]
+  c = aten._to_copy.default(x, dtype=torch.float64) : f64[8]
+  a = aten.exp.default(c) : f64[8]
+  b = aten.neg.default(a) : f64[8]
+  output(b)
+)");
+  const GraphDiff diff = OrDie(Diff(before->graph({0}), after->graph({0})));
+  const SideCosts old = Costs(diff.before, 1, 1);
+  SideCosts now = Costs(diff.after, 1, 1);
+  now.pass.assign(diff.after.ids().size(), "");
+  now.pass[diff.after.FindName("c")] = "place-casts";
+  const CostDiff costs = DiffCosts(diff, old, now);
+  // Alive at once: x, and what a node reads and makes.
+  CHECK_EQ(costs.peak_before, 32 + 2 * 32);
+  CHECK_EQ(costs.peak_after, 32 + 2 * 64);
+  CHECK_EQ(costs.bytes_before, 4 * 32);
+  CHECK_EQ(costs.bytes_after, (32 + 64) + 4 * 64);
+  for (const auto* list : {&costs.patterns, &costs.modules, &costs.passes, &costs.nodes}) {
+    double peak = 0, bytes = 0, us = 0;
+    for (const CostChange& change : *list) {
+      peak += change.peak;
+      bytes += change.bytes;
+      us += change.us;
+    }
+    CHECK_EQ(peak, costs.peak_after - costs.peak_before);
+    CHECK_EQ(bytes, costs.bytes_after - costs.bytes_before);
+    CHECK_EQ(us, 1);
+  }
+  REQUIRE_EQ(costs.passes.size(), 2);
+  CHECK_EQ(costs.passes[0].what, "place-casts");
+  CHECK_EQ(costs.passes[0].us, 1);
 }
 
 }  // namespace
