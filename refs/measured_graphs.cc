@@ -136,12 +136,18 @@ class Fitter {
 
  private:
   bool IsOperator(const CompiledCalls::Item& item) const {
-    return candidate_.by_operator.contains(item.name);
+    return FindOperator(item.name) != candidate_.by_operator.end();
+  }
+
+  /// The nodes of a profiled operator. Inductor runs some in place: `all_reduce_` of `all_reduce`.
+  std::map<std::string, Nodes>::const_iterator FindOperator(const std::string& name) const {
+    const auto found = candidate_.by_operator.find(name);
+    if (found != candidate_.by_operator.end() || !name.ends_with('_')) return found;
+    return candidate_.by_operator.find(name.substr(0, name.size() - 1));
   }
 
   Nodes NodesOf(const CompiledCalls::Item& item) const {
-    if (const auto found = candidate_.by_operator.find(item.name);
-        found != candidate_.by_operator.end()) {
+    if (const auto found = FindOperator(item.name); found != candidate_.by_operator.end()) {
       const bool fits = static_cast<int64_t>(found->second.size()) == item.per_call;
       return fits ? found->second : Nodes();
     }

@@ -1,7 +1,9 @@
 #include "tlparse-export/torch_trace/chrome_trace.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 #include <simdjson.h>
 #include <utility>
 
@@ -12,6 +14,8 @@ namespace {
 
 /// PyTorch annotates each call of a compiled graph: `## Call CompiledFxGraph <key> ##`.
 constexpr std::string_view kCall = "## Call CompiledFxGraph ";
+/// The key where the compiler uses no cache.
+constexpr std::string_view kNoKey = "None";
 
 std::string_view TextOf(simdjson::dom::element event, const char* key) {
   std::string_view text;
@@ -42,6 +46,7 @@ class Collector {
 
   std::vector<CompiledCalls> Run() {
     for (const ChromeEvent& event : events_) {
+      if (event.kind == ChromeEvent::Kind::kKernel) kernels_.emplace(event.external, &event);
       if (event.name.starts_with(kCall)) AddRegion(event);
     }
     const bool has_device = std::ranges::any_of(
@@ -59,6 +64,7 @@ class Collector {
   void AddRegion(const ChromeEvent& event) {
     std::string key = event.name.substr(kCall.size());
     key = key.substr(0, key.find(' '));
+    if (key == kNoKey) key = KeyOfContent(event);
     auto found = std::ranges::find(graphs_, key, &CompiledCalls::key);
     if (found == graphs_.end()) {
       graphs_.push_back({.key = std::move(key), .items = {}});
@@ -70,9 +76,23 @@ class Collector {
     ++found->calls;
   }
 
-  bool IsInside(const ChromeEvent& event, const Region& region) const {
-    return event.thread == region.thread && event.begin_us >= region.begin_us &&
-           event.end_us() <= region.end_us && !event.name.starts_with(kCall);
+  /// What ran in a call, as a key: without a cache of the compiler, graphs have no other.
+  std::string KeyOfContent(const ChromeEvent& call) const {
+    std::string key(kNoKey);
+    ForEachInside({0, call.begin_us, call.end_us(), call.thread},
+                  [&](const ChromeEvent& event) { key += "\n" + event.name; });
+    return key;
+  }
+
+  /// Calls `visit` with the events of the CPU inside of a call, in order of their begin.
+  void ForEachInside(const Region& region,
+                     const std::function<void(const ChromeEvent&)>& visit) const {
+    auto event = std::ranges::lower_bound(events_, region.begin_us, {}, &ChromeEvent::begin_us);
+    for (; event != events_.end() && event->begin_us <= region.end_us; ++event) {
+      if (event->kind == ChromeEvent::Kind::kCpu && event->thread == region.thread &&
+          event->end_us() <= region.end_us && !event->name.starts_with(kCall))
+        visit(*event);
+    }
   }
 
   void AddRun(const Region& region, const std::string& name, double us) {
@@ -87,13 +107,12 @@ class Collector {
     const Region& region = regions_[index];
     StartCall(index);
     double end = region.begin_us;
-    for (const ChromeEvent& event : events_) {
-      if (event.kind != ChromeEvent::Kind::kCpu || !IsInside(event, region)) continue;
-      if (event.begin_us < end) continue;
+    ForEachInside(region, [&](const ChromeEvent& event) {
+      if (event.begin_us < end) return;
       end = event.end_us();
       AddRun(region, event.name, event.duration_us);
       graphs_[region.graph].unseen_us -= event.duration_us;
-    }
+    });
     graphs_[region.graph].unseen_us += region.end_us - region.begin_us;
   }
 
@@ -101,17 +120,18 @@ class Collector {
   void AddKernels(size_t index) {
     const Region& region = regions_[index];
     StartCall(index);
-    std::map<int64_t, std::string> launchers;
-    for (const ChromeEvent& event : events_) {
-      if (event.kind != ChromeEvent::Kind::kCpu || !IsInside(event, region)) continue;
-      if (event.external >= 0) launchers.try_emplace(event.external, event.name);
-    }
-    for (const ChromeEvent& event : events_) {
-      if (event.kind != ChromeEvent::Kind::kKernel) continue;
-      const auto launcher = launchers.find(event.external);
-      if (launcher == launchers.end()) continue;
-      const bool is_operator = launcher->second.find("::") != std::string::npos;
-      AddRun(region, is_operator ? launcher->second : event.name, event.duration_us);
+    std::vector<std::pair<const ChromeEvent*, std::string_view>> launched;  // with its launcher
+    std::set<int64_t> seen;
+    ForEachInside(region, [&](const ChromeEvent& event) {
+      if (event.external < 0 || !seen.insert(event.external).second) return;
+      const auto [first, last] = kernels_.equal_range(event.external);
+      for (auto kernel = first; kernel != last; ++kernel)
+        launched.emplace_back(kernel->second, event.name);
+    });
+    std::ranges::stable_sort(launched, {}, [](const auto& l) { return l.first->begin_us; });
+    for (const auto& [kernel, launcher] : launched) {
+      const bool is_operator = launcher.find("::") != std::string_view::npos;
+      AddRun(region, std::string(is_operator ? launcher : kernel->name), kernel->duration_us);
     }
   }
 
@@ -144,6 +164,7 @@ class Collector {
   }
 
   const std::vector<ChromeEvent>& events_;
+  std::multimap<int64_t, const ChromeEvent*> kernels_;  // by `external`
   std::vector<Region> regions_;
   std::vector<CompiledCalls> graphs_;
   std::vector<std::map<std::string, Places>> runs_;  // by graph and name

@@ -26,7 +26,7 @@ Result<std::vector<ChromeEvent>> ReadChromeTrace(std::string_view text, std::str
 
 /// The calls of a compiled graph in a trace, and what ran in them.
 struct CompiledCalls {
-  std::string key;  ///< the graph's key in the compiler's cache
+  std::string key;  ///< the graph's key in the compiler's cache; without a cache, what ran
   int64_t calls = 0;
   struct Item {
     std::string name;  ///< of a kernel that the compiler wrote, or of an operator, `aten::mm`

@@ -108,6 +108,31 @@ TEST_CASE("profiler: what has another number of calls than nodes belongs to none
            "[not seen by the profiler] 2000; ");
 }
 
+TEST_CASE("profiler: calls without a key of the compiler's cache are told apart by what ran") {
+  std::string events;
+  const auto call = [](double ts) {
+    return Event("cpu_op", "## Call CompiledFxGraph None ##", ts, 40);
+  };
+  for (const double at : {100.0, 300.0}) {
+    events += call(at) + Event("cpu_op", "aten::mm", at + 1, 10) +
+              Event("cpu_op", "triton_fused_0", at + 12, 8) +
+              Event("cpu_op", "aten::mm", at + 25, 5);
+    events += call(at + 100) + Event("cpu_op", "aten::neg", at + 101, 3);
+  }
+  CHECK_EQ(TimesOf(Trace(events)),
+           "post_grad 2 calls: mm 20000; add 8000; relu 8000; mm_1 10000; "
+           "[not seen by the profiler] 34000; ");
+}
+
+TEST_CASE("profiler: an operator that runs in place belongs to the node that does not") {
+  const std::string events = Call(100, 40) + Event("cpu_op", "aten::mm", 101, 10) +
+                             Event("cpu_op", "aten::mm", 111, 5) +
+                             Event("cpu_op", "aten::relu_", 116, 4);
+  CHECK_EQ(TimesOf(Trace(events)),
+           "post_grad 1 calls: mm 10000; relu 4000; mm_1 5000; "
+           "[not seen by the profiler] 21000; ");
+}
+
 TEST_CASE("profiler: a trace that the log does not explain is an error") {
   CHECK(TimesOf(Trace(Event("cpu_op", "aten::mm", 1, 2))).starts_with("no compiled graph"));
   CHECK(TimesOf("{}").starts_with("no trace of the profiler"));
