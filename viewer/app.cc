@@ -24,7 +24,15 @@ double ProcessorMs() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
+/// A key as commands have it: ctrl+k is Ctrl+K.
+Result<std::string> NameOfKey(const std::string& word) {
+  KeyPress press;
+  if (!ParseKey(word, press)) return Error("'{}' is not a key", OneLine(word));
+  return KeyName(press);
+}
+
 }  // namespace
+
 App::App()
     : model_([this] {
         if (has_window_) Window::Wake();
@@ -44,7 +52,7 @@ Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
   app->AddControlCommands();
   if (!options.keys.empty()) {
     STRATA_TRY(const std::string text, ReadFile(options.keys));
-    STRATA_RETURN_IF_ERROR(app->commands_.ReadBindings(text, options.keys));
+    STRATA_RETURN_IF_ERROR(app->commands_.ReadBindings(text, options.keys, NameOfKey));
   }
   // A file is read while the window opens.
   if (!options.compare.empty()) {
@@ -222,7 +230,7 @@ void App::OnKeys(const std::vector<KeyPress>& presses) {
     const std::string name = KeyName(press);
     if (name.empty()) continue;
     if (!press.down) {
-      if (name == "B") model_.show_before = false;
+      if (press.key == show_before_key_) model_.show_before = false;
       continue;
     }
     if (palette_.is_open() && OnPaletteKey(name)) continue;
@@ -237,7 +245,10 @@ void App::OnKeys(const std::vector<KeyPress>& presses) {
     if (OnPrefixKey(name)) continue;
     const int count = count_.empty() ? 1 : std::clamp(std::atoi(count_.c_str()), 1, 999);
     count_.clear();
-    if (const Command* command = commands_.OfKey(name)) command->run(count);
+    if (const Command* command = commands_.OfKey(name)) {
+      if (command->id == "show-before") show_before_key_ = press.key;
+      command->run(count);
+    }
   }
 }
 
@@ -255,23 +266,19 @@ bool App::OnPaletteKey(const std::string& name) {
 }
 
 bool App::OnPrefixKey(const std::string& name) {
-  if (!waiting_.empty()) {
-    if (name != "Escape") {
-      if (waiting_ == "m") {
-        SetBookmark(name);
-      } else {
-        GoToBookmark(name);
-      }
+  if (const Waiting waiting = std::exchange(waiting_, Waiting::kNothing);
+      waiting != Waiting::kNothing) {
+    if (name == "Escape") return true;
+    if (waiting == Waiting::kSetBookmark) {
+      SetBookmark(name);
+    } else {
+      GoToBookmark(name);
     }
-    waiting_.clear();
     return true;
   }
-  if (name == "m" || name == "'") {
-    waiting_ = name;
-    return true;
-  }
-  // Counts begin with 5 to 9, since 1 to 4 are modes.
-  if (name.size() == 1 && name[0] >= (count_.empty() ? '5' : '0') && name[0] <= '9') {
+  // Counts begin with digits without a command: 5 to 9, since 1 to 4 are modes.
+  const bool digit = name.size() == 1 && name[0] >= (count_.empty() ? '1' : '0') && name[0] <= '9';
+  if (digit && (!count_.empty() || commands_.OfKey(name) == nullptr)) {
     count_ += name;
     model_.Say(count_);
     return true;

@@ -91,7 +91,7 @@ class App final : public ScriptHost {
   void DrawBottom(const Area& area);
   /// A key while the palette is open; true: it was for the palette.
   bool OnPaletteKey(const std::string& name);
-  /// Digits before a key, and the key after `m` or `'`; true: it was one of them.
+  /// Digits before a key, and the key that a bookmark has; true: it was one of them.
   bool OnPrefixKey(const std::string& name);
 
   AppOptions options_;
@@ -123,9 +123,12 @@ class App final : public ScriptHost {
   Palette palette_;
   enum class LeftTab : uint8_t { kPasses, kSearch, kBookmarks };
   LeftTab left_tab_ = LeftTab::kPasses;
-  std::string count_;    // digits before a key
-  std::string waiting_;  // `m` or `'`, which a key follows
-  std::string config_;   // a file; "": nothing is remembered
+  std::string count_;  // digits before a key
+  /// What the next key names.
+  enum class Waiting : uint8_t { kNothing, kSetBookmark, kGoToBookmark };
+  Waiting waiting_ = Waiting::kNothing;
+  int show_before_key_ = -1;  // that is held
+  std::string config_;        // a file; "": nothing is remembered
   Settings settings_, saved_;
   const Document* noticed_ = nullptr;  // is among the recent files
   std::chrono::steady_clock::time_point next_refresh_;

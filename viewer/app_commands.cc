@@ -132,6 +132,10 @@ void App::AddCommands() {
           }
         });
   }
+  add("set-bookmark", "Set a bookmark: a key follows", {"m"},
+      [this](int) { waiting_ = Waiting::kSetBookmark; });
+  add("go-to-bookmark", "Go to a bookmark: its key follows", {"'"},
+      [this](int) { waiting_ = Waiting::kGoToBookmark; });
   add("keys", "Keys", {"?", "F1"}, [this](int) { palette_.Open(Palette::Kind::kKeys); });
   add("refresh", "Read the file again", {"F5"}, [&m](int) { m.Refresh(); });
   add("quit", "Quit", {"Ctrl+Q"}, [this](int) { quit_ = true; });

@@ -173,11 +173,43 @@ class Panes(GuiCase):
         """, LOG)
         self.assertLess(int(tree["state"]["drawn"]), int(tree["state"]["nodes"]))
 
+    def test_what_is_laid_out_ahead_is_what_would_be_laid_out(self):
+        places = []
+        for ahead in ("await state laid_out >= 2", ""):
+            tree = self.view(f"""
+                run open-all
+                {ahead}
+                key j
+                {ahead}
+                key n j
+            """, LOG)
+            places.append([(e["name"], e["rect"]) for e in tree["elements"] if e["name"].startswith("graph/")])
+        self.assertEqual(places[0], places[1])
+        self.assertGreater(len(places[0]), 20)
+
     def test_keys_are_rebound_by_a_file(self):
         keys = self.path("keys.txt")
         with open(keys, "w", encoding="utf-8") as file:
             file.write("next-changed-pass = z\n")
         self.view("key z\nassert state changed > 0\nkey K\nkey J\nassert state changed > 0\n", "--keys", keys, LOG)
+        with open(keys, "w", encoding="utf-8") as file:
+            file.write("set-bookmark = ctrl+m\ngo-to-bookmark = ;\nshow-before = w\nnext-pass = 7\n")
+        self.view("""
+            key J 3
+            hold w
+            assert graph/union/caption text Before
+            release w
+            assert graph/union/caption text After
+            key Ctrl+M q
+            key 7
+            key ; q
+            assert state message = "Bookmark q"
+        """, "--keys", keys, LOG)
+        with open(keys, "w", encoding="utf-8") as file:
+            file.write("next-pass = Hyper+q\n")
+        done = self.start("wait\n", "--keys", keys, LOG)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
+        self.assertIn("'Hyper+q' is not a key", done.stderr)
         with open(keys, "w", encoding="utf-8") as file:
             file.write("next-paas = z\n")
         done = self.start("wait\n", "--keys", keys, LOG)

@@ -42,7 +42,9 @@ Status CommandTable::Bind(std::string_view id, std::vector<std::string> keys) {
   return Ok();
 }
 
-Status CommandTable::ReadBindings(std::string_view text, std::string_view file) {
+Status CommandTable::ReadBindings(
+    std::string_view text, std::string_view file,
+    const std::function<Result<std::string>(const std::string& word)>& name_of) {
   int line_number = 0;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -58,7 +60,10 @@ Status CommandTable::ReadBindings(std::string_view text, std::string_view file) 
     std::string_view rest = TrimBlanks(line.substr(equal + 1));
     while (!rest.empty()) {
       const size_t blank = std::min(rest.find(' '), rest.size());
-      keys.emplace_back(rest.substr(0, blank));
+      Result<std::string> key = name_of(std::string(rest.substr(0, blank)));
+      if (!key)
+        return Error("{}: {}:{}: write COMMAND = KEY", key.error().message(), file, line_number);
+      keys.push_back(std::move(*key));
       rest = TrimBlanks(rest.substr(blank));
     }
     if (Status bound = Bind(TrimBlanks(line.substr(0, equal)), std::move(keys)); !bound)

@@ -30,8 +30,10 @@ class CommandTable {
   /// Gives a command other keys; each is taken from the command that had it.
   /// Errors: no such command.
   Status Bind(std::string_view id, std::vector<std::string> keys);
-  /// Reads lines `COMMAND = KEY KEY…`; `#` begins a comment. Errors name file and line.
-  Status ReadBindings(std::string_view text, std::string_view file);
+  /// Reads lines `COMMAND = KEY KEY…`; `#` begins a comment. `name_of` gives a key its name.
+  /// Errors name file and line: no such command, no key.
+  Status ReadBindings(std::string_view text, std::string_view file,
+                      const std::function<Result<std::string>(const std::string& word)>& name_of);
 
  private:
   std::vector<Command> commands_;

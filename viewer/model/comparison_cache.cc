@@ -11,8 +11,9 @@ std::shared_ptr<const Comparison> ComparisonCache::Find(const std::string& key) 
   return kept_.front().second;
 }
 
-bool ComparisonCache::Contains(const std::string& key) const {
-  return std::ranges::find(kept_, key, &Entry::first) != kept_.end();
+std::shared_ptr<const Comparison> ComparisonCache::Peek(const std::string& key) const {
+  const auto found = std::ranges::find(kept_, key, &Entry::first);
+  return found == kept_.end() ? nullptr : found->second;
 }
 
 std::vector<std::shared_ptr<const Comparison>> ComparisonCache::Put(

@@ -21,7 +21,8 @@ class ComparisonCache {
 
   /// Null: it is not there. What is found counts as used.
   std::shared_ptr<const Comparison> Find(const std::string& key);
-  bool Contains(const std::string& key) const;
+  /// The same, without counting as used.
+  std::shared_ptr<const Comparison> Peek(const std::string& key) const;
   /// Returns what has to go for it. One that is too large is not kept.
   std::vector<std::shared_ptr<const Comparison>> Put(std::string key,
                                                      std::shared_ptr<const Comparison> comparison);

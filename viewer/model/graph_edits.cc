@@ -202,14 +202,6 @@ std::vector<std::string> GraphModel::OpenPaths() const {
   return paths;
 }
 
-void GraphModel::SetOpen(const std::vector<std::string>& paths) {
-  view_.open = {0};
-  for (const std::string& path : paths) {
-    const int32_t cluster = comparison_->FindCluster(path);
-    if (cluster >= 0) OpenTo(comparison_->scene(), cluster, view_.open);
-  }
-}
-
 // --- Highlight ---
 
 std::string GraphModel::Light(bool upstream) {

@@ -50,17 +50,31 @@ GraphModel::Kept GraphModel::Keep() const {
   return kept;
 }
 
-void GraphModel::Begin(const std::optional<Kept>& kept, int32_t selected, int32_t hops) {
-  view_ = {};
-  view_.hops = hops;
-  if (kept && !kept->open.empty()) {
-    SetOpen(kept->open);
+SceneView GraphModel::FirstView(const Comparison& comparison, const std::vector<std::string>& open,
+                                int32_t selected, int32_t hops) {
+  const Scene& scene = comparison.scene();
+  SceneView view;
+  view.hops = hops;
+  for (const std::string& path : open) {
+    const int32_t cluster = comparison.FindCluster(path);
+    if (cluster >= 0) OpenTo(scene, cluster, view.open);
   }
-  if (view_.open.size() == 1) view_.open = FirstOpen(comparison_->scene());
+  if (view.open.size() == 1) view.open = FirstOpen(scene);
+  if (selected >= 0) OpenTo(scene, comparison.node(selected).cluster, view.open);
+  return view;
+}
+
+void GraphModel::Begin(const std::optional<Kept>& kept, int32_t selected, int32_t hops,
+                       const std::optional<LaidOut>& ahead) {
+  view_ = FirstView(*comparison_, kept ? kept->open : std::vector<std::string>(), selected, hops);
   kept_ = kept;
   selected_ = selected;
-  if (selected >= 0) OpenTo(comparison_->scene(), comparison_->node(selected).cluster, view_.open);
-  Layout({});
+  if (ahead && ahead->view == view_) {
+    ++layouts_;
+    Arrive(ahead->geometry, {});
+  } else {
+    Layout({});
+  }
 }
 
 bool GraphModel::laying_out() const {
@@ -68,6 +82,7 @@ bool GraphModel::laying_out() const {
 }
 
 void GraphModel::Layout(Anchor anchor) {
+  ++layouts_;
   workers_.Post(
       slot_,
       [comparison = comparison_, view = view_, anchor = std::move(anchor),

@@ -38,15 +38,28 @@ class GraphModel {
   /// Moves the camera so that what was in the middle of another graph is where it was there.
   void PlaceLike(const Kept& kept);
 
-  /// Lays out for the first time. Without `kept`: with the slabs around the first difference open,
-  /// and the selection or first difference in the middle.
-  void Begin(const std::optional<Kept>& kept, int32_t selected, int32_t hops);
+  /// A view that was laid out before it is shown.
+  struct LaidOut {
+    SceneView view;
+    std::shared_ptr<const SceneGeometry> geometry;
+  };
+  /// What Begin shows: the slabs of `open` that the graph has, else those around the first
+  /// difference, and those around the selection (-1: none).
+  static SceneView FirstView(const Comparison& comparison, const std::vector<std::string>& open,
+                             int32_t selected, int32_t hops);
+
+  /// Lays out for the first time, unless `ahead` is what has to be shown. Without `kept`: with the
+  /// slabs around the first difference open, and the selection or first difference in the middle.
+  void Begin(const std::optional<Kept>& kept, int32_t selected, int32_t hops,
+             const std::optional<LaidOut>& ahead = {});
 
   const Comparison& comparison() const { return *comparison_; }
   const std::shared_ptr<const Comparison>& shared_comparison() const { return comparison_; }
   /// Null: not laid out yet.
   const SceneGeometry* geometry() const { return geometry_.get(); }
   bool laying_out() const;
+  /// How often it was laid out: another number, another view.
+  uint64_t layouts() const { return layouts_; }
   const SceneView& view() const { return view_; }
 
   // --- Camera ---
@@ -98,7 +111,6 @@ class GraphModel {
   std::string Undo();
   std::string Redo();
   std::vector<std::string> OpenPaths() const;
-  void SetOpen(const std::vector<std::string>& paths);
 
   // --- Highlight ---
 
@@ -131,6 +143,7 @@ class GraphModel {
   const std::string slot_;  // of the workers
   std::shared_ptr<const SceneGeometry> geometry_;
   SceneView view_;
+  uint64_t layouts_ = 0;
   std::vector<SceneView> done_, undone_;
   Stage stage_;
   bool placed_ = false;  // the camera

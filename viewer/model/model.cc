@@ -46,7 +46,7 @@ Model::~Model() = default;
 
 bool Model::Poll() {
   const bool delivered = static_cast<int>(workers_.Poll()) + static_cast<int>(PollControl()) > 0;
-  if (!busy()) CompareAhead();
+  if (!busy()) WorkAhead();
   return delivered;
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -108,6 +109,8 @@ class Model {
   /// Comparisons that are kept, the one shown among them: neighbours of the pass shown are made
   /// ahead, so that going there takes no time.
   size_t kept_comparisons() const { return kept_.size(); }
+  /// How many neighbours are laid out as they would be shown.
+  size_t laid_out_ahead() const { return laid_out_.size(); }
   int32_t selected() const { return graph_ ? graph_->selected() : -1; }
   void Select(int32_t node);
   void Reveal(int32_t node);
@@ -245,8 +248,15 @@ class Model {
   void ChangePins(const std::function<void(Pins&)>& change, const std::string& said);
   void KeepComparison(const std::string& key, std::shared_ptr<const Comparison> comparison);
   void ForgetComparisons();
-  /// Starts to compare a neighbour of what is shown, if one is missing and there is room for it.
-  void CompareAhead();
+  /// Starts to compare a neighbour of what is shown, if one is missing and there is room for it, or
+  /// to lay it out as it will be shown.
+  void WorkAhead();
+  /// Starts to lay a neighbour out, unless it is; true: a layout runs. `keeps_open`: with the slabs
+  /// open that are open now.
+  bool LayOutAhead(const std::shared_ptr<const Comparison>& comparison, bool keeps_open);
+  /// What was laid out ahead of a comparison; that of all others is dropped.
+  std::optional<GraphModel::LaidOut> TakeLaidOut(const Comparison& comparison);
+  void DropLaidOut();
   void OnComparedAhead(const Compared& compared);
   void Search();
   /// Sees what the training under control said, and asks for the selected node's value.
@@ -266,9 +276,11 @@ class Model {
   std::string graph_key_;        // of which graph open slabs and the camera are kept
   std::optional<Wanted> shown_;  // how graph_ was made
   ComparisonCache kept_;
-  int32_t direction_ = 1;                    // of the last step from pass to pass
-  std::string ahead_;                        // key of what is compared ahead; "": nothing
-  std::string given_up_;                     // key of the last one that failed
+  int32_t direction_ = 1;                             // of the last step from pass to pass
+  std::string ahead_;                                 // key of what is compared ahead; "": nothing
+  std::map<uint64_t, GraphModel::LaidOut> laid_out_;  // neighbours, by their ids
+  std::pair<uint64_t, uint64_t> laid_out_for_ = {};   // comparison and layout shown then
+  std::string given_up_;                              // key of the last one that failed
   std::optional<std::string> awaited_ = {};  // graph key, when the user wants what is `ahead_`
   Mode mode_ = Mode::kUnified;
   int32_t hops_ = 1;

@@ -164,48 +164,7 @@ void Model::ForgetComparisons() {
   awaited_.reset();
   for (std::shared_ptr<const Comparison>& gone : kept_.Clear())
     workers_.Dispose(std::move(gone));
-}
-
-void Model::CompareAhead() {
-  if (!ahead_.empty() || !contents_ || subject_ < 0 || from_ >= 0 || !graph_) return;
-  const std::vector<Subject>& subjects = contents_->subjects;
-  const auto at = [&](int32_t i) -> const Subject& { return subjects[static_cast<size_t>(i)]; };
-  const auto count = static_cast<int32_t>(subjects.size());
-  const auto changed_from = [&](int32_t i) {
-    for (i += direction_; i >= 0 && i < count; i += direction_) {
-      if (at(i).changed()) return i;
-    }
-    return -1;
-  };
-  std::vector<int32_t> neighbours = {subject_ + direction_, subject_ - direction_};
-  if (const int32_t changed = changed_from(subject_); changed != neighbours.front())
-    neighbours.insert(neighbours.begin() + 1, changed);
-  int64_t room = ComparisonCache::kMostNodes - comparison()->size();
-  for (const int32_t i : neighbours) {
-    if (i < 0 || i >= count || at(i).failed) continue;
-    // The union has one node for those that are on both sides.
-    room -= at(i).nodes_before + at(i).counts.added;
-    if (room < 0) return;
-    const Wanted wanted = WantedOf(i, -1);
-    if (kept_.Contains(wanted.key) || wanted.key == given_up_) continue;
-    ahead_ = wanted.key;
-    workers_.PostAhead("ahead", ComparisonJob(wanted, [this](const Compared& compared) {
-                         OnComparedAhead(compared);
-                       }));
-    return;
-  }
-}
-
-void Model::OnComparedAhead(const Compared& compared) {
-  const std::string key = std::exchange(ahead_, "");
-  const std::optional<std::string> awaited = std::exchange(awaited_, std::nullopt);
-  // What the user did not ask for fails when it is asked for.
-  if (!compared) {
-    given_up_ = key;
-    return awaited ? Fail(compared.error()) : void();
-  }
-  KeepComparison(key, *compared);
-  if (awaited) ShowComparison(*compared, *awaited);
+  DropLaidOut();
 }
 
 void Model::ShowComparison(std::shared_ptr<const Comparison> comparison, const std::string& key) {
@@ -226,10 +185,11 @@ void Model::ShowComparison(std::shared_ptr<const Comparison> comparison, const s
   graph_key_ = key;
   for (const std::string& warning : comparison->input().warnings)
     log_.push_back("warning: " + VisibleLines(warning));
+  const std::optional<GraphModel::LaidOut> ahead = TakeLaidOut(*comparison);
   graph_ = std::make_unique<GraphModel>(std::move(comparison), workers_);
   graph_->SetStage(stage);
   const int32_t node = selected.empty() ? -1 : graph_->comparison().Find(selected);
-  graph_->Begin(kept, node, hops_);
+  graph_->Begin(kept, node, hops_, ahead);
   Search();
   if (link && node >= 0) graph_->Reveal(node);
   if (link && !link->node.empty() && node < 0)

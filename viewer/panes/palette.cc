@@ -110,12 +110,11 @@ std::vector<Palette::Item> Palette::Files(Ui& ui, const std::vector<std::string>
 std::vector<Palette::Item> Palette::Formats(
     const std::function<void(const std::string& path)>& export_to) const {
   std::vector<Item> items;
-  const std::pair<const char*, const char*> formats[] = {
-      {".png", "the window as a picture"},
-      {".svg", "the graph as a picture, as it is opened and folded"},
-      {".html", "the report of the whole trace, a page for browsers"},
-      {".dot", "the whole graph for Graphviz"},
-      {".json", "the whole graph as data"}};
+  const std::pair<const char*, const char*> formats[] = {{".png", "the window as a picture"},
+                                                         {".svg", "the graph as opened and folded"},
+                                                         {".html", "the report of the whole trace"},
+                                                         {".dot", "the whole graph for Graphviz"},
+                                                         {".json", "the whole graph as data"}};
   const bool complete = std::ranges::any_of(
       formats, [&](const auto& format) { return text_.ends_with(format.first); });
   for (const auto& [ending, words] : formats) {

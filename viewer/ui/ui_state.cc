@@ -84,6 +84,7 @@ std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, boo
   add("breakpoints",
       number(control != nullptr ? static_cast<int64_t>(control->breakpoints.size()) : 0));
   add("kept", number(static_cast<int64_t>(model.kept_comparisons())));
+  add("laid_out", number(static_cast<int64_t>(model.laid_out_ahead())));
   add("hits", number(static_cast<int64_t>(model.hits().nodes.size())));
   return state;
 }

@@ -14,6 +14,11 @@ CommandTable Table() {
   return table;
 }
 
+Result<std::string> Name(const std::string& word) {
+  if (word == "nokey") return Error("'nokey' is not a key");
+  return word == "ctrl+n" ? "Ctrl+N" : word;
+}
+
 TEST_CASE("a key that is bound again is taken from the command that had it") {
   CommandTable table = Table();
   CHECK(table.OfKey("j") == table.Find("next"));
@@ -25,14 +30,16 @@ TEST_CASE("a key that is bound again is taken from the command that had it") {
 
 TEST_CASE("bindings are read from a file, and errors name the line") {
   CommandTable table = Table();
-  CHECK_OK(table.ReadBindings("# mine\n\nnext = n Ctrl+N\n", "keys.txt"));
+  CHECK_OK(table.ReadBindings("# mine\n\nnext = n ctrl+n\n", "keys.txt", Name));
   CHECK(table.OfKey("Ctrl+N") == table.Find("next"));
   CHECK(table.OfKey("j") == nullptr);
-  CHECK(table.ReadBindings("next = a\nnexd = b\n", "keys.txt").error().message() ==
+  CHECK(table.ReadBindings("next = a\nnexd = b\n", "keys.txt", Name).error().message() ==
         "unknown command 'nexd', did you mean 'next': keys.txt:2: see the names in "
         "docs/viewer.md");
-  CHECK(table.ReadBindings("next a\n", "keys.txt").error().message() ==
+  CHECK(table.ReadBindings("next a\n", "keys.txt", Name).error().message() ==
         "no '=': keys.txt:1: write COMMAND = KEY");
+  CHECK(table.ReadBindings("next = nokey\n", "keys.txt", Name).error().message() ==
+        "'nokey' is not a key: keys.txt:1: write COMMAND = KEY");
 }
 
 }  // namespace

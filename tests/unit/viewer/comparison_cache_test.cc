@@ -35,8 +35,8 @@ TEST_CASE("comparisons that were used last stay, as many as their nodes allow") 
     CHECK(cache.Put(key, Chain(10)).empty());
   CHECK(cache.Find("a") != nullptr);  // now used after b
   CHECK(cache.Put("d", chain).size() == 1);
-  CHECK(cache.Contains("a"));
-  CHECK_FALSE(cache.Contains("b"));
+  CHECK(cache.Peek("a") != nullptr);
+  CHECK(cache.Peek("b") == nullptr);
   CHECK(cache.Find("b") == nullptr);
   CHECK(cache.Find("d") == chain);
 }

@@ -1,0 +1,94 @@
+#include "viewer/model/model.h"
+
+namespace strata::viewer {
+
+namespace {
+
+constexpr const char* kLayoutSlot = "layout ahead";
+
+}  // namespace
+
+void Model::WorkAhead() {
+  if (!ahead_.empty() || !contents_ || subject_ < 0 || from_ >= 0 || !graph_) return;
+  const std::vector<Subject>& subjects = contents_->subjects;
+  const auto at = [&](int32_t i) -> const Subject& { return subjects[static_cast<size_t>(i)]; };
+  const auto count = static_cast<int32_t>(subjects.size());
+  const auto changed_from = [&](int32_t i) {
+    for (i += direction_; i >= 0 && i < count; i += direction_) {
+      if (at(i).changed()) return i;
+    }
+    return -1;
+  };
+  std::vector<int32_t> neighbours = {subject_ + direction_, subject_ - direction_};
+  if (const int32_t changed = changed_from(subject_); changed != neighbours.front())
+    neighbours.insert(neighbours.begin() + 1, changed);
+  int64_t room = ComparisonCache::kMostNodes - comparison()->size();
+  for (const int32_t i : neighbours) {
+    if (i < 0 || i >= count || at(i).failed) continue;
+    // The union has one node for those that are on both sides.
+    room -= at(i).nodes_before + at(i).counts.added;
+    if (room < 0) return;
+    const Wanted wanted = WantedOf(i, -1);
+    if (wanted.key == given_up_) continue;
+    if (const std::shared_ptr<const Comparison> kept = kept_.Peek(wanted.key)) {
+      if (LayOutAhead(kept, wanted.graph_key == graph_key_)) return;
+      continue;
+    }
+    ahead_ = wanted.key;
+    workers_.PostAhead("ahead", ComparisonJob(wanted, [this](const Compared& compared) {
+                         OnComparedAhead(compared);
+                       }));
+    return;
+  }
+}
+
+void Model::OnComparedAhead(const Compared& compared) {
+  const std::string key = std::exchange(ahead_, "");
+  const std::optional<std::string> awaited = std::exchange(awaited_, std::nullopt);
+  // What the user did not ask for fails when it is asked for.
+  if (!compared) {
+    given_up_ = key;
+    return awaited ? Fail(compared.error()) : void();
+  }
+  KeepComparison(key, *compared);
+  if (awaited) ShowComparison(*compared, *awaited);
+}
+
+bool Model::LayOutAhead(const std::shared_ptr<const Comparison>& comparison, bool keeps_open) {
+  if (graph_->laying_out()) return true;
+  if (laid_out_for_ != std::pair(this->comparison()->id(), graph_->layouts())) {
+    DropLaidOut();
+    laid_out_for_ = {this->comparison()->id(), graph_->layouts()};
+  }
+  if (workers_.busy(kLayoutSlot)) return true;
+  if (laid_out_.contains(comparison->id())) return false;
+  workers_.PostAhead(
+      kLayoutSlot,
+      [this, comparison, hops = hops_,
+       open = keeps_open ? graph_->OpenPaths()
+                         : std::vector<std::string>()](const Outdated&) -> Workers::Deliver {
+        GraphModel::LaidOut made{.view = GraphModel::FirstView(*comparison, open, -1, hops),
+                                 .geometry = {}};
+        made.geometry =
+            std::make_shared<const SceneGeometry>(MakeGeometry(comparison->scene(), made.view));
+        return [this, comparison, made = std::move(made)] { laid_out_[comparison->id()] = made; };
+      });
+  return true;
+}
+
+std::optional<GraphModel::LaidOut> Model::TakeLaidOut(const Comparison& comparison) {
+  std::optional<GraphModel::LaidOut> taken;
+  if (const auto found = laid_out_.find(comparison.id()); found != laid_out_.end())
+    taken = std::move(found->second);
+  DropLaidOut();
+  return taken;
+}
+
+void Model::DropLaidOut() {
+  workers_.Cancel(kLayoutSlot);
+  for (auto& [id, laid_out] : laid_out_)
+    workers_.Dispose(std::move(laid_out.geometry));
+  laid_out_.clear();
+}
+
+}  // namespace strata::viewer
