@@ -46,7 +46,6 @@ class PartFinder {
   }
 
  private:
-  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
   bool IsOpen(EntityId i) const { return !matching_.matched(side_, i); }
 
   bool LiteralsDiffer(const std::vector<EntityId>& members) const {

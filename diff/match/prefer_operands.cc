@@ -36,8 +36,6 @@ class OperandExchanger {
   }
 
  private:
-  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
-
   bool IsFree(EntityId before) const {
     return matching_.labels(kBefore).kind[before] == EntityKind::kCompute &&
            matching_.matched(kBefore, before) && matching_.via(kBefore, before) > Via::kId;

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/by_node.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 #include "passes/core/written_memory.h"
@@ -36,11 +37,11 @@ bool IsBody(const Graph& graph, ValueId value) {
 
 RegionGraph::RegionGraph(const Graph& graph)
     : graph_(graph),
-      position_(OrderOf(graph)),
-      next_ordered_(static_cast<size_t>(graph.node_bound())),
-      is_ordered_(next_ordered_.size(), false),
-      can_join_(next_ordered_.size(), false),
-      region_of_(next_ordered_.size(), -1) {
+      position_(PositionsOf(graph)),
+      next_ordered_(ByNode<NodeId>(graph)),
+      is_ordered_(ByNode(graph, false)),
+      can_join_(is_ordered_),
+      region_of_(ByNode(graph, -1)) {
   FindMembers();
   Grow();
   Number();
@@ -59,10 +60,10 @@ void RegionGraph::FindMembers() {
       touches = touches || written.contains(OwnerOf(graph_, graph_.result(node, i)));
     const NodeKind kind = graph_.node(node).kind;
     if (kind == NodeKind::kPlaceholder || kind == NodeKind::kGetAttr) continue;
-    is_ordered_[Index(node)] = touches || IsImpure(graph_, node);
-    can_join_[Index(node)] = !is_ordered_[Index(node)] && MayBeMember(node);
-    if (!is_ordered_[Index(node)]) continue;
-    if (last.valid()) next_ordered_[Index(last)] = node;
+    is_ordered_[node] = touches || IsImpure(graph_, node);
+    can_join_[node] = !is_ordered_[node] && MayBeMember(node);
+    if (!is_ordered_[node]) continue;
+    if (last.valid()) next_ordered_[last] = node;
     last = node;
   }
 }
@@ -91,24 +92,24 @@ void RegionGraph::ForEachSuccessor(NodeId node, Fn&& fn) const {
     for (const Use use : graph_.uses(graph_.result(node, i)))
       fn(use.user);
   }
-  if (next_ordered_[Index(node)].valid()) fn(next_ordered_[Index(node)]);
+  if (next_ordered_[node].valid()) fn(next_ordered_[node]);
 }
 
 /// Whether something outside comes after a member and before another. Other regions are one step:
 /// what comes after a member of one comes after all of it.
 bool RegionGraph::HasCycle(const std::vector<NodeId>& members) const {
   const std::set<NodeId> inside(members.begin(), members.end());
-  const int32_t end = position_[Index(members.back())];
+  const int32_t end = position_[members.back()];
   std::set<NodeId> visited;
   std::vector<NodeId> open;
   bool comes_back = false;
   const auto visit = [&](NodeId node) {
     if (inside.contains(node)) {
       comes_back = true;
-    } else if (const int32_t region = region_of_[Index(node)]; region >= 0) {
+    } else if (const int32_t region = region_of_[node]; region >= 0) {
       for (const NodeId member : regions_[static_cast<size_t>(region)])
         if (!inside.contains(member) && visited.insert(member).second) open.push_back(member);
-    } else if (position_[Index(node)] < end && visited.insert(node).second) {
+    } else if (position_[node] < end && visited.insert(node).second) {
       open.push_back(node);
     }
   };
@@ -127,29 +128,29 @@ bool RegionGraph::HasCycle(const std::vector<NodeId>& members) const {
 
 void RegionGraph::Grow() {
   for (const NodeId node : graph_.nodes()) {
-    if (!can_join_[Index(node)]) continue;
+    if (!can_join_[node]) continue;
     std::vector<int32_t> producers;
     graph_.ForEachOperand(node, [&](ValueId value) {
       const NodeId def = graph_.value(value).def;
-      const int32_t region = region_of_[Index(def)];
+      const int32_t region = region_of_[def];
       if (region < 0 || !AreCompatible(def, node)) return;
       if (std::ranges::find(producers, region) == producers.end()) producers.push_back(region);
     });
     std::ranges::sort(producers, std::ranges::greater(), [&](int32_t region) {
-      return position_[Index(regions_[static_cast<size_t>(region)].back())];
+      return position_[regions_[static_cast<size_t>(region)].back()];
     });
     std::vector<NodeId> group = {node};
     for (const int32_t region : producers) {
       std::vector<NodeId>& members = regions_[static_cast<size_t>(region)];
       std::vector<NodeId> all = group;
       all.insert(all.end(), members.begin(), members.end());
-      std::ranges::sort(all, {}, [&](NodeId member) { return position_[Index(member)]; });
+      std::ranges::sort(all, {}, [&](NodeId member) { return position_[member]; });
       if (HasCycle(all)) continue;
       group = std::move(all);
       members.clear();
     }
     for (const NodeId member : group)
-      region_of_[Index(member)] = static_cast<int32_t>(regions_.size());
+      region_of_[member] = static_cast<int32_t>(regions_.size());
     regions_.push_back(std::move(group));
   }
 }
@@ -157,12 +158,11 @@ void RegionGraph::Grow() {
 /// Regions without members go.
 void RegionGraph::Number() {
   std::erase_if(regions_, [](const std::vector<NodeId>& members) { return members.empty(); });
-  std::ranges::sort(regions_, {}, [&](const std::vector<NodeId>& members) {
-    return position_[Index(members.front())];
-  });
+  std::ranges::sort(regions_, {},
+                    [&](const std::vector<NodeId>& members) { return position_[members.front()]; });
   for (size_t i = 0; i < regions_.size(); ++i) {
     for (const NodeId member : regions_[i])
-      region_of_[Index(member)] = static_cast<int32_t>(i);
+      region_of_[member] = static_cast<int32_t>(i);
   }
 }
 
@@ -170,14 +170,14 @@ std::vector<RegionGraph::Unit> RegionGraph::Schedule() const {
   const size_t num_nodes = next_ordered_.size(), num_units = num_nodes + regions_.size();
   const auto unit_of = [&](NodeId node) {
     const int32_t region = region_of(node);
-    return region >= 0 ? num_nodes + static_cast<size_t>(region) : Index(node);
+    return region >= 0 ? num_nodes + static_cast<size_t>(region) : static_cast<size_t>(node.index);
   };
   std::vector<std::vector<size_t>> followers(num_units);
   std::vector<int32_t> waits(num_units, 0), key(num_units, 0);
   std::vector<Unit> units(num_units);
   for (const NodeId node : graph_.nodes()) {
     const size_t unit = unit_of(node);
-    key[unit] = std::max(key[unit], position_[Index(node)]);
+    key[unit] = std::max(key[unit], position_[node]);
     units[unit] = region_of(node) >= 0 ? Unit{{}, region_of(node)} : Unit{node, -1};
     ForEachSuccessor(node, [&](NodeId next) {
       if (unit_of(next) == unit) return;

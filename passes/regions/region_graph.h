@@ -25,7 +25,7 @@ class RegionGraph {
   /// Members in program order, regions by their first member.
   const std::vector<std::vector<NodeId>>& regions() const { return regions_; }
   /// -1: none.
-  int32_t region_of(NodeId node) const { return region_of_[Index(node)]; }
+  int32_t region_of(NodeId node) const { return region_of_[node]; }
 
   /// A node, or a region.
   struct Unit {
@@ -36,7 +36,6 @@ class RegionGraph {
   std::vector<Unit> Schedule() const;
 
  private:
-  static size_t Index(NodeId node) { return static_cast<size_t>(node.index); }
   void FindMembers();
   bool MayBeMember(NodeId node) const;
   bool AreCompatible(NodeId a, NodeId b) const;
@@ -47,10 +46,10 @@ class RegionGraph {
   void ForEachSuccessor(NodeId node, Fn&& fn) const;
 
   const Graph& graph_;
-  std::vector<int32_t> position_;     // by node, as all below
-  std::vector<NodeId> next_ordered_;  // what must come after it, beside its readers
-  std::vector<bool> is_ordered_, can_join_;
-  std::vector<int32_t> region_of_;
+  IdVector<NodeId, int32_t> position_;
+  IdVector<NodeId, NodeId> next_ordered_;  // what must come after it, beside its readers
+  IdVector<NodeId, bool> is_ordered_, can_join_;
+  IdVector<NodeId, int32_t> region_of_;
   std::vector<std::vector<NodeId>> regions_;
 };
 
