@@ -59,6 +59,8 @@ class WorkTransfer final : public GlooLinks::Transfer {
     }
   }
 
+  void Abort() override { work_->abort(); }
+
  private:
   c10::intrusive_ptr<c10d::Work> work_;
 };
@@ -67,6 +69,7 @@ class WorkTransfer final : public GlooLinks::Transfer {
 class FailedTransfer final : public GlooLinks::Transfer {
  public:
   GlooLinks::Outcome Wait(milliseconds /*timeout*/) override { return GlooLinks::Outcome::kGone; }
+  void Abort() override {}
 };
 
 }  // namespace

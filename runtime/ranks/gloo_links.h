@@ -46,6 +46,8 @@ class GlooLinks {
     virtual ~Transfer() = default;
     /// After another outcome than kDone, messages of all processes fail.
     virtual Outcome Wait(std::chrono::milliseconds timeout) = 0;
+    /// Ends `Wait` of a message that is sent, also one that begins later, from any thread.
+    virtual void Abort() = 0;
   };
 
   /// Waits until all processes are connected. Errors: they do not come in time, no address.

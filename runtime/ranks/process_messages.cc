@@ -124,74 +124,81 @@ struct Message {
 class ProcessMessages::Outbox {
  public:
   Outbox(GlooLinks& links, int64_t to, const std::atomic<milliseconds>& timeout)
-      : thread_([queue = queue_, &links, to, &timeout] { Move(*queue, links, to, timeout); }) {}
+      : thread_([this, &links, to, &timeout] { Move(links, to, timeout); }) {}
   ~Outbox() {
-    std::unique_lock lock(queue_->mutex);
-    queue_->ends = true;
-    queue_->changed.notify_all();
-    const bool is_done = queue_->changed.wait_for(lock, kPatience, [&] { return queue_->is_done; });
-    queue_->messages.clear();
-    lock.unlock();
-    // After a failure no receiver takes what is left; the thread then touches the queue alone.
-    if (is_done) {
-      thread_.join();
-    } else {
-      thread_.detach();
+    {
+      std::unique_lock lock(mutex_);
+      ends_ = true;
+      changed_.notify_all();
+      changed_.wait_for(lock, kPatience, [&] { return is_done_; });
+      // After a failure no receiver takes what is left.
+      messages_.clear();
+      is_aborted_ = true;
+      AbortMoving();
     }
+    thread_.join();
   }
 
   /// None: all is well.
   std::optional<Outcome> Put(Message message) {
     {
-      const std::lock_guard lock(queue_->mutex);
-      if (queue_->outcome != Outcome::kDone) return queue_->outcome;
-      queue_->messages.push_back(std::move(message));
+      const std::lock_guard lock(mutex_);
+      if (outcome_ != Outcome::kDone) return outcome_;
+      messages_.push_back(std::move(message));
     }
-    queue_->changed.notify_all();
+    changed_.notify_all();
     return std::nullopt;
   }
 
  private:
   static constexpr auto kPatience = std::chrono::seconds(2);
 
-  struct Queue {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::deque<Message> messages;
-    bool ends = false, is_done = false;
+  void Move(GlooLinks& links, int64_t to, const std::atomic<milliseconds>& timeout) {
     Outcome outcome = Outcome::kDone;
-  };
-
-  static void Move(Queue& queue, GlooLinks& links, int64_t to,
-                   const std::atomic<milliseconds>& timeout) {
-    while (true) {
+    while (outcome == Outcome::kDone) {
       Message message;
       {
-        std::unique_lock lock(queue.mutex);
-        queue.changed.wait(lock, [&] { return queue.ends || !queue.messages.empty(); });
-        if (queue.messages.empty()) return End(queue, Outcome::kDone);
-        message = std::move(queue.messages.front());
-        queue.messages.pop_front();
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return ends_ || !messages_.empty(); });
+        if (messages_.empty()) break;
+        message = std::move(messages_.front());
+        messages_.pop_front();
       }
-      const milliseconds patience = timeout.load();
-      const auto head = links.Send(to, kHeadTag, BytesOf(message.head));
-      const auto body = links.Send(to, kBodyTag, message.body);
-      Outcome outcome = head->Wait(patience);
-      if (outcome == Outcome::kDone) outcome = body->Wait(patience);
-      if (outcome == Outcome::kDone) continue;
-      const std::lock_guard lock(queue.mutex);
-      return End(queue, outcome);
+      outcome = MoveOne(message, links, to, timeout.load());
     }
-  }
-  /// REQUIRES: the queue is locked.
-  static void End(Queue& queue, Outcome outcome) {
-    queue.outcome = outcome;
-    queue.messages.clear();
-    queue.is_done = true;
-    queue.changed.notify_all();
+    const std::lock_guard lock(mutex_);
+    outcome_ = outcome;
+    messages_.clear();
+    is_done_ = true;
+    changed_.notify_all();
   }
 
-  std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
+  Outcome MoveOne(Message& message, GlooLinks& links, int64_t to, milliseconds patience) {
+    const auto head = links.Send(to, kHeadTag, BytesOf(message.head));
+    const auto body = links.Send(to, kBodyTag, message.body);
+    SetMoving({head.get(), body.get()});
+    Outcome outcome = head->Wait(patience);
+    if (outcome == Outcome::kDone) outcome = body->Wait(patience);
+    SetMoving({});
+    return outcome;
+  }
+  void SetMoving(std::vector<Transfer*> transfers) {
+    const std::lock_guard lock(mutex_);
+    moving_ = std::move(transfers);
+    if (is_aborted_) AbortMoving();
+  }
+  /// REQUIRES: the lock.
+  void AbortMoving() {
+    for (Transfer* const transfer : moving_)
+      transfer->Abort();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Message> messages_;
+  std::vector<Transfer*> moving_;  // those of the message on its way
+  bool ends_ = false, is_done_ = false, is_aborted_ = false;
+  Outcome outcome_ = Outcome::kDone;
   std::thread thread_;
 };
 
