@@ -1,6 +1,7 @@
 #include "cli/diff_cost.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "diff/history/made_by.h"
@@ -10,6 +11,23 @@
 
 namespace strata::cli {
 namespace {
+
+/// The table with the StableIds of `graph`, which is `measured`, loaded another time.
+StatisticsTable TableOf(const MeasuredGraph& measured, const Graph& graph) {
+  std::map<StableId, StableId> ids;
+  const Graph& other = measured.graph.graph();
+  const auto nodes = graph.nodes();
+  auto node = nodes.begin();
+  for (NodeId id : other.nodes()) {
+    if (node == nodes.end()) break;
+    ids.emplace(other.node(id).stable_id, graph.node(*node).stable_id);
+    ++node;
+  }
+  StatisticsTable table = measured.table;
+  for (NodeStatistics& statistics : table.nodes)
+    statistics.node = ids.at(statistics.node);
+  return table;
+}
 
 Result<SideCosts> CostsOfSide(const Listing& listing, const CostSource& source) {
   STRATA_TRY(const Ref ref, ParseRef(source.snapshot.ref));
@@ -30,7 +48,7 @@ Result<SideCosts> CostsOfSide(const Listing& listing, const CostSource& source) 
     return Error("no times of this graph: {}: {} has times of:{}", source.snapshot.ref,
                  source.chrome, names);
   }
-  SideCosts costs = CostsOf(listing, found->table);
+  SideCosts costs = CostsOf(listing, TableOf(*found, source.snapshot.graph()));
   for (const MeasuredGraph::Rest& rest : found->rest) {
     costs.rest_us +=
         static_cast<double>(rest.time_ns) / 1e3 / static_cast<double>(found->table.steps);

@@ -596,6 +596,14 @@ exp  in graph 'aot_joint_graph'
         costs = self.json("diff", *refs, "--cost", "--json",
                           "--chrome-before", "a.json", "--chrome-after", "b.json", code=1)
         self.assertEqual([(c["what"], c["us"]) for c in costs["passes"]], [("trig", 3)])
+        # A folder as a log: nodes of its graphs have other ids.
+        for name in "ab":
+            os.mkdir(self.path(name))
+            os.rename(self.path(f"{name}.log"), self.path(f"{name}/rank_0.log"))
+        refs = [f"{name}#pass=trig:after" for name in "ab"]
+        folders = self.json("diff", *refs, "--cost", "--json",
+                            "--chrome-before", "a.json", "--chrome-after", "b.json", code=1)
+        self.assertEqual(folders["nodes"], costs["nodes"])
 
     def test_saved_values_are_found_by_the_names_of_the_inputs_of_backward(self):
         # `exp` has no user in backward that shows which node of the joint graph it was.
