@@ -233,6 +233,10 @@ bool CompiledArtifact::Load(TracedTraining& traced) {
   unusable_.clear();
   std::error_code ignored;
   if (!fs::exists(path(), ignored)) return false;
+  if (!fs::is_regular_file(path(), ignored)) {  // a device may have no end
+    unusable_ = "not a regular file";
+    return false;
+  }
   auto tensors = LoadTensors(path());
   if (!tensors) {
     unusable_ = tensors.error().message();
