@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -129,30 +128,31 @@ std::string SignalName(int signal) {
   return fmt::format("signal {} ({})", signal, ::strsignal(signal));
 }
 
-/// Waits for all processes. Errors: the first that ended by a signal that it was not sent.
+/// Waits for all processes. Errors: each that ended by a signal that it was not sent.
 Result<Exit> WaitForAll(int64_t count, int64_t patience_seconds) {
   Exit exit = Exit::kOk;
-  std::optional<Error> killed;
+  std::string killed;
+  bool is_ours = false;  // signals are sent from here
   auto until = steady_clock::time_point::max();
   for (int64_t left = count; left > 0;) {
     const Ended ended = WaitForOne(count, until);
     if (ended.rank < 0) {
       KillAll();
+      is_ours = true;
       until = steady_clock::time_point::max();
       continue;
     }
     --left;
     const bool is_well = WIFEXITED(ended.status) && WEXITSTATUS(ended.status) == 0;
-    const bool is_first = exit == Exit::kOk;
     if (!is_well) exit = Exit::kError;
     if (exit == Exit::kError) until = steady_clock::now() + std::chrono::seconds(patience_seconds);
     if (is_well) continue;
-    if (WIFSIGNALED(ended.status) && is_first && interrupt == 0) {
-      killed = Error("a process was killed: rank {}: {}; the other ranks stopped", ended.rank,
-                     SignalName(WTERMSIG(ended.status)));
+    if (WIFSIGNALED(ended.status) && !is_ours && interrupt == 0) {
+      killed += fmt::format("{}rank {}: {}", killed.empty() ? "" : ", ", ended.rank,
+                            SignalName(WTERMSIG(ended.status)));
     }
   }
-  if (killed) return *std::move(killed);
+  if (!killed.empty()) return Error("a process was killed: {}; the other ranks stopped", killed);
   return exit;
 }
 

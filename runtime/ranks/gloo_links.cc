@@ -1,6 +1,7 @@
 #include "runtime/ranks/gloo_links.h"
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -113,6 +114,9 @@ GlooLinks::~GlooLinks() = default;
 
 Result<std::unique_ptr<GlooLinks>> GlooLinks::Connect(const ProcessPlace& place,
                                                       milliseconds timeout) {
+  // Gloo writes to sockets without MSG_NOSIGNAL: what is sent to a rank that ended is an error that
+  // names it, as in Python, which ignores this signal too.
+  std::signal(SIGPIPE, SIG_IGN);
   auto state = std::make_unique<State>();
   try {
     c10d::TCPStoreOptions options;

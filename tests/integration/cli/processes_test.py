@@ -243,8 +243,17 @@ class ProcessesTest(StrataCase):
         run, ranks = self.start("stalled", 4, *FSDP_TP, *LONG, *sets("comm.train_timeout_seconds=3"))
         os.kill(ranks[2], signal.SIGSTOP)
         stderr = self.check_end(run, ranks, 2)
-        self.assertRegex(stderr, r"waited 3 s in \S+\(.*\) over \S+ in \S+ of graph (step|optimizer), .* for rank \d")
+        # Ranks also wait for each other between steps, where no graph runs.
+        self.assertRegex(stderr, r"waited 3 s in (\S+\(.*\) over \S+ in \S+ of graph (step|optimizer), .*"
+                                 r"|agreement to go on over fsdp\+tp) for rank \d")
         self.check_checkpoints("stalled", *FSDP_TP)
+
+    def test_what_is_sent_to_an_ended_rank_does_not_kill_the_sender(self):
+        _, ranks = self.start("pipes", 2, *FSDP, *LONG)
+        for pid in ranks.values():
+            with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+                ignored = int(re.search(r"SigIgn:\s*(\w+)", file.read())[1], 16)
+            self.assertTrue(ignored & 1 << (signal.SIGPIPE - 1))
 
     def test_ranks_end_with_their_launcher(self):
         run, ranks = self.start("orphans", 2, *FSDP, *LONG)
