@@ -18,6 +18,8 @@ constexpr Benchmark kBenchmarks[] = {
     {"ir", "build, print, parse, verify and fingerprint graphs of 10k and 100k nodes", BenchIr},
     {"import", "import logs of up to 1 GB and of a trainer, compared with tlparse", BenchImport},
     {"passes", "run cleanup passes with all checks on graphs of 100k nodes", BenchPasses},
+    {"prove", "edit lowered graphs of traces: which edits strata prove finds, and where",
+     BenchProve},
     {"store", "record and load traces of graphs of 20k and 100k nodes", BenchStore},
     {"viewer", "write a trace of a large graph, for the measurements of strata-view", BenchViewer},
     {"report", "make scenes of passes over graphs of 10k and 100k nodes", BenchReport},

@@ -47,6 +47,7 @@ Result<Exit> BenchDiff(Args args);
 Result<Exit> BenchImport(Args args);
 Result<Exit> BenchIr(Args args);
 Result<Exit> BenchPasses(Args args);
+Result<Exit> BenchProve(Args args);
 Result<Exit> BenchReport(Args args);
 Result<Exit> BenchStore(Args args);
 Result<Exit> BenchViewer(Args args);

@@ -107,6 +107,13 @@ Result<Tensor> Reduced(std::span<const Tensor> parts, std::string_view reduce) {
   return Map(sum, sum.domain(), [&](uint64_t x) { return Mul(x, inverse); });
 }
 
+/// What a reader sees before the wait. An integer has no code for it: it is out of any range.
+Tensor InFlight(const Tensor& result) {
+  constexpr auto kNowhere = static_cast<uint64_t>(int64_t{1} << 40);
+  const bool is_integer = result.domain() == Domain::kInteger;
+  return {result.domain(), result.sizes(), is_integer ? kNowhere : kUndefined};
+}
+
 }  // namespace
 
 Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, const Mesh& mesh,
@@ -183,28 +190,41 @@ Result<Values> RankEvaluator::OwnOp(NodeId node, size_t rank) const {
   return Values{Chunk(whole, args[1].as_int(), index, args[3].as_int()).Copy()};
 }
 
+const std::vector<Values>* RankEvaluator::LaunchedBefore(NodeId node) const {
+  if (graph_.op(node) != kWait || !graph_.args(node)[0].is_value()) return nullptr;
+  const auto found = launched_.find(graph_.value(graph_.args(node)[0].value()).def.index);
+  return found == launched_.end() ? nullptr : &found->second;
+}
+
+Result<std::vector<Values>> RankEvaluator::Evaluate(NodeId node) {
+  const std::string_view op = graph_.op(node);
+  if (const std::vector<Values>* launched = LaunchedBefore(node)) return *launched;
+  if (op.starts_with(kCollectives) && op != kWait) return Collective(node);
+  std::vector<Values> results;
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const bool is_own = op == kAxisIndex || op == kAxisShard;
+    auto evaluated = is_own ? OwnOp(node, rank) : ranks_[rank].Evaluate(node);
+    if (!evaluated) return std::move(evaluated).error();
+    results.push_back(*std::move(evaluated));
+  }
+  return results;
+}
+
 Result<std::vector<std::vector<Value>>> RankEvaluator::Run(
     std::span<const std::vector<Value>> inputs, const Observer& observe) {
+  launched_.clear();
   for (size_t rank = 0; rank < ranks_.size(); ++rank)
     ranks_[rank].Begin(inputs[rank]);
   for (const NodeId node : graph_.nodes()) {
     if (graph_.node(node).kind == NodeKind::kOutput) break;
-    const std::string_view op = graph_.op(node);
-    std::vector<Values> results(ranks_.size());
-    if (op.starts_with(kCollectives) && op != kWait) {
-      STRATA_TRY(results, Collective(node));
-    } else if (op == kAxisIndex || op == kAxisShard) {
-      for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-        STRATA_TRY(results[rank], OwnOp(node, rank));
-      }
-    } else {
-      for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-        auto evaluated = ranks_[rank].Evaluate(node);
-        if (!evaluated) return std::move(evaluated).error();
-        results[rank] = *std::move(evaluated);
-      }
-    }
+    STRATA_TRY(std::vector<Values> results, Evaluate(node));
     if (observe) observe(node, results);
+    const std::string_view op = graph_.op(node);
+    if (op.starts_with(kCollectives) && op != kWait) {
+      launched_[node.index] = results;
+      for (Values& values : results)
+        values[0] = InFlight(std::get<Tensor>(values[0]));
+    }
     for (size_t rank = 0; rank < ranks_.size(); ++rank)
       ranks_[rank].Set(node, std::move(results[rank]));
   }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace strata::prove {
 
 /// Evaluates the graph that all ranks of a mesh run, node by node on all ranks: collectives read
 /// the operands of the ranks of their group, which is named as axes of the mesh.
+/// The result of a launch is undefined until a wait.
 class RankEvaluator {
  public:
   /// Called after each node with its results on each rank; may overwrite their elements.
@@ -32,10 +34,14 @@ class RankEvaluator {
  private:
   Result<std::vector<Values>> Collective(NodeId node) const;
   Result<Values> OwnOp(NodeId node, size_t rank) const;
+  /// The result of the launch that `node` waits for; null: it waits for no launch.
+  const std::vector<Values>* LaunchedBefore(NodeId node) const;
+  Result<std::vector<Values>> Evaluate(NodeId node);
 
   const Graph& graph_;
   const Mesh& mesh_;
   std::vector<Evaluator> ranks_;
+  std::map<int32_t, std::vector<Values>> launched_;  // by the launch's NodeId: what a wait returns
 };
 
 /// The part of a whole tensor that a rank holds, with zeros after it where ranks do not divide a

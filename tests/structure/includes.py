@@ -65,7 +65,7 @@ ALLOWED = {
     "passes/placement/rules": IR,
     "passes/simulate": IR | {"passes/core", "passes/placement", "passes/placement/auto"},
     "passes": IR | PASSES,
-    "prove": IR | {"passes/expert", "passes/placement"},
+    "prove": IR | {"passes/core", "passes/expert", "passes/placement"},
     "runtime/config": IR | {"passes/flex", "passes/memory", "passes/pipeline/schedule", "passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile", "passes/flex", "passes/memory"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},
@@ -109,7 +109,7 @@ ALLOWED = {
         "store", "scene", "prove", "passes/budget", "passes/core", "passes/memory", "passes/pipeline/schedule",
         "passes/simulate",
     } | DIFF | EXPORT,
-    "bench": IR | TEXT | {"store", "scene", "refs", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
+    "bench": IR | TEXT | {"store", "scene", "refs", "prove", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
 }
 
 # Headers from outside -> where they may be included (regular expressions over the path of the file).

@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "bench/bench.h"
+#include "cli/flags.h"
+#include "prove/lowering.h"
+#include "prove/mutations.h"
+#include "prove/on_ranks.h"
+#include "refs/histories.h"
+
+namespace strata::cli {
+namespace {
+
+struct Row {
+  int64_t mutants = 0, caught = 0, refused = 0, equivalent = 0, escaped = 0, near = 0;
+};
+
+struct Options {
+  std::vector<std::string> traces;
+  int64_t sites = 5, seed = 1;
+  bool mutations = false, lists = false;
+};
+
+/// Applies every mutation to the lowered graphs of traces.
+class MutationBench {
+ public:
+  explicit MutationBench(const Options& options)
+      : options_(options), rows_(prove::Mutations().size()) {}
+
+  Status Run() {
+    for (const std::string& trace : options_.traces) {
+      STRATA_TRY(const std::vector<History> histories, LoadHistories(trace));
+      for (const History& history : histories)
+        STRATA_RETURN_IF_ERROR(RunHistory(trace, history));
+    }
+    return Ok();
+  }
+
+  void Print() const {
+    fmt::print("{} lowered graphs, at most {} sites of each mutation in each\n\n", graphs_,
+               options_.sites);
+    fmt::print("{:<18} {:>7} {:>7} {:>7} {:>10} {:>7} {:>7}  {}\n", "mutation", "mutants", "caught",
+               "refused", "equivalent", "escaped", "at site", "effect");
+    Row all;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const prove::Mutation& mutation = prove::Mutations()[i];
+      PrintRow(mutation.name, mutation.effect, rows_[i]);
+      all.mutants += rows_[i].mutants;
+      all.caught += rows_[i].caught;
+      all.refused += rows_[i].refused;
+      all.equivalent += rows_[i].equivalent;
+      all.escaped += rows_[i].escaped;
+      all.near += rows_[i].near;
+    }
+    PrintRow("all", "", all);
+  }
+
+ private:
+  static void PrintRow(std::string_view name, std::string_view effect, const Row& row) {
+    fmt::print("{:<18} {:>7} {:>7} {:>7} {:>10} {:>7} {:>6.1f}%  {}\n", name, row.mutants,
+               row.caught, row.refused, row.equivalent, row.escaped,
+               row.caught == 0
+                   ? 100.0
+                   : 100.0 * static_cast<double>(row.near) / static_cast<double>(row.caught),
+               effect);
+  }
+
+  Status RunHistory(const std::string& trace, const History& history) {
+    for (const HistoryStep& step : history.steps) {
+      if (!history.stable_ids || step.before < 0 || SameGraph(history, step.before, step.after))
+        continue;
+      STRATA_TRY(const LoadedGraph before, history.load(step.before));
+      STRATA_TRY(const LoadedGraph after, history.load(step.after));
+      if (!prove::IsLowered(after.graph())) continue;
+      const std::string where = fmt::format("{}: {}: {}", trace, history.GraphOf(step), step.pass);
+      const prove::Proof proof = prove::ProvePass(before.graph(), after.graph(), Proving());
+      if (proof.verdict != prove::Verdict::kProven) {
+        fmt::print("{}: {} before any mutation\n", where, ToString(proof.verdict));
+        continue;
+      }
+      ++graphs_;
+      RunGraph(where, before.graph(), after.graph());
+    }
+    return Ok();
+  }
+
+  /// Nodes in an order that spreads the sites over the graph, the same for equal graphs and seeds.
+  std::vector<NodeId> Shuffled(const Graph& graph) const {
+    const auto key = [&](NodeId node) {
+      return Mix(static_cast<uint64_t>(node.index) ^ Mix(static_cast<uint64_t>(options_.seed)));
+    };
+    std::vector<NodeId> nodes = graph.nodes().Snapshot();
+    std::ranges::sort(nodes, {}, key);
+    return nodes;
+  }
+
+  void RunGraph(const std::string& where, const Graph& before, const Graph& after) {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const prove::Mutation& mutation = prove::Mutations()[i];
+      int64_t sites = 0;
+      for (const NodeId node : Shuffled(after)) {
+        if (sites >= options_.sites) break;
+        const auto result = prove::TryMutant(before, after, mutation, node, Proving());
+        if (!result) continue;
+        ++sites;
+        Count(*result, rows_[i]);
+        if (!options_.lists || result->is_near) continue;
+        fmt::print("{}: {} at {}: {} {}\n", where, mutation.name, after.name(node),
+                   TextOf(result->outcome), result->node);
+      }
+    }
+  }
+
+  static std::string_view TextOf(prove::MutantOutcome outcome) {
+    switch (outcome) {
+      case prove::MutantOutcome::kCaught:
+        return "found at";
+      case prove::MutantOutcome::kRefused:
+        return "refused:";
+      case prove::MutantOutcome::kEquivalent:
+        return "equivalent";
+      case prove::MutantOutcome::kEscaped:
+        return "escaped";
+    }
+    return "";
+  }
+
+  static void Count(const prove::MutantResult& result, Row& row) {
+    ++row.mutants;
+    row.caught += result.outcome == prove::MutantOutcome::kCaught ? 1 : 0;
+    row.refused += result.outcome == prove::MutantOutcome::kRefused ? 1 : 0;
+    row.equivalent += result.outcome == prove::MutantOutcome::kEquivalent ? 1 : 0;
+    row.escaped += result.outcome == prove::MutantOutcome::kEscaped ? 1 : 0;
+    row.near += result.is_near ? 1 : 0;
+  }
+
+  prove::ProofOptions Proving() const {
+    return {.seed = static_cast<uint64_t>(options_.seed), .stable_ids = true};
+  }
+
+  const Options& options_;
+  std::vector<Row> rows_;
+  int64_t graphs_ = 0;
+};
+
+}  // namespace
+
+Result<Exit> BenchProve(Args args) {
+  Options options;
+  Flags flags("bench prove",
+              "measures which bugs strata prove finds: edits correct lowered graphs");
+  flags.Positionals("TRACE", &options.traces, 1, "traces with lowered graphs of small sizes");
+  flags.Switch("--mutations", &options.mutations, "a table by kind of edit; the default");
+  flags.Option("--sites", "N", &options.sites, "of each kind in each graph (default: 5)", 1);
+  flags.Option("--seed", "N", &options.seed, "of the inputs (default: 1)");
+  flags.Switch("--list", &options.lists, "name the mutants that are not found at their site");
+  flags.Example("strata bench prove --mutations tiny.strata");
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (!go_on) return Exit::kOk;
+  MutationBench bench(options);
+  STRATA_RETURN_IF_ERROR(bench.Run());
+  bench.Print();
+  return Exit::kOk;
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,44 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ir/graph.h"
+#include "prove/proof.h"
+
+namespace strata::prove {
+
+/// A bug of parallel programs as an edit of a correct lowered graph.
+struct Mutation {
+  std::string_view name;    ///< "drop-all-reduce"
+  std::string_view effect;  ///< "each rank keeps its summand"
+  /// Edits the graph at `node`. False: `node` is no site of the mutation; nothing is changed.
+  bool (*apply)(Graph& graph, NodeId node);
+};
+std::span<const Mutation> Mutations();
+
+/// What the proof of a pass says of a mutant of the graph after it.
+enum class MutantOutcome : uint8_t {
+  kCaught,      ///< a value differs
+  kRefused,     ///< an operator of the mutant cannot be evaluated: sizes that do not fit
+  kEquivalent,  ///< proven, and every rank returns what it returned for any inputs
+  kEscaped,     ///< proven, but a rank returns something else for inputs that ranks do not share
+};
+
+struct MutantResult {
+  MutantOutcome outcome = MutantOutcome::kCaught;
+  /// The first finding is at an edited node, at a value that is returned instead of another, or at
+  /// the first consumer that the graph before the pass has, too.
+  bool is_near = false;
+  std::string node;  ///< of the first finding
+};
+
+/// Applies a mutation to a copy of `after` and proves the pass again. None: `site` is no site.
+/// REQUIRES: `after` is lowered and proven.
+std::optional<MutantResult> TryMutant(const Graph& before, const Graph& after,
+                                      const Mutation& mutation, NodeId site,
+                                      const ProofOptions& options);
+
+}  // namespace strata::prove

@@ -1,0 +1,68 @@
+#include "prove/mutations.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include "passes/placement/lower.h"
+#include "passes/placement/place.h"
+#include "tests/support/graphs.h"
+
+namespace strata::prove {
+namespace {
+
+using testing::OrDie;
+using testing::ParseBody;
+
+constexpr std::string_view kStep = R"(
+  w = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.a.weight' +input='parameter'}
+  v = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.b.weight' +input='parameter'}
+  x = placeholder : f32[8, 8][8, 1]cpu {+fqn='x' +input='batch'}
+  m = aten.mm.default(x, w) : f32[8, 8][8, 1]cpu {forward module=layers.0.a}
+  n = aten.mm.default(m, v) : f32[8, 8][8, 1]cpu {forward module=layers.0.b}
+  h = aten.mul.Tensor(n, 0.5) : f32[8, 8][8, 1]cpu {forward module=layers.0.b}
+  loss = aten.sum.default(h) : f32[][]cpu {loss module=loss}
+  p = aten.pow.Tensor_Scalar(h, 2) : f32[8, 8][8, 1]cpu {backward module=layers.0.b}
+  mt = aten.t.default(m) : f32[8, 8][1, 8]cpu ~m {backward module=layers.0.b}
+  gv = aten.mm.default(mt, p) : f32[8, 8][8, 1]cpu {backward module=layers.0.b}
+  vt = aten.t.default(v) : f32[8, 8][1, 8]cpu ~v {backward module=layers.0.b}
+  q = aten.mm.default(p, vt) : f32[8, 8][8, 1]cpu {backward module=layers.0.b}
+  xt = aten.t.default(x) : f32[8, 8][1, 8]cpu ~x {backward module=layers.0.a}
+  gw = aten.mm.default(xt, q) : f32[8, 8][8, 1]cpu {backward module=layers.0.a}
+  output([loss, gw, gv])
+)";
+
+TEST_CASE("mutations: no edit of a lowered step is proven, and findings are at their sites") {
+  std::map<std::string_view, int> sites;
+  for (const char* mesh : {"fsdp=2", "fsdp=4", "dp_replicate=2,fsdp=2", "fsdp=2,tp=2"}) {
+    auto placed = ParseBody(kStep);
+    OrDie(Place({.mesh = mesh, .plan = ""}).Run(*placed));
+    const auto lowered = placed->Clone();
+    OrDie(LowerPlacements().Run(*lowered));
+    const Graph& before = *placed->FindGraph("g");
+    const Graph& after = *lowered->FindGraph("g");
+    for (const Mutation& mutation : Mutations()) {
+      for (const NodeId node : after.nodes()) {
+        const auto result = TryMutant(before, after, mutation, node, {.stable_ids = true});
+        if (!result) continue;
+        ++sites[mutation.name];
+        CAPTURE(mesh);
+        CAPTURE(mutation.name);
+        CAPTURE(after.name(node));
+        CAPTURE(result->node);
+        CHECK(result->outcome != MutantOutcome::kEscaped);
+        if (result->outcome == MutantOutcome::kCaught) CHECK(result->is_near);
+      }
+    }
+  }
+  for (const char* name : {"drop-all-reduce", "keep-own-part", "reduce-twice", "sum-or-mean",
+                           "other-group", "drop-wait", "other-value", "double-literal"}) {
+    CAPTURE(name);
+    CHECK_GT(sites[name], 0);
+  }
+}
+
+}  // namespace
+}  // namespace strata::prove
