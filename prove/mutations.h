@@ -14,7 +14,7 @@ namespace strata::prove {
 struct Mutation {
   std::string_view name;    ///< "drop-all-reduce"
   std::string_view effect;  ///< "each rank keeps its summand"
-  /// Edits the graph at `node`. False: `node` is no site of the mutation; nothing is changed.
+  /// Edits the graph at `node`. False: not a site of the mutation; nothing is changed.
   bool (*apply)(Graph& graph, NodeId node);
 };
 std::span<const Mutation> Mutations();
@@ -35,7 +35,7 @@ struct MutantResult {
   std::string node;  ///< of the first finding
 };
 
-/// Applies a mutation to a copy of `after` and proves the pass again. None: `site` is no site.
+/// Applies a mutation to a copy of `after` and proves the pass again. None: the mutation does not apply to `site`.
 /// REQUIRES: `after` is lowered and proven.
 std::optional<MutantResult> TryMutant(const Graph& before, const Graph& after,
                                       const Mutation& mutation, NodeId site,
