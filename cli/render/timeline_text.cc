@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "passes/core/collectives.h"
 #include "passes/memory/tags.h"
+#include "passes/simulate/collective_uses.h"
 
 namespace strata::cli {
 namespace {
@@ -79,7 +80,34 @@ std::string Groups(const Timeline& timeline) {
   return text;
 }
 
-void AppendTimes(const Timeline& timeline, JsonWriter& json) {
+std::string Kinds(const Graph& graph) {
+  const std::vector<CollectiveUse> uses = CollectiveUses(graph);
+  if (uses.empty()) return "";
+  std::string text = fmt::format("\n{:<10} {:<20} {:<26} {:>7} {:>12}\n", "phase", "group",
+                                 "collective", "count", "bytes");
+  for (const CollectiveUse& use : uses) {
+    text += fmt::format("{:<10} {:<20} {:<26} {:>7} {:>12}\n", ToString(use.phase), use.group,
+                        use.op, use.count, Size(static_cast<double>(use.bytes)));
+  }
+  return text;
+}
+
+void AppendKinds(const Graph& graph, JsonWriter& json) {
+  json.Key("kinds").BeginArray();
+  for (const CollectiveUse& use : CollectiveUses(graph)) {
+    json.BeginObject()
+        .Field("phase", ToString(use.phase))
+        .Field("group", use.group)
+        .Field("op", use.op)
+        .Field("collectives", use.count)
+        .Field("bytes", use.bytes)
+        .EndObject();
+  }
+  json.EndArray();
+}
+
+void AppendTimes(const SimulatedStep& step, JsonWriter& json) {
+  const Timeline& timeline = step.timeline;
   json.BeginObject()
       .Field("step_us", timeline.step_us)
       .Field("compute_us", timeline.compute_us)
@@ -95,7 +123,9 @@ void AppendTimes(const Timeline& timeline, JsonWriter& json) {
         .Field("exposed_us", use.exposed_us)
         .EndObject();
   }
-  json.EndArray().EndObject();
+  json.EndArray();
+  AppendKinds(step.graph, json);
+  json.EndObject();
 }
 
 void AppendEvent(const Graph& graph, const TimelineEvent& event, JsonWriter& json) {
@@ -121,7 +151,7 @@ void AppendEvent(const Graph& graph, const TimelineEvent& event, JsonWriter& jso
 
 std::string TimelineText(const SimulatedStep& step, const SimulatedStep* before) {
   return Summary(step.timeline, before == nullptr ? nullptr : &before->timeline) +
-         Groups(step.timeline);
+         Groups(step.timeline) + Kinds(step.graph);
 }
 
 std::string TimelineJson(const SimulatedStep& step, const SimulatedStep* before,
@@ -132,10 +162,10 @@ std::string TimelineJson(const SimulatedStep& step, const SimulatedStep* before,
   json.Field("graph", step.graph.name_text());
   if (before != nullptr) {
     json.Key("before");
-    AppendTimes(before->timeline, json);
+    AppendTimes(*before, json);
   }
   json.Key("after");
-  AppendTimes(step.timeline, json);
+  AppendTimes(step, json);
   json.EndObject();
   return text + "\n";
 }

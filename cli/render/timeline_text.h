@@ -11,8 +11,8 @@ struct SimulatedStep {
   const Timeline& timeline;
 };
 
-/// Time of the step, of computation and of collectives, and the collectives of each group; `before`
-/// may be null.
+/// Time of the step, of computation and of collectives, and the collectives of each group and
+/// of each kind; `before` may be null.
 std::string TimelineText(const SimulatedStep& step, const SimulatedStep* before);
 
 /// `strata.simulate/1`; `before` may be null.

@@ -1,5 +1,11 @@
 #include "passes/placement/value_copies.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "ir/ops.h"
+#include "passes/core/collectives.h"
 #include "passes/placement/inputs.h"
 #include "passes/placement/redistribution.h"
 
@@ -29,6 +35,10 @@ ValueId ValueCopies::ForReader(ValueId value, const Placements& wanted, NodeId r
     return copy;
   }
   if (values_.PlacementsOf(value) == wanted) return value;
+  if (IsFill(value, wanted)) {
+    rewriter_.SetType(value, WithPlacements(module_, graph_.value(value).type, wanted));
+    return value;
+  }
   if (const auto view = OfViewedRows(value, wanted, reader)) return *view;
   rewriter_.SetCursorBefore(reader);
   if (const auto shared = Shared(value, reader); shared && values_.PlacementsOf(*shared) == wanted)
@@ -40,6 +50,15 @@ ValueId ValueCopies::ForReader(ValueId value, const Placements& wanted, NodeId r
   if (is_gathered) rewriter_.SetModule(made, module_.str(graph_.node(reader).module));
   values_.AddCopy(value, copy);
   return copy;
+}
+
+bool ValueCopies::IsFill(ValueId value, const Placements& wanted) const {
+  constexpr std::array<std::string_view, 6> kFills = {"full",      "new_full", "new_ones",
+                                                      "new_zeros", "ones",     "zeros"};
+  const NodeId def = graph_.value(value).def;
+  return std::ranges::count(kFills, BaseName(graph_.op(def))) > 0 &&
+         std::ranges::none_of(wanted, IsPartial) && OnlyUserOf(graph_, def).valid() &&
+         values_.KeyOf(def) == nullptr;
 }
 
 bool ValueCopies::IsResharded(ValueId value) const {

@@ -35,6 +35,9 @@ class ValueCopies {
                      const std::vector<ValueId>& after);
 
  private:
+  /// Whether every rank can make its part of `value` itself: its elements are one literal, nothing
+  /// but one node reads it, and the plan does not place it.
+  bool IsFill(ValueId value, const Placements& wanted) const;
   /// The copy that the plan wants readers of `value` to share, before the first that needs one.
   std::optional<ValueId> Shared(ValueId value, NodeId reader);
   /// Rows are exchanged once: a view of them is that of their copy, which others may read too.

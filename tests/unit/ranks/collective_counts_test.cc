@@ -10,11 +10,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "ir/ops.h"
 #include "ir/verify.h"
-#include "passes/core/collectives.h"
 #include "passes/core/pass_manager.h"
-#include "passes/simulate/node_cost.h"
+#include "passes/simulate/collective_uses.h"
 #include "runtime/train/pipeline.h"
 #include "runtime/train/programs.h"
 #include "tests/support/rank_courses.h"
@@ -85,12 +83,9 @@ Volumes CollectivesOf(std::string_view model, const std::vector<std::string>& se
   REQUIRE_OK(Verify(module));
   const Graph& step = *module.FindGraph(kStepGraph);
   Volumes volumes;
-  for (const NodeId node : step.nodes()) {
-    if (!CollectiveOf(step, node)) continue;
-    Volume& volume = volumes[fmt::format("{} {} {}", ToString(step.node(node).phase),
-                                         GroupOf(step, node), BaseName(step.op(node)))];
-    ++volume.count;
-    volume.bytes += static_cast<int64_t>(NodeCost::CollectiveBytes(step, node));
+  for (const CollectiveUse& use : CollectiveUses(step)) {
+    volumes[fmt::format("{} {} {}", ToString(use.phase), use.group, use.op)] = {.count = use.count,
+                                                                                .bytes = use.bytes};
   }
   return volumes;
 }
@@ -191,6 +186,78 @@ TEST_CASE("a layer of experts exchanges counts, rows and results, and gradients 
     CHECK_EQ(volumes["backward efsdp all_gather_into_tensor"], experts);
     CHECK_EQ(volumes["backward efsdp reduce_scatter_tensor"], experts);
   }
+}
+
+/// The collectives of kinds whose name contains `part`, in all phases.
+int64_t CountOf(const Volumes& volumes, std::string_view part) {
+  int64_t count = 0;
+  for (const auto& [name, volume] : volumes)
+    if (name.find(part) != std::string::npos) count += volume.count;
+  return count;
+}
+
+TEST_CASE("ranks that share experts and heads exchange tokens of their own") {
+  struct Layout {
+    int64_t fsdp, tp, ep;
+  };
+  for (const auto [fsdp, tp, ep] : {Layout{1, 2, 2}, Layout{2, 2, 2}, Layout{2, 2, 4}}) {
+    CAPTURE(fsdp);
+    CAPTURE(ep);
+    Volumes volumes =
+        CollectivesOf(kQwen, {Degree("data_parallel_shard", fsdp), Degree("tensor_parallel", tp),
+                              Degree("expert_parallel", ep)});
+    CHECK_EQ(volumes["forward ep all_to_all_single"].count, 3 * kLayers);
+    CHECK_EQ(volumes["backward ep all_to_all_single"].count, 2 * kLayers);
+    // Only attention gathers the sequence; the experts take the tokens where they are.
+    const int64_t count = kLayers + 1, activations = 4 * kTokens * kDim;
+    const Volume sequences = {.count = count, .bytes = count * activations};
+    for (const std::string_view phase : {"forward", "backward"}) {
+      CAPTURE(phase);
+      CHECK_EQ(volumes[fmt::format("{} tp all_gather_into_tensor", phase)], sequences);
+      CHECK_EQ(volumes[fmt::format("{} tp reduce_scatter_tensor", phase)], sequences);
+      CHECK_EQ(volumes[fmt::format("{} tp all_to_all_single", phase)], Volume());
+    }
+    // Gradients of two norms of the block, those of queries and keys, and the router's, in a layer.
+    CHECK_EQ(volumes["backward tp all_reduce"].count, 5 * kLayers + 1);
+    CHECK_EQ(volumes["loss tp all_reduce"].count, 3);
+  }
+}
+
+TEST_CASE("replicas sum up gradients of experts that ranks share") {
+  Volumes volumes =
+      CollectivesOf(kQwen, {Degree("data_parallel_replicate", 2), Degree("data_parallel_shard", 2),
+                            Degree("expert_parallel", 2)});
+  CHECK_EQ(volumes["forward ep all_to_all_single"].count, 3 * kLayers);
+  CHECK_EQ(volumes["backward ep all_to_all_single"].count, 2 * kLayers);
+  // A block has nine parameters beside the three of its experts.
+  constexpr int64_t kDense = 3 + 9 * kLayers, kAllParameters = kDense + 3 * kLayers;
+  CHECK_EQ(volumes["backward fsdp reduce_scatter_tensor"].count, kDense);
+  CHECK_EQ(volumes["backward dp_replicate all_reduce"].count, kAllParameters);
+}
+
+TEST_CASE("ranks that share a sequence exchange heads, or gather keys and values") {
+  const std::vector<std::string> one = {Degree("context_parallel", 2), "batch_size=1"};
+  Volumes heads = CollectivesOf(kLlama, one);
+  // Queries, keys, values and what attention returns; their gradients on the way back.
+  constexpr int64_t kActivations = 4 * kSeq * kDim / 2;
+  constexpr Volume kHeads = {.count = 4 * kLayers, .bytes = 4 * kLayers * kActivations};
+  CHECK_EQ(heads["forward cp all_to_all_single"], kHeads);
+  CHECK_EQ(heads["backward cp all_to_all_single"], kHeads);
+  CHECK_EQ(heads["forward cp all_gather_into_tensor"], kAll);
+  // Tables of rotations, cut in forward along the sequence, of queries and of keys.
+  constexpr int64_t kTables = 2 * kLayers, kTable = 8 * kSeq * (kDim / 4 / 2);
+  CHECK_EQ(heads["backward cp all_gather_into_tensor"],
+           Volume{.count = kBlocks.count + kTables, .bytes = kBlocks.bytes + kTables * kTable});
+  CHECK_EQ(heads["backward cp reduce_scatter_tensor"], kAll);
+
+  // One head of keys and values cannot be shared.
+  std::vector<std::string> grouped = one;
+  grouped.insert(grouped.end(), {"n_kv_heads=1", "seq_len=512"});
+  Volumes keys = CollectivesOf(kLlama, grouped);
+  CHECK_EQ(CountOf(keys, "cp all_to_all_single"), 0);
+  CHECK_EQ(keys["forward cp all_gather_into_tensor"].count, kAll.count + 2 * kLayers);
+  CHECK_EQ(keys["backward cp all_gather_into_tensor"].count, kBlocks.count);
+  CHECK_EQ(keys["backward cp reduce_scatter_tensor"].count, kAll.count + 2 * kLayers);
 }
 
 TEST_CASE("buckets of any size can be overlapped: no node stands before what it reads") {
