@@ -1,6 +1,8 @@
 """Trainings whose ranks are processes: the files of ranks that are threads, and what happens when one is gone.
 
     processes_test.py STRATA [KILLS]
+
+KILLS is how often a rank is killed, after times that a seeded generator draws (default: 3); each kill is reported in a line.
 """
 
 import json
@@ -75,6 +77,7 @@ def is_alive(pid):
 
 class ProcessesTest(StrataCase):
     kills = 3
+    reports = False
 
     def setUp(self):
         super().setUp()
@@ -194,6 +197,11 @@ class ProcessesTest(StrataCase):
             time.sleep(0.02)
         return run, {rank_of(pid): pid for pid in children(run.pid)}
 
+    def report(self, line):
+        """With a number of kills, what happened is the result."""
+        if self.reports:
+            print(line, flush=True)
+
     def check_end(self, run, ranks, gone, where=r"over (fsdp|tp|fsdp\+tp)\b"):
         """All processes end, and every other rank names the one that is gone, and what it waited in."""
         stderr = run.communicate(timeout=120)[1]
@@ -209,24 +217,37 @@ class ProcessesTest(StrataCase):
         return stderr
 
     def check_checkpoints(self, name, *options):
-        """What is left is whole: the run resumes from it."""
+        """What is left is whole: the run resumes from it, bitwise as one that was never stopped. Returns the step of
+        the last checkpoint, 0: there is none."""
         folder = self.path(f"{name}/checkpoint")
         names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-        steps = [int(step[len("step-"):]) for step in names if re.fullmatch(r"step-\d+", step)]
-        if steps:
-            self.train(name, *options, *sets(f"steps={max(steps) + 1}"), "--resume")
+        last = max([int(step[len("step-"):]) for step in names if re.fullmatch(r"step-\d+", step)], default=0)
+        if last == 0:
+            return 0
+        until = sets(f"steps={last + 1}")
+        self.train(name, *options, *until, "--resume")
+        self.train(f"{name} whole", *options, *until, *sets(f"checkpoint.interval={last + 1}"))
+        self.assertEqual(self.metrics(name), self.metrics(f"{name} whole"))
+        self.assertEqual(self.checkpoint(name, last + 1), self.checkpoint(f"{name} whole", last + 1))
+        return last
 
     def test_a_killed_rank_is_named_by_all_others(self):
         chance = random.Random(11)
         for kill in range(self.kills):
             name, gone = f"killed{kill}", chance.randrange(4)
-            run, ranks = self.start(name, 4, *FSDP_TP, *LONG, *sets("checkpoint.interval=5"))
-            time.sleep(chance.uniform(0, 1))
+            run, ranks = self.start(name, 4, *FSDP_TP, *LONG, *sets("checkpoint.interval=1"))
+            moment = chance.uniform(0, 1)
+            time.sleep(moment)
+            start = time.monotonic()
             os.kill(ranks[gone], signal.SIGKILL)
             stderr = self.check_end(run, ranks, gone)
+            seconds = time.monotonic() - start
             self.assertIn(f"strata: error: a process was killed: rank {gone}: signal 9 (Killed); the other ranks "
                           "stopped", stderr)
-            self.check_checkpoints(name, *FSDP_TP)
+            last = self.check_checkpoints(name, *FSDP_TP)
+            resumed = f"resumed bitwise from step {last}" if last else "no checkpoint yet"
+            self.report(f"kill {kill + 1}: rank {gone} after {moment:.3f} s: named by the 3 others, all ended after "
+                        f"{seconds:.3f} s, {resumed}")
 
     def test_a_killed_rank_of_a_pipeline_is_named_by_all_others(self):
         layout, count = PIPELINES["sharded stages"]
@@ -244,6 +265,7 @@ class ProcessesTest(StrataCase):
         os.kill(ranks[2], signal.SIGSTOP)
         stderr = self.check_end(run, ranks, 2)
         # Ranks also wait for each other between steps, where no graph runs.
+        self.report("stall: rank 2: named by the 3 others")
         self.assertRegex(stderr, r"waited 3 s in (\S+\(.*\) over \S+ in \S+ of graph (step|optimizer), .*"
                                  r"|agreement to go on over fsdp\+tp) for rank \d")
         self.check_checkpoints("stalled", *FSDP_TP)
@@ -292,4 +314,5 @@ class ProcessesTest(StrataCase):
 if __name__ == "__main__":
     if len(sys.argv) > 2 and sys.argv[2].isdigit():
         ProcessesTest.kills = int(sys.argv.pop(2))
+        ProcessesTest.reports = True
     main()
