@@ -31,6 +31,8 @@ constexpr Benchmark kBenchmarks[] = {
      ExecBenchTrain},
     {"parallel", "run steps on several ranks, and in PyTorch with FSDP2 over Gloo",
      ExecBenchParallel},
+    {"simulate", "estimate steps before and after each way to schedule collectives",
+     ExecBenchSimulate},
 };
 
 std::string Listing() {

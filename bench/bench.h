@@ -53,6 +53,7 @@ Result<Exit> BenchStore(Args args);
 Result<Exit> BenchViewer(Args args);
 Result<Exit> ExecBenchMemory(Args args);    // bench/memory.cc, in strata-runtime
 Result<Exit> ExecBenchParallel(Args args);  // bench/parallel.cc, the same
+Result<Exit> ExecBenchSimulate(Args args);  // bench/simulate.cc, the same
 Result<Exit> ExecBenchTrain(Args args);     // bench/train.cc, the same
 
 }  // namespace strata::cli

@@ -83,6 +83,10 @@ Result<Exit> ExecBenchParallel(Args args) {
   return ExecRuntime("bench-parallel", args);
 }
 
+Result<Exit> ExecBenchSimulate(Args args) {
+  return ExecRuntime("bench-simulate", args);
+}
+
 Result<Exit> ExecBenchTrain(Args args) {
   return ExecRuntime("bench-train", args);
 }

@@ -19,6 +19,7 @@ namespace strata::cli {
 Result<Exit> BenchMemory(Args args);       // bench/memory.cc
 Result<Exit> BenchParallel(Args args);     // bench/parallel.cc
 Result<Exit> BenchRank(Args args);         // bench/bench_rank.cc
+Result<Exit> BenchSimulate(Args args);     // bench/simulate.cc
 Result<Exit> BenchTrain(Args args);        // bench/train.cc
 Result<Exit> RunCompareValues(Args args);  // cli/compare_values.cc
 Result<Exit> RunRun(Args args);            // cli/run.cc
@@ -61,7 +62,7 @@ Result<Exit> Plain(Args args) {
 // The commands that need LibTorch; `strata` starts this program for them.
 int main(int argc, char** argv) {
   using strata::cli::Command;
-  static constexpr std::array<Command, 11> kCommands = {{
+  static constexpr std::array<Command, 12> kCommands = {{
       {"train", "train a model and record its graphs", strata::cli::Plain<strata::cli::RunTrain>},
       {"trace", "trace a training without weights", strata::cli::Plain<strata::cli::RunTrace>},
       {"run", "execute a recorded graph", strata::cli::Plain<strata::cli::RunRun>},
@@ -76,6 +77,8 @@ int main(int argc, char** argv) {
       {"bench-parallel", "measure training on several ranks",
        strata::cli::Plain<strata::cli::BenchParallel>},
       {"bench-rank", "train on request of a benchmark", strata::cli::Plain<strata::cli::BenchRank>},
+      {"bench-simulate", "estimate schedules of collectives",
+       strata::cli::Plain<strata::cli::BenchSimulate>},
       {"bench-train", "measure training", strata::cli::Plain<strata::cli::BenchTrain>},
   }};
   std::signal(SIGPIPE, SIG_DFL);
