@@ -24,7 +24,7 @@ namespace {
 /// The name of the step from a joint graph to a forward and a backward graph.
 constexpr std::string_view kPartition = "partition";
 
-struct ProveFlags {
+struct ProofFlags {
   std::string file, other;
   std::vector<std::string> passes;
   int64_t seed = 1, max_findings = 20;
@@ -48,7 +48,7 @@ void Time(StepProof& step, Prove&& prove) {
   step.milliseconds = took.count();
 }
 
-prove::ProofOptions OptionsOf(const ProveFlags& flags, bool stable_ids) {
+prove::ProofOptions OptionsOf(const ProofFlags& flags, bool stable_ids) {
   return {.seed = static_cast<uint64_t>(flags.seed),
           .stable_ids = stable_ids,
           .max_findings = static_cast<size_t>(flags.max_findings)};
@@ -56,7 +56,7 @@ prove::ProofOptions OptionsOf(const ProveFlags& flags, bool stable_ids) {
 
 /// A step that changed nothing needs no evaluation.
 Result<StepProof> ProveStep(const History& history, const HistoryStep& step,
-                            const ProveFlags& flags) {
+                            const ProofFlags& flags) {
   StepProof result;
   result.name = step.pass_index < 0 ? std::string("between passes")
                                     : fmt::format("pass {} {}", step.pass_index, step.pass);
@@ -87,7 +87,7 @@ int32_t SnapshotOf(const History& history, const std::string& compilation,
 }
 
 /// What AOTAutograd's partitioner did to each joint graph of a log.
-Status ProvePartitions(const History& history, const ProveFlags& flags,
+Status ProvePartitions(const History& history, const ProofFlags& flags,
                        std::vector<StepProof>& proofs) {
   for (size_t graph = 0; graph < history.records.size(); ++graph) {
     const GraphRecord& record = history.records[graph];
@@ -115,7 +115,7 @@ Status ProvePartitions(const History& history, const ProveFlags& flags,
 
 /// Every step that has a graph before it.
 Result<std::vector<StepProof>> ProveAll(const std::vector<History>& histories,
-                                        const ProveFlags& flags) {
+                                        const ProofFlags& flags) {
   std::vector<StepProof> proofs;
   for (const History& history : histories) {
     for (const HistoryStep& step : history.steps) {
@@ -131,7 +131,7 @@ Result<std::vector<StepProof>> ProveAll(const std::vector<History>& histories,
 }
 
 /// Two graphs: inputs and outputs by position.
-Result<std::vector<StepProof>> ProvePair(const ProveFlags& flags) {
+Result<std::vector<StepProof>> ProvePair(const ProofFlags& flags) {
   const LoadOptions load{.warn = Warn};
   STRATA_TRY(const Snapshot before, LoadRef(flags.file, load));
   STRATA_TRY(const Snapshot after, LoadRef(flags.other, load));
@@ -156,7 +156,7 @@ Exit ExitOf(const std::vector<StepProof>& proofs, bool allows_unproven) {
 }  // namespace
 
 Result<Exit> RunProve(Args args) {
-  ProveFlags out;
+  ProofFlags out;
   Flags flags("prove",
               "proves that every pass of a run computes what was there before it: evaluates the "
               "graphs before and after each pass exactly, modulo 2^61-1, on random inputs; exit "

@@ -55,27 +55,27 @@ const DTypeInfo* FindDType(DType dtype) {
   return found == kDTypes.end() ? nullptr : found;
 }
 
-uint64_t Mix(uint64_t hash, int64_t value) {
+uint64_t MixNumber(uint64_t hash, int64_t value) {
   hash ^= static_cast<uint64_t>(value) + 0x9E3779B97F4A7C15ull + (hash << 6) + (hash >> 2);
   return hash * 0xFF51AFD7ED558CCDull;
 }
 
 uint64_t HashOf(const Type& type) {
-  uint64_t hash = Mix(static_cast<uint64_t>(type.kind), static_cast<int64_t>(type.dtype));
-  hash = Mix(hash, type.has_strides ? 1 : 0);
-  hash = Mix(hash, type.requires_grad ? 1 : 0);
+  uint64_t hash = MixNumber(static_cast<uint64_t>(type.kind), static_cast<int64_t>(type.dtype));
+  hash = MixNumber(hash, type.has_strides ? 1 : 0);
+  hash = MixNumber(hash, type.requires_grad ? 1 : 0);
   for (int32_t id : {type.device.index, type.wrapper.index, type.dim.index, type.text.index})
-    hash = Mix(hash, id);
-  hash = Mix(hash, static_cast<int64_t>(type.sizes.size()));
+    hash = MixNumber(hash, id);
+  hash = MixNumber(hash, static_cast<int64_t>(type.sizes.size()));
   for (DimId size : type.sizes)
-    hash = Mix(hash, size.index);
+    hash = MixNumber(hash, size.index);
   for (DimId stride : type.strides)
-    hash = Mix(hash, stride.index);
+    hash = MixNumber(hash, stride.index);
   for (const Placement& placement : type.placements) {
-    hash = Mix(hash, static_cast<int64_t>(placement.kind));
-    hash = Mix(hash, placement.dim);
-    hash = Mix(hash, placement.split);
-    hash = Mix(hash, placement.reduce.index);
+    hash = MixNumber(hash, static_cast<int64_t>(placement.kind));
+    hash = MixNumber(hash, placement.dim);
+    hash = MixNumber(hash, placement.split);
+    hash = MixNumber(hash, placement.reduce.index);
   }
   return hash;
 }

@@ -20,7 +20,7 @@ namespace {
 using Nodes = std::vector<NodeId>;
 
 /// The last snapshot of a graph, with what its nodes are found by.
-struct Candidate {
+struct SearchedGraph {
   const History* history;
   int32_t graph;
   LoadedGraph loaded;
@@ -39,8 +39,8 @@ std::string ProfiledName(std::string_view op) {
                                                 : overload - library - 1));
 }
 
-Result<Candidate> MakeCandidate(const History& history, int32_t graph, int32_t snapshot) {
-  Candidate candidate{&history, graph, {}, {}, {}};
+Result<SearchedGraph> MakeCandidate(const History& history, int32_t graph, int32_t snapshot) {
+  SearchedGraph candidate{&history, graph, {}, {}, {}};
   STRATA_TRY(candidate.loaded, history.load(snapshot));
   const Graph& program = candidate.loaded.graph();
   for (NodeId id : program.nodes()) {
@@ -51,8 +51,8 @@ Result<Candidate> MakeCandidate(const History& history, int32_t graph, int32_t s
   return candidate;
 }
 
-Result<std::vector<Candidate>> CandidatesOf(const std::vector<History>& histories) {
-  std::vector<Candidate> candidates;
+Result<std::vector<SearchedGraph>> CandidatesOf(const std::vector<History>& histories) {
+  std::vector<SearchedGraph> candidates;
   for (const History& history : histories) {
     std::map<int32_t, int32_t> last;  // snapshot by graph
     for (const HistoryStep& step : history.steps)
@@ -91,7 +91,7 @@ const std::vector<std::string>* NodesOfKernel(const NodesOfKernels& kernels,
 /// Fits calls of a trace to graphs.
 class Fitter {
  public:
-  Fitter(const Candidate& candidate, const NodesOfKernels& kernels)
+  Fitter(const SearchedGraph& candidate, const NodesOfKernels& kernels)
       : candidate_(candidate), kernels_(kernels) {}
 
   /// How well the graph explains what ran: items whose nodes are known, and those that contradict.
@@ -161,7 +161,7 @@ class Fitter {
     return nodes;
   }
 
-  const Candidate& candidate_;
+  const SearchedGraph& candidate_;
   const NodesOfKernels& kernels_;
 };
 
@@ -172,17 +172,17 @@ Result<std::vector<MeasuredGraph>> MeasureByChrome(const std::vector<History>& h
   STRATA_TRY(std::string bytes, ReadFile(chrome_path));
   STRATA_TRY(const std::string text, Decompress(std::move(bytes), chrome_path));
   STRATA_TRY(const std::vector<ChromeEvent> events, ReadChromeTrace(text, chrome_path));
-  STRATA_TRY(const std::vector<Candidate> candidates, CandidatesOf(histories));
+  STRATA_TRY(const std::vector<SearchedGraph> candidates, CandidatesOf(histories));
   std::map<const History*, NodesOfKernels> kernels;
   for (const History& history : histories) {
     STRATA_TRY(kernels[&history], KernelsOf(history));
   }
   std::vector<MeasuredGraph> measured;
-  std::set<const Candidate*> taken;
+  std::set<const SearchedGraph*> taken;
   for (const CompiledCalls& calls : FindCompiledCalls(events)) {
-    const Candidate* best = nullptr;
+    const SearchedGraph* best = nullptr;
     std::pair<int64_t, int64_t> best_score{0, 0};
-    for (const Candidate& candidate : candidates) {
+    for (const SearchedGraph& candidate : candidates) {
       // Of graphs before and after the same passes, the later one ran.
       const auto score = Fitter(candidate, kernels.at(candidate.history)).Score(calls);
       if (score.first == 0 || taken.contains(&candidate) || score < best_score) continue;

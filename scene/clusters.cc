@@ -42,8 +42,6 @@ std::string ScenePathOf(const Listing& listing, EntityId id) {
 namespace internal {
 namespace {
 
-constexpr int32_t kNoOrder = std::numeric_limits<int32_t>::max();
-
 /// A cluster while it is being built.
 struct Draft {
   SceneCluster cluster;

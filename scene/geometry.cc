@@ -7,6 +7,7 @@
 #include <map>
 
 #include "scene/geometry_lines.h"
+#include "scene/index.h"
 
 namespace strata {
 namespace {
@@ -18,10 +19,6 @@ constexpr size_t kMinRun = 3;        // closed equal neighbours that are drawn a
 constexpr size_t kMaxRow = 3;        // independent closed slabs side by side
 constexpr int32_t kMostRails = 3;    // per side of a slab
 constexpr int32_t kSmallScene = 60;  // nodes; all of its differences are opened
-
-size_t At(int32_t index) {
-  return static_cast<size_t>(index);
-}
 
 /// The boxes of a block before they have positions.
 struct FoldedBlock {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "scene/index.h"
+
 namespace strata {
 namespace {
 
@@ -14,10 +16,6 @@ using M = SceneMeasures;
 constexpr int32_t kMaxSpan = 7;     // rows that a line may pass: a longer one cannot be followed
 constexpr int32_t kSideTracks = 4;  // beside a lane
 constexpr double kGutterTracks[] = {0, -7, 7, -14, 14};
-
-size_t At(int32_t index) {
-  return static_cast<size_t>(index);
-}
 
 /// Lines that run along one side of a block, on parallel tracks.
 class Tracks {

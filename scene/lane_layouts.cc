@@ -9,15 +9,12 @@
 #include <span>
 
 #include "scene/dot_worker.h"
+#include "scene/index.h"
 
 namespace strata {
 namespace {
 
 constexpr int32_t kNoRow = std::numeric_limits<int32_t>::max();
-
-size_t At(int32_t index) {
-  return static_cast<size_t>(index);
-}
 
 /// Gives the nodes of a row their places: as near to their wishes as the others allow, inside the
 /// lane.

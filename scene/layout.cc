@@ -4,18 +4,14 @@
 #include <span>
 #include <unordered_set>
 
+#include "scene/index.h"
 #include "scene/lane_layouts.h"
 #include "scene/parts.h"
 
 namespace strata::internal {
 namespace {
 
-constexpr int32_t kNoOrder = std::numeric_limits<int32_t>::max();
 constexpr int kSlabsPerRow = 4;
-
-size_t At(int32_t index) {
-  return static_cast<size_t>(index);
-}
 
 class Layout {
  public:

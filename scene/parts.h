@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +9,9 @@
 
 /// The steps of MakeScene, in their order.
 namespace strata::internal {
+
+/// The place of what has none, after all others.
+inline constexpr int32_t kNoOrder = std::numeric_limits<int32_t>::max();
 
 /// Consumers and producers of each node, as one array with offsets.
 struct Adjacency {

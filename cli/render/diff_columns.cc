@@ -115,7 +115,7 @@ std::vector<Line> Wrap(const Line& line, size_t width) {
 
 enum class RowKind : uint8_t { kSame, kDerived, kChanged, kMoved, kInserted, kDeleted };
 
-struct Row {
+struct PairRow {
   RowKind kind;
   EntityId before, after;
   const Pair* pair = nullptr;
@@ -139,7 +139,7 @@ class ColumnWriter {
       }
       Elision(hidden);
       hidden = 0;
-      const Row& row = rows_[i];
+      const PairRow& row = rows_[i];
       if (row.after.valid() && diff_.after.scope_of(row.after) != scope) {
         scope = diff_.after.scope_of(row.after);
         const std::string& prefix = diff_.after.scopes()[scope].prefix;
@@ -222,7 +222,7 @@ class ColumnWriter {
            path.starts_with("operands[");
   }
 
-  void WriteRow(const Row& row) {
+  void WriteRow(const PairRow& row) {
     switch (row.kind) {
       case RowKind::kDeleted:
         return Cells({{StatementText(diff_.before, row.before), false}}, {}, '-', Tint::kRemoved);
@@ -238,7 +238,7 @@ class ColumnWriter {
     }
   }
 
-  void PairCells(const Row& row) {
+  void PairCells(const PairRow& row) {
     const bool with_type = std::ranges::any_of(
         row.pair->fields, [](const FieldDiff& field) { return IsOfType(field.path); });
     const auto text = [&](const Listing& listing, EntityId id) {
@@ -340,7 +340,7 @@ class ColumnWriter {
   const GraphDiff& diff_;
   const DiffColumnsOptions& options_;
   const size_t column_;  // width of one side
-  std::vector<Row> rows_;
+  std::vector<PairRow> rows_;
   std::vector<bool> shown_;
   std::string out_;
 };

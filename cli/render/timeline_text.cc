@@ -40,12 +40,12 @@ double Overlap(const Timeline& timeline) {
   return busy <= 0 ? 0 : std::clamp(100 * (1 - timeline.exposed_us() / busy), 0.0, 100.0);
 }
 
-struct Row {
+struct TimelineRow {
   std::string_view name;
   double (*value)(const Timeline&);
 };
 
-constexpr Row kRows[] = {
+constexpr TimelineRow kRows[] = {
     {"step", [](const Timeline& t) { return t.step_us; }},
     {"computation", [](const Timeline& t) { return t.compute_us; }},
     {"collectives", [](const Timeline& t) { return t.busy_us(); }},
@@ -55,12 +55,12 @@ constexpr Row kRows[] = {
 std::string Summary(const Timeline& timeline, const Timeline* before) {
   std::string text;
   if (before == nullptr) {
-    for (const Row& row : kRows)
+    for (const TimelineRow& row : kRows)
       text += fmt::format("{:<12} {:>14}\n", row.name, Milliseconds(row.value(timeline)));
     return text + fmt::format("{:<12} {:>12.1f} %\n", "overlapped", Overlap(timeline));
   }
   text = fmt::format("{:<12} {:>14} {:>14} {:>10}\n", "", "before", "after", "change");
-  for (const Row& row : kRows) {
+  for (const TimelineRow& row : kRows) {
     const double old = row.value(*before), now = row.value(timeline);
     text += fmt::format("{:<12} {:>14} {:>14} {:>10}\n", row.name, Milliseconds(old),
                         Milliseconds(now), Change(old, now));

@@ -10,8 +10,7 @@
 namespace strata {
 namespace {
 
-constexpr int kSweeps = 3;
-constexpr double kConfidence = 0.9;
+constexpr int kExchangeSweeps = 3;
 /// Nodes that one exchange may reach.
 constexpr size_t kMaxReach = 64;
 
@@ -31,7 +30,7 @@ class Exchanger {
   bool Run(uint32_t since) {
     bool any = false;
     // All again in each sweep: what spoke for a node may be gone where its rival stands.
-    for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (int sweep = 0; sweep < kExchangeSweeps; ++sweep) {
       bool progress = false;
       open_.clear();
       for (EntityId i : matching_.Unmatched(kBefore, scope_))
@@ -292,7 +291,7 @@ class Exchanger {
       if (matching_.matched(kBefore, before)) matching_.Unmatch(before);
     }
     for (const auto& [before, after] : plan) {
-      if (after.valid()) matching_.Match(before, after, Via::kLocal, kConfidence);
+      if (after.valid()) matching_.Match(before, after, Via::kLocal, kLocalConfidence);
     }
   }
 

@@ -8,7 +8,7 @@
 namespace strata {
 namespace {
 
-constexpr double kConfidence = 0.95;
+constexpr double kInPlaceConfidence = 0.95;
 
 /// Operators that were replaced in place while something else happened next to them: what they read
 /// is the same as far as it is known, and so is who reads them.
@@ -124,7 +124,7 @@ bool MatchInPlace(const Listing& before, const Listing& after, Matching& matchin
                   const ScopePair& scope, size_t since) {
   const auto pairs = InPlaceFinder(before, after, matching, scope).Find(since);
   for (const auto& [i, j] : pairs)
-    matching.Match(i, j, Via::kLocal, kConfidence);
+    matching.Match(i, j, Via::kLocal, kInPlaceConfidence);
   return !pairs.empty();
 }
 

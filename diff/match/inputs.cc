@@ -9,7 +9,7 @@ namespace strata {
 namespace {
 
 /// A list was rearranged, and its order is not evidence, if one pair in this many contradicts it.
-constexpr size_t kDisorder = 10;
+constexpr size_t kInputDisorder = 10;
 
 /// Aligns the unmatched entities of one kind, inputs or constants.
 class InputMatcher {
@@ -204,7 +204,7 @@ class InputMatcher {
           {proposal.before.index, proposal.after.index, proposal.in_any_order ? 1u : 0u});
     const std::vector<bool> in_order = LargestOrderedSet(points);
     const auto num_in_order = static_cast<size_t>(std::ranges::count(in_order, true));
-    is_disordered_ = kDisorder * (points.size() - num_in_order) > points.size();
+    is_disordered_ = kInputDisorder * (points.size() - num_in_order) > points.size();
     std::vector<bool> set_in_order(num_sets_, true);
     for (size_t i = 0; i < proposals_.size(); ++i) {
       if (!in_order[i]) set_in_order[proposals_[i].set] = false;

@@ -34,6 +34,9 @@ struct ScopePair {
 /// evidence.
 inline constexpr size_t kMaxChoices = 1024;
 
+/// Of a match that rests on the neighbours of a node alone (Via::kLocal).
+inline constexpr double kLocalConfidence = 0.9;
+
 /// A partial matching of two labelled listings, and the evidence that it gives about nodes that are
 /// not matched yet. All updates cost the degree of the pair.
 class Matching {

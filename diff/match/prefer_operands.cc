@@ -5,8 +5,6 @@
 namespace strata {
 namespace {
 
-constexpr double kConfidence = 0.9;
-
 /// Two nodes of one label give each other their partners where both have more operands in common
 /// with the other one's.
 ///
@@ -28,8 +26,8 @@ class OperandExchanger {
       const EntityId theirs = matching_.partner(kBefore, rival);
       matching_.Unmatch(i);
       matching_.Unmatch(rival);
-      matching_.Match(i, theirs, Via::kLocal, kConfidence);
-      matching_.Match(rival, mine, Via::kLocal, kConfidence);
+      matching_.Match(i, theirs, Via::kLocal, kLocalConfidence);
+      matching_.Match(rival, mine, Via::kLocal, kLocalConfidence);
       any = true;
     }
     return any;

@@ -5,8 +5,7 @@
 namespace strata {
 namespace {
 
-constexpr int kSweeps = 2;
-constexpr double kConfidence = 0.9;
+constexpr int kRepairSweeps = 2;
 
 /// Gives unmatched nodes the partner of another node where more edges agree with it.
 class Repairer {
@@ -17,7 +16,7 @@ class Repairer {
   bool Run(uint32_t since) {
     bool any = false;
     // All again in each sweep: the evidence for a node may have changed at its rival.
-    for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (int sweep = 0; sweep < kRepairSweeps; ++sweep) {
       bool progress = false;
       for (Side side : {kBefore, kAfter}) {
         for (EntityId i : matching_.Unmatched(side, scope_)) {
@@ -167,7 +166,7 @@ class Repairer {
       matching_.Unmatch(side == kBefore ? rival : best);
     }
     matching_.Match(side == kBefore ? i : best, side == kBefore ? best : i, Via::kLocal,
-                    kConfidence);
+                    kLocalConfidence);
     return true;
   }
 

@@ -11,8 +11,6 @@ namespace {
 /// How many more groups of equal nodes were merged than left where all were to be merged.
 constexpr size_t kKeptApart = 4;
 
-constexpr double kConfidence = 0.9;
-
 /// Whether users of the group's unmatched nodes read the partner of the matched one now.
 struct Evidence {
   bool confirmed = false, contradicted = false;
@@ -92,7 +90,7 @@ bool SettleEquals(Matching& matching, const ScopePair& scope,
         best = member;
       }
       if (best == kept) continue;
-      matching.PassOn(side, kept, best, kConfidence);
+      matching.PassOn(side, kept, best, kLocalConfidence);
       any = true;
     }
   }

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "passes/comm/module_paths.h"
 #include "passes/core/collectives.h"
 #include "passes/memory/tags.h"
 
@@ -22,10 +23,6 @@ std::vector<std::string_view> Pieces(std::string_view text, char separator) {
     if (end == std::string_view::npos) return pieces;
     text.remove_prefix(end + 1);
   }
-}
-
-bool IsWithin(std::string_view module, std::string_view path) {
-  return module.starts_with(path) && (module.size() == path.size() || module[path.size()] == '.');
 }
 
 BucketEntry DenseParts(std::string_view layer) {

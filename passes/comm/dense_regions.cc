@@ -13,16 +13,13 @@
 #include "ir/ops.h"
 #include "passes/comm/bucketing.h"
 #include "passes/comm/fsdp_collectives.h"
+#include "passes/comm/module_paths.h"
 #include "passes/core/collectives.h"
 #include "passes/memory/tags.h"
 #include "passes/simulate/compute.h"
 
 namespace strata {
 namespace {
-
-bool IsWithin(std::string_view module, std::string_view path) {
-  return module.starts_with(path) && (module.size() == path.size() || module[path.size()] == '.');
-}
 
 bool IsTop(std::string_view module) {
   return IsWithin(module, "norm") || IsWithin(module, "lm_head");

@@ -6,13 +6,9 @@
 #include <span>
 
 namespace strata {
-namespace {
-
 int64_t Product(std::span<const int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
-
-}  // namespace
 
 int64_t PlanLayout::num_elements() const {
   return Product(sizes);

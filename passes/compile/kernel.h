@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "ir/type.h"
 
 namespace strata {
+
+/// 1 without sizes.
+int64_t Product(std::span<const int64_t> sizes);
 
 /// How a tensor lies in its storage; sizes, strides and offset in elements.
 struct PlanLayout {

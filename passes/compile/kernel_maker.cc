@@ -19,10 +19,6 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-int64_t Product(std::span<const int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
-
 /// Refines shapes of equally many elements until each is a grouping of the dimensions of one:
 /// `[16, 16]` and `[2, 8, 16]` are groupings of `[2, 8, 16]`.
 class SpaceBuilder {

@@ -35,10 +35,6 @@ bool IsExpertCollective(const Graph& graph, NodeId node, const std::unordered_se
   return body.contains(launch) && IsTokenExchange(graph, launch);
 }
 
-bool HasPart(std::string_view module, std::string_view part) {
-  return fmt::format(".{}.", module).find(fmt::format(".{}.", part)) != std::string::npos;
-}
-
 /// Attention without dropout draws no numbers.
 bool DrawsRandomNumbers(const Graph& graph, NodeId node) {
   if (!TraitsOf(graph.op(node)).random) return false;

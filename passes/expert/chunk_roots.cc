@@ -23,6 +23,14 @@ std::string_view FirstParts(std::string_view module, std::ptrdiff_t count) {
   return module.substr(0, end - 1);
 }
 
+bool IsExpertWork(const Graph& graph, NodeId node) {
+  return !graph.attribute(node, "EP").empty() ||
+         !graph.attribute(node, kExchangeAttribute).empty() ||
+         HasPart(ModuleOf(graph, node), "moe");
+}
+
+}  // namespace
+
 bool HasPart(std::string_view module, std::string_view part) {
   while (true) {
     const size_t dot = module.find('.');
@@ -31,14 +39,6 @@ bool HasPart(std::string_view module, std::string_view part) {
     module.remove_prefix(dot + 1);
   }
 }
-
-bool IsExpertWork(const Graph& graph, NodeId node) {
-  return !graph.attribute(node, "EP").empty() ||
-         !graph.attribute(node, kExchangeAttribute).empty() ||
-         HasPart(ModuleOf(graph, node), "moe");
-}
-
-}  // namespace
 
 bool IsInside(std::string_view module, std::string_view root) {
   return module.starts_with(root) && (module.size() == root.size() || module[root.size()] == '.');

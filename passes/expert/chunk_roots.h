@@ -35,4 +35,7 @@ class ChunkRoots {
 /// A collective that moves tokens between the ranks of experts: every functional all-to-all.
 bool IsTokenExchange(const Graph& graph, NodeId node);
 
+/// Whether a part of the dotted path `module` is called `part`.
+bool HasPart(std::string_view module, std::string_view part);
+
 }  // namespace strata

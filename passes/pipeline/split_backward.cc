@@ -12,16 +12,12 @@
 #include "ir/by_node.h"
 #include "ir/ops.h"
 #include "passes/core/written_memory.h"
+#include "passes/pipeline/calls.h"
 #include "passes/pipeline/graph_copier.h"
 #include "passes/pipeline/slots.h"
 
 namespace strata {
 namespace {
-
-bool IsCall(const Graph& graph, NodeId node) {
-  const NodeKind kind = graph.node(node).kind;
-  return kind != NodeKind::kPlaceholder && kind != NodeKind::kOutput;
-}
 
 class JointSplitter {
  public:

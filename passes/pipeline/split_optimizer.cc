@@ -11,6 +11,7 @@
 
 #include "ir/by_node.h"
 #include "ir/ops.h"
+#include "passes/pipeline/calls.h"
 #include "passes/pipeline/graph_copier.h"
 #include "passes/pipeline/slots.h"
 #include "passes/pipeline/split_stages.h"
@@ -21,11 +22,6 @@ namespace {
 
 constexpr int64_t kShared = -1;
 constexpr std::string_view kAxis = "pp";
-
-bool IsCall(const Graph& graph, NodeId node) {
-  const NodeKind kind = graph.node(node).kind;
-  return kind != NodeKind::kPlaceholder && kind != NodeKind::kOutput;
-}
 
 /// Writes the part of a graph that an owner of some stages runs.
 class PartWriter {

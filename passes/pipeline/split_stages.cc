@@ -19,7 +19,6 @@ namespace strata {
 namespace {
 
 constexpr std::string_view kStep = "step";
-constexpr int64_t kEvery = StageAssignment::kEvery;
 
 bool IsInput(const Graph& graph, NodeId node) {
   return graph.node(node).kind == NodeKind::kPlaceholder;
@@ -57,8 +56,9 @@ Result<std::vector<StepOutput>> StepOutputs(const Graph& step, const StageAssign
     } else {
       output.slot = {.kind = StageSlot::Kind::kExtra,
                      .name = std::to_string(i - 1 - parameters.size())};
-      const int64_t made = values[i] ? stages.of(step.value(*values[i]).def) : kEvery;
-      if (made != kEvery) output.stage = made;
+      const int64_t made =
+          values[i] ? stages.of(step.value(*values[i]).def) : StageAssignment::kEvery;
+      if (made != StageAssignment::kEvery) output.stage = made;
     }
     outputs.push_back(std::move(output));
   }
@@ -99,7 +99,8 @@ class StageSplitter {
         crossings_(num_stages),
         order_(PositionsOf(step)) {
     for (const NodeId node : step.nodes()) {
-      if (stages.of(node) == kEvery || step.node(node).kind == NodeKind::kOutput) continue;
+      if (stages.of(node) == StageAssignment::kEvery || step.node(node).kind == NodeKind::kOutput)
+        continue;
       step.ForEachOperand(node, [&](ValueId operand) { Connect(operand, stages.of(node)); });
     }
     for (const StepOutput& output : outputs_)
@@ -118,7 +119,7 @@ class StageSplitter {
  private:
   void Connect(ValueId value, int64_t reader) {
     const int64_t maker = stages_.of(step_.value(value).def);
-    if (maker != kEvery) crossings_.Add(value, maker, reader);
+    if (maker != StageAssignment::kEvery) crossings_.Add(value, maker, reader);
   }
 
   /// The nodes of the stage, and those of every stage that they read.
@@ -128,7 +129,7 @@ class StageSplitter {
     for (const StepOutput& output : outputs_) {
       if (!output.value || output.stage != stage) continue;
       const NodeId def = step_.value(*output.value).def;
-      if (stages_.of(def) == kEvery) wanted[def] = true;
+      if (stages_.of(def) == StageAssignment::kEvery) wanted[def] = true;
     }
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       if (step_.node(*node).kind == NodeKind::kOutput) continue;
@@ -136,7 +137,7 @@ class StageSplitter {
       if (!wanted[*node]) continue;
       step_.ForEachOperand(*node, [&](ValueId operand) {
         const NodeId def = step_.value(operand).def;
-        if (stages_.of(def) == kEvery) wanted[def] = true;
+        if (stages_.of(def) == StageAssignment::kEvery) wanted[def] = true;
       });
     }
     return wanted;
@@ -200,7 +201,8 @@ class StageSplitter {
 
 Status CheckParameters(const Graph& step, const StageAssignment& stages) {
   for (const NodeId node : step.placeholders()) {
-    if (step.attribute(node, "input") != "parameter" || stages.of(node) != kEvery) continue;
+    if (step.attribute(node, "input") != "parameter" || stages.of(node) != StageAssignment::kEvery)
+      continue;
     return Error("no stage has the module of parameter '{}': graph {}: add it to modules",
                  StageInputName(step, node), step.name_text());
   }
@@ -230,7 +232,7 @@ Result<Changed> SplitStages::Run(Module& module) {
   {
     Rewriter rewriter(*step);
     for (const NodeId node : step->nodes())
-      if (stages.of(node) != kEvery)
+      if (stages.of(node) != StageAssignment::kEvery)
         rewriter.SetAttribute(node, kStageAttribute, std::to_string(stages.of(node)));
     rewriter.SetAttribute(step->output(), kStageModulesAttribute, modules.Text());
   }

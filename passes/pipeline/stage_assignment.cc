@@ -10,8 +10,6 @@
 namespace strata {
 namespace {
 
-constexpr int64_t kEvery = StageAssignment::kEvery;
-
 bool IsGradientSum(const Graph& graph, NodeId node) {
   return !graph.attribute(node, "is_gradient_acc").empty();
 }
@@ -22,7 +20,8 @@ Status CheckReaders(const Graph& graph, const StageAssignment& stages) {
     for (const ValueId operand : graph.operands(node)) {
       const NodeId def = graph.value(operand).def;
       const int64_t owner = stages.of(def), reader = stages.of(node);
-      if (owner == reader || owner == kEvery || reader == kEvery) continue;
+      if (owner == reader || owner == StageAssignment::kEvery || reader == StageAssignment::kEvery)
+        continue;
       if (graph.node(def).kind != NodeKind::kPlaceholder) continue;
       return Error(
           "parameter '{}' of stage {} is read by stage {}: graph {}: node {}: put its modules on "
@@ -40,7 +39,8 @@ Status CheckWriters(const Graph& graph, const StageAssignment& stages) {
       const ValueId owner = graph.value(graph.result(node, i)).alias_of;
       if (!owner.valid()) continue;
       const int64_t made = stages.of(graph.value(owner).def), written = stages.of(node);
-      if (made == written || made == kEvery || written == kEvery) continue;
+      if (made == written || made == StageAssignment::kEvery || written == StageAssignment::kEvery)
+        continue;
       return Error("stage {} writes to memory of stage {}: graph {}: node {}: put both on a stage",
                    written, made, graph.name_text(), graph.name(node));
     }
@@ -52,19 +52,19 @@ Status CheckWriters(const Graph& graph, const StageAssignment& stages) {
 
 Result<StageAssignment> StageAssignment::Make(const Graph& graph, const StageModules& modules) {
   StageAssignment made;
-  made.stages_ = ByNode<int64_t>(graph, kEvery);
+  made.stages_ = ByNode<int64_t>(graph, StageAssignment::kEvery);
   for (const NodeId node : graph.nodes()) {
     const Node& n = graph.node(node);
     int64_t stage = modules.StageOf(graph.module().str(n.module));
     const bool is_sum = IsGradientSum(graph, node);
-    if ((stage == kEvery || is_sum) && n.kind != NodeKind::kPlaceholder) {
-      int64_t first = modules.size(), last = kEvery;
+    if ((stage == StageAssignment::kEvery || is_sum) && n.kind != NodeKind::kPlaceholder) {
+      int64_t first = modules.size(), last = StageAssignment::kEvery;
       graph.ForEachOperand(node, [&](ValueId operand) {
         const int64_t of_operand = made.of(graph.value(operand).def);
-        if (of_operand != kEvery) first = std::min(first, of_operand);
+        if (of_operand != StageAssignment::kEvery) first = std::min(first, of_operand);
         last = std::max(last, of_operand);
       });
-      if (last != kEvery) stage = n.phase == Phase::kBackward ? first : last;
+      if (last != StageAssignment::kEvery) stage = n.phase == Phase::kBackward ? first : last;
     }
     made.stages_[node] = stage;
   }

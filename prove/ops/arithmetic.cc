@@ -329,7 +329,7 @@ Result<Values> EvaluateMaskedFill(Call& call) {
   return Values{OfWords(a.domain(), sizes, std::move(words))};
 }
 
-constexpr OpDefinition kOps[] = {
+constexpr OpDefinition kArithmeticOps[] = {
     {"aten.abs", EvaluateAbs},
     {"aten.add", EvaluateAdd},
     {"aten.addcdiv", EvaluateAddcdiv},
@@ -461,7 +461,7 @@ Tensor Scale(const Tensor& a, Residue factor) {
 }
 
 std::span<const OpDefinition> ArithmeticOps() {
-  return kOps;
+  return kArithmeticOps;
 }
 
 }  // namespace strata::prove

@@ -160,7 +160,7 @@ Result<Values> EvaluateBackward(Call& call) {
   return Values{std::move(of_query), std::move(of_key), std::move(of_value)};
 }
 
-constexpr OpDefinition kOps[] = {
+constexpr OpDefinition kAttentionOps[] = {
     {"aten._scaled_dot_product_flash_attention_for_cpu", EvaluateForward},
     {"aten._scaled_dot_product_flash_attention_for_cpu_backward", EvaluateBackward},
 };
@@ -168,7 +168,7 @@ constexpr OpDefinition kOps[] = {
 }  // namespace
 
 std::span<const OpDefinition> AttentionOps() {
-  return kOps;
+  return kAttentionOps;
 }
 
 }  // namespace strata::prove

@@ -20,14 +20,14 @@ Result<Values> EvaluateFused(Call& call) {
   return call.run_body(*body, inputs);
 }
 
-constexpr OpDefinition kOps[] = {
+constexpr OpDefinition kBodiesOps[] = {
     {"strata.fused", EvaluateFused},
 };
 
 }  // namespace
 
 std::span<const OpDefinition> BodyOps() {
-  return kOps;
+  return kBodiesOps;
 }
 
 }  // namespace strata::prove

@@ -28,15 +28,6 @@ Tensor Range(const Tensor& a, size_t dim, int64_t first, int64_t count) {
           a.offset() + first * a.strides()[dim]};
 }
 
-/// Matrix `i` of a batch.
-Tensor MatrixAt(const Tensor& a, int64_t i) {
-  return {a.domain(),
-          a.storage(),
-          {a.size(1), a.size(2)},
-          {a.strides()[1], a.strides()[2]},
-          a.offset() + i * a.strides()[0]};
-}
-
 bool HasOrder(Domain domain, uint64_t word) {
   return domain == Domain::kInteger || (word != kNan && word != kUndefined);
 }
@@ -178,7 +169,7 @@ Result<Values> EvaluateGroupedProduct(Call& call) {
   return Values{OfWords(Domain::kFloat, {rows, b.size(2)}, std::move(words))};
 }
 
-constexpr OpDefinition kOps[] = {
+constexpr OpDefinition kExpertsOps[] = {
     {"aten._grouped_mm", EvaluateGroupedProduct},
     {"aten.index_add", EvaluateIndexAdd},
     {"aten.slice_backward", EvaluateSliceBackward},
@@ -189,7 +180,7 @@ constexpr OpDefinition kOps[] = {
 }  // namespace
 
 std::span<const OpDefinition> ExpertOps() {
-  return kOps;
+  return kExpertsOps;
 }
 
 }  // namespace strata::prove

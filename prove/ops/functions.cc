@@ -179,7 +179,7 @@ Result<Values> EvaluateUninterpretedBackward(Call& call) {
   return Values{std::move(result)};
 }
 
-constexpr OpDefinition kOps[] = {
+constexpr OpDefinition kFunctionsOps[] = {
     {"aten.cos", EvaluateUninterpreted},
     {"aten.erf", EvaluateUninterpreted},
     {"aten.exp", EvaluateExp},
@@ -232,7 +232,7 @@ Tensor Exp(const Tensor& a) {
 }
 
 std::span<const OpDefinition> FunctionOps() {
-  return kOps;
+  return kFunctionsOps;
 }
 
 }  // namespace strata::prove

@@ -362,7 +362,7 @@ Result<Values> EvaluateTriangle(Call& call) {
   return Values{OfWords(a.domain(), a.sizes(), std::move(words))};
 }
 
-constexpr OpDefinition kOps[] = {
+constexpr OpDefinition kIndexOps[] = {
     {"aten.cat", EvaluateCat, true},
     {"aten.constant_pad_nd", EvaluatePad},
     {"aten.embedding", EvaluateEmbedding},
@@ -381,7 +381,7 @@ constexpr OpDefinition kOps[] = {
 }  // namespace
 
 std::span<const OpDefinition> IndexOps() {
-  return kOps;
+  return kIndexOps;
 }
 
 }  // namespace strata::prove

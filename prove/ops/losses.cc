@@ -37,7 +37,7 @@ Result<Rows> ReadRows(const Call& call, const Tensor& target, int64_t classes, s
 }
 
 /// nll_loss_forward(self, target, weight, reduction, ignore_index) -> (output, total_weight)
-Result<Values> EvaluateForward(Call& call) {
+Result<Values> EvaluateLossForward(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));  // [rows, classes]
   STRATA_TRY(const Tensor target, call.TensorAt(1));
   if (a.dim() != 2) return Error(ErrorCode::kUnsupported, "a loss of one row");
@@ -64,7 +64,7 @@ Result<Values> EvaluateForward(Call& call) {
 }
 
 /// nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight)
-Result<Values> EvaluateBackward(Call& call) {
+Result<Values> EvaluateLossBackward(Call& call) {
   STRATA_TRY(const Tensor gradient, call.TensorAt(0));
   STRATA_TRY(const Tensor a, call.TensorAt(1));
   STRATA_TRY(const Tensor target, call.TensorAt(2));
@@ -84,15 +84,15 @@ Result<Values> EvaluateBackward(Call& call) {
   return Values{std::move(result)};
 }
 
-constexpr OpDefinition kOps[] = {
-    {"aten.nll_loss_backward", EvaluateBackward},
-    {"aten.nll_loss_forward", EvaluateForward},
+constexpr OpDefinition kLossesOps[] = {
+    {"aten.nll_loss_backward", EvaluateLossBackward},
+    {"aten.nll_loss_forward", EvaluateLossForward},
 };
 
 }  // namespace
 
 std::span<const OpDefinition> LossOps() {
-  return kOps;
+  return kLossesOps;
 }
 
 }  // namespace strata::prove

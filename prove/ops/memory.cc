@@ -154,7 +154,7 @@ Result<Values> EvaluateRedistribute(Call& call) {
   return Values{a.Copy()};
 }
 
-constexpr OpDefinition kOps[] = {
+constexpr OpDefinition kMemoryOps[] = {
     {"aten._to_copy", EvaluateToCopy, true},
     {"aten.arange", EvaluateArange},
     {"aten.clone", EvaluateToCopy, true},
@@ -182,7 +182,7 @@ constexpr OpDefinition kOps[] = {
 }  // namespace
 
 std::span<const OpDefinition> MemoryOps() {
-  return kOps;
+  return kMemoryOps;
 }
 
 }  // namespace strata::prove

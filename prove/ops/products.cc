@@ -8,15 +8,6 @@
 namespace strata::prove {
 namespace {
 
-/// A view of one matrix of a batch.
-Tensor MatrixAt(const Tensor& a, int64_t batch) {
-  return {a.domain(),
-          a.storage(),
-          {a.size(1), a.size(2)},
-          {a.strides()[1], a.strides()[2]},
-          a.offset() + batch * a.strides()[0]};
-}
-
 Residue DotOfCodes(const Residue* a, const Residue* b, int64_t count) {
   Residue sum = 0;
   for (int64_t i = 0; i < count; ++i)
@@ -84,7 +75,7 @@ Result<Values> EvaluateAddProduct(Call& call) {
   return Values{std::move(sum)};
 }
 
-constexpr OpDefinition kOps[] = {
+constexpr OpDefinition kProductsOps[] = {
     {"aten.addmm", EvaluateAddProduct<MatrixProduct>},
     {"aten.baddbmm", EvaluateAddProduct<BatchProduct>},
     {"aten.bmm", EvaluateBmm},
@@ -92,6 +83,14 @@ constexpr OpDefinition kOps[] = {
 };
 
 }  // namespace
+
+Tensor MatrixAt(const Tensor& a, int64_t i) {
+  return {a.domain(),
+          a.storage(),
+          {a.size(1), a.size(2)},
+          {a.strides()[1], a.strides()[2]},
+          a.offset() + i * a.strides()[0]};
+}
 
 Result<Tensor> MatrixProduct(const Tensor& a, const Tensor& b) {
   STRATA_RETURN_IF_ERROR(CheckNumbers(a, b));
@@ -114,7 +113,7 @@ Result<Tensor> MatrixProduct(const Tensor& a, const Tensor& b) {
 }
 
 std::span<const OpDefinition> ProductOps() {
-  return kOps;
+  return kProductsOps;
 }
 
 }  // namespace strata::prove

@@ -4,6 +4,9 @@
 
 namespace strata::prove {
 
+/// A view of matrix `i` of a batch [batch, rows, columns].
+Tensor MatrixAt(const Tensor& a, int64_t i);
+
 /// `[rows, inner]` times `[inner, columns]`. Errors: sizes that do not fit, not numbers.
 Result<Tensor> MatrixProduct(const Tensor& a, const Tensor& b);
 

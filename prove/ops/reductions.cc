@@ -166,7 +166,7 @@ Result<Values> EvaluateCumsum(Call& call) {
   return Values{std::move(sums)};
 }
 
-constexpr OpDefinition kOps[] = {
+constexpr OpDefinition kReductionsOps[] = {
     {"aten.all", EvaluateTruth<true>},     {"aten.amax", EvaluateExtreme<true>},
     {"aten.amin", EvaluateExtreme<false>}, {"aten.any", EvaluateTruth<false>},
     {"aten.cumsum", EvaluateCumsum},       {"aten.linalg_vector_norm", EvaluateNorm},
@@ -182,7 +182,7 @@ Tensor SumOver(const Tensor& a, const Sizes& dims, bool keep) {
 }
 
 std::span<const OpDefinition> ReductionOps() {
-  return kOps;
+  return kReductionsOps;
 }
 
 }  // namespace strata::prove

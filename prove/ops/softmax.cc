@@ -64,7 +64,7 @@ Result<Values> EvaluateLogSoftmaxBackward(Call& call) {
   return Values{std::move(result)};
 }
 
-constexpr OpDefinition kOps[] = {
+constexpr OpDefinition kSoftmaxOps[] = {
     {"aten._log_softmax", EvaluateLogSoftmax},
     {"aten._log_softmax_backward_data", EvaluateLogSoftmaxBackward},
     {"aten._softmax", EvaluateSoftmax},
@@ -74,7 +74,7 @@ constexpr OpDefinition kOps[] = {
 }  // namespace
 
 std::span<const OpDefinition> SoftmaxOps() {
-  return kOps;
+  return kSoftmaxOps;
 }
 
 }  // namespace strata::prove

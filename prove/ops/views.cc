@@ -151,7 +151,7 @@ Result<Values> EvaluateSqueeze(Call& call) {
 }
 
 /// Parts of these sizes along `dim`, as views.
-Result<Values> Parts(const Tensor& a, const Sizes& parts, int64_t dim) {
+Result<Values> SplitViews(const Tensor& a, const Sizes& parts, int64_t dim) {
   STRATA_TRY(const size_t at, DimAt(dim, a.dim()));
   Values views;
   int64_t begin = 0;
@@ -180,7 +180,7 @@ Result<Values> EvaluateSplit(Call& call) {
     for (int64_t begin = 0; begin < a.sizes()[at]; begin += size)
       parts->push_back(std::min(size, a.sizes()[at] - begin));
   }
-  return Parts(a, *parts, dim);
+  return SplitViews(a, *parts, dim);
 }
 
 Result<Values> EvaluateSplitCopy(Call& call) {
@@ -256,7 +256,7 @@ Result<Values> EvaluateConj(Call& call) {
   return Values{OfWords(Domain::kComplex, a.sizes(), std::move(words))};
 }
 
-constexpr OpDefinition kOps[] = {
+constexpr OpDefinition kViewsOps[] = {
     {"ao.offload", EvaluateAlias},
     {"ao.reload", EvaluateAlias},
     {"ao.wait_tensor", EvaluateAlias},
@@ -288,7 +288,7 @@ constexpr OpDefinition kOps[] = {
 }  // namespace
 
 std::span<const OpDefinition> ViewOps() {
-  return kOps;
+  return kViewsOps;
 }
 
 }  // namespace strata::prove

@@ -47,7 +47,7 @@ std::string_view ElementType(DType dtype) {
 
 // {0}, {1}, {2} are the operands, {T} the type of the result. C++ promotes as ATen does: condition,
 // whole number, float.
-constexpr std::pair<std::string_view, std::string_view> kFormulas[] = {
+constexpr std::pair<std::string_view, std::string_view> kFlexFormulas[] = {
     {"abs", "strata_magnitude({0})"},
     {"add", "{0} + {1}"},
     {"and", "(bool)({0} & {1})"},
@@ -80,7 +80,7 @@ constexpr std::pair<std::string_view, std::string_view> kFormulas[] = {
 };
 
 std::string_view FormulaOf(std::string_view code) {
-  for (const auto& [known, formula] : kFormulas)
+  for (const auto& [known, formula] : kFlexFormulas)
     if (known == code) return formula;
   STRATA_CHECK(false, "no formula for {}", code);
   return "";

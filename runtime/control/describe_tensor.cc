@@ -23,7 +23,7 @@ namespace strata {
 namespace {
 
 using at::Tensor;
-using Kind = TensorQuestion::Kind;
+using QuestionKind = TensorQuestion::Kind;
 
 constexpr int64_t kBins = 16, kMaxElements = 256, kImageRows = 32, kImageColumns = 64;
 
@@ -179,9 +179,10 @@ Status AddImage(const Tensor& tensor, const ValueStatistics& values, JsonWriter&
 Result<TensorQuestion> ParseTensorQuestion(std::string_view text) {
   text = TrimBlanks(text);
   if (text.empty() || text == "statistics") return TensorQuestion();
-  if (text == "histogram") return TensorQuestion{.kind = Kind::kHistogram, .slice = {}};
-  if (text == "image") return TensorQuestion{.kind = Kind::kImage, .slice = {}};
-  if (text.front() == '[') return TensorQuestion{.kind = Kind::kSlice, .slice = std::string(text)};
+  if (text == "histogram") return TensorQuestion{.kind = QuestionKind::kHistogram, .slice = {}};
+  if (text == "image") return TensorQuestion{.kind = QuestionKind::kImage, .slice = {}};
+  if (text.front() == '[')
+    return TensorQuestion{.kind = QuestionKind::kSlice, .slice = std::string(text)};
   return Error("not a view of a value: {}: write statistics, histogram, image or [0:4, 3, :]",
                OneLine(text));
 }
@@ -202,15 +203,15 @@ Result<TensorDescription> DescribeTensor(const Tensor& tensor, const TensorQuest
                          fmt::join(tensor.sizes(), ", "), values.min, values.max, values.mean,
                          values.nan_count, values.inf_count);
   switch (question.kind) {
-    case Kind::kStatistics:
+    case QuestionKind::kStatistics:
       break;
-    case Kind::kHistogram:
+    case QuestionKind::kHistogram:
       AddHistogram(tensor, values, json, out.text);
       break;
-    case Kind::kSlice:
+    case QuestionKind::kSlice:
       STRATA_RETURN_IF_ERROR(AddSlice(tensor, question.slice, json, out.text));
       break;
-    case Kind::kImage:
+    case QuestionKind::kImage:
       STRATA_RETURN_IF_ERROR(AddImage(tensor, values, json, out.text));
       break;
   }

@@ -25,15 +25,15 @@ using Outcome = GlooLinks::Outcome;
 using Transfer = GlooLinks::Transfer;
 
 // Collectives have the tags below (process_team.cc).
-constexpr uint32_t kHeadTag = 16, kBodyTag = 17;
+constexpr uint32_t kMessageHeadTag = 16, kMessageBodyTag = 17;
 
 /// What goes before the tensors of a message.
-struct Head {
+struct MessageHead {
   std::array<char, 64> key = {};
   uint64_t bytes = 0;  ///< of the body
 };
 
-std::span<std::byte> BytesOf(Head& head) {
+std::span<std::byte> BytesOf(MessageHead& head) {
   return std::as_writable_bytes(std::span(&head, 1));
 }
 
@@ -113,7 +113,7 @@ class BodyReader {
 };
 
 struct Message {
-  Head head;
+  MessageHead head;
   std::vector<std::byte> body;
 };
 
@@ -174,8 +174,8 @@ class ProcessMessages::Outbox {
   }
 
   Outcome MoveOne(Message& message, GlooLinks& links, int64_t to, milliseconds patience) {
-    const auto head = links.Send(to, kHeadTag, BytesOf(message.head));
-    const auto body = links.Send(to, kBodyTag, message.body);
+    const auto head = links.Send(to, kMessageHeadTag, BytesOf(message.head));
+    const auto body = links.Send(to, kMessageBodyTag, message.body);
     SetMoving({head.get(), body.get()});
     Outcome outcome = head->Wait(patience);
     if (outcome == Outcome::kDone) outcome = body->Wait(patience);
@@ -232,10 +232,10 @@ std::vector<Tensor> ProcessMessages::Receive(int64_t from, const std::string& ke
   while (true) {
     if (auto early = early_.extract({from, key})) return std::move(early.mapped());
     watch_.Begin(from, where);
-    Head head;
-    wait(*links_.Receive(from, kHeadTag, BytesOf(head)));
+    MessageHead head;
+    wait(*links_.Receive(from, kMessageHeadTag, BytesOf(head)));
     std::vector<std::byte> body(head.bytes);
-    wait(*links_.Receive(from, kBodyTag, body));
+    wait(*links_.Receive(from, kMessageBodyTag, body));
     watch_.End();
     early_.emplace(std::pair(from, std::string(head.key.data())), BodyReader(body).Tensors());
   }

@@ -16,7 +16,7 @@
 namespace strata {
 namespace {
 
-constexpr size_t kMaxRows = 200;
+constexpr size_t kMaxTableRows = 200;
 
 /// "1,288 records", "1 record".
 std::string Count(size_t count, std::string_view one) {
@@ -125,7 +125,7 @@ void AddPayloadTable(const std::vector<LogFacts>& logs, std::vector<LogTable>& t
       std::string& text = groups[at->second].text;
       text += fmt::format("{}{}", text.empty() ? "" : ", ", log->rank);
     }
-    if (groups.size() < 2 || table.rows.size() == kMaxRows) continue;
+    if (groups.size() < 2 || table.rows.size() == kMaxTableRows) continue;
     table.rows.push_back({{Brackets(place.compile), {}}, {place.name, {}}, {"", groups}});
   }
   if (!table.rows.empty()) tables.push_back(std::move(table));
@@ -164,7 +164,7 @@ void AddOrderTable(const std::vector<LogFacts>& logs, std::vector<LogTable>& tab
   } else {
     table.words = fmt::format("ranks differ at {} of {}", table.rows.size(), Count(most, "place"));
   }
-  table.rows.resize(std::min(table.rows.size(), kMaxRows));
+  table.rows.resize(std::min(table.rows.size(), kMaxTableRows));
   tables.push_back(std::move(table));
 }
 

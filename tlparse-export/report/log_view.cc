@@ -67,9 +67,9 @@ std::string MetadataOf(const StoredRecord& record, const std::vector<JsonField>&
   return stack.empty() ? std::string() : fmt::format("{{\"stack\": {}}}", stack);
 }
 
-class Maker {
+class LogViewMaker {
  public:
-  Maker(TraceReader& trace, const StoredRun& run, size_t max_bytes)
+  LogViewMaker(TraceReader& trace, const StoredRun& run, size_t max_bytes)
       : trace_(trace),
         run_(run),
         left_bytes_(static_cast<int64_t>(max_bytes)),
@@ -405,7 +405,7 @@ class Maker {
 }  // namespace
 
 Result<LogView> MakeLogView(TraceReader& trace, const StoredRun& run, size_t max_bytes) {
-  return Maker(trace, run, max_bytes).Make();
+  return LogViewMaker(trace, run, max_bytes).Make();
 }
 
 }  // namespace strata

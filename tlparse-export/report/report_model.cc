@@ -24,9 +24,9 @@
 namespace strata {
 namespace {
 
-class Maker {
+class ReportMaker {
  public:
-  Maker(TraceReader& trace, const ReportOptions& options) : trace_(trace), options_(options) {
+  ReportMaker(TraceReader& trace, const ReportOptions& options) : trace_(trace), options_(options) {
     model_.title = options.title;
     if (model_.title.empty())
       model_.title = std::filesystem::path(trace.path()).filename().string();
@@ -359,7 +359,7 @@ class Maker {
 }  // namespace
 
 Result<ReportModel> MakeReport(TraceReader& trace, const ReportOptions& options) {
-  return Maker(trace, options).Run();
+  return ReportMaker(trace, options).Run();
 }
 
 }  // namespace strata

@@ -14,11 +14,6 @@ namespace {
 
 constexpr std::string_view kMetrics = "compilation_metrics";
 
-std::string_view Find(const std::vector<JsonField>& fields, std::string_view key) {
-  const auto found = std::ranges::find(fields, key, &JsonField::key);
-  return found == fields.end() ? std::string_view{} : found->value;
-}
-
 std::string FirstLine(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
@@ -40,9 +35,10 @@ bool IsGraphBreak(std::string_view reason) {
 
 void AddEvents(const StoredRecord& record, std::vector<CompileEvent>& events) {
   const auto envelope = ReadJsonObject(record.envelope).value_or(std::vector<JsonField>{});
-  const auto metrics = ReadJsonObject(Find(envelope, kMetrics)).value_or(std::vector<JsonField>{});
+  const auto metrics =
+      ReadJsonObject(FieldValue(envelope, kMetrics)).value_or(std::vector<JsonField>{});
   const auto text = [&](std::string_view key) {
-    return ReadJsonString(Find(metrics, key)).value_or("");
+    return ReadJsonString(FieldValue(metrics, key)).value_or("");
   };
   const std::string function = text("co_name");
   const auto add = [&](std::string_view what, std::string_view reason) {
@@ -50,8 +46,8 @@ void AddEvents(const StoredRecord& record, std::vector<CompileEvent>& events) {
   };
   if (const std::string reason = text("recompile_reason"); !reason.empty())
     add("recompiled", WithoutCompilation(reason));
-  const auto restarts =
-      ReadJsonArray(Find(metrics, "restart_reasons")).value_or(std::vector<std::string_view>{});
+  const auto restarts = ReadJsonArray(FieldValue(metrics, "restart_reasons"))
+                            .value_or(std::vector<std::string_view>{});
   for (const std::string_view restart : restarts) {
     const std::string reason = ReadJsonString(restart).value_or("");
     add(IsGraphBreak(reason) ? "graph break" : "restarted", reason);

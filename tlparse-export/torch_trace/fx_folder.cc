@@ -23,19 +23,14 @@ Fields ReadObject(std::string_view text) {
   return ReadJsonObject(text).value_or(Fields{});
 }
 
-std::string_view Find(const Fields& fields, std::string_view key) {
-  const auto found = std::ranges::find(fields, key, &JsonField::key);
-  return found == fields.end() ? std::string_view{} : found->value;
-}
-
 std::string Text(const Fields& fields, std::string_view key) {
-  return ReadJsonString(Find(fields, key)).value_or("");
+  return ReadJsonString(FieldValue(fields, key)).value_or("");
 }
 
 std::vector<Fields> ObjectsOf(const Fields& index, std::string_view key) {
   std::vector<Fields> objects;
   for (std::string_view entry :
-       ReadJsonArray(Find(index, key)).value_or(std::vector<std::string_view>{})) {
+       ReadJsonArray(FieldValue(index, key)).value_or(std::vector<std::string_view>{})) {
     objects.push_back(ReadObject(entry));
   }
   return objects;
@@ -50,7 +45,8 @@ class FxFolder final : public MadeLog {
   FxFolder(std::string folder, const Fields& index, int64_t run) : folder_(std::move(folder)) {
     const auto of_run = [&](std::string_view key) {
       std::vector<Fields> objects = ObjectsOf(index, key);
-      std::erase_if(objects, [&](const Fields& o) { return ReadJsonInt(Find(o, "run")) != run; });
+      std::erase_if(objects,
+                    [&](const Fields& o) { return ReadJsonInt(FieldValue(o, "run")) != run; });
       return objects;
     };
     const std::vector<Fields> passes = of_run("passes");
@@ -81,7 +77,8 @@ class FxFolder final : public MadeLog {
     fmt::format_to(std::back_inserter(fields),
                    ", \"encoding\": \"string\"}}, \"rank\": {}, \"frame_id\": 0, "
                    "\"frame_compile_id\": {}, \"attempt\": 0",
-                   ReadJsonInt(Find(entry, "rank")).value_or(0), compiles_[Text(entry, "graph")]);
+                   ReadJsonInt(FieldValue(entry, "rank")).value_or(0),
+                   compiles_[Text(entry, "graph")]);
     records_.push_back({std::move(fields), file});
   }
 
@@ -112,7 +109,7 @@ Result<std::vector<int64_t>> RunsOfFxFolder(const std::string& folder) {
   STRATA_TRY(const std::string index, ReadFile(IndexPath(folder)));
   std::vector<int64_t> runs;
   for (const Fields& graph : ObjectsOf(ReadObject(index), "files")) {
-    const int64_t run = ReadJsonInt(Find(graph, "run")).value_or(0);
+    const int64_t run = ReadJsonInt(FieldValue(graph, "run")).value_or(0);
     if (run > 0 && std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
   }
   if (runs.empty()) return Error("no graphs: {}: its index names none", folder);

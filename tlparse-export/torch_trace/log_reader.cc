@@ -25,15 +25,10 @@ bool IsContextKey(std::string_view key) {
   return std::ranges::find(kKeys, key) != kKeys.end();
 }
 
-const JsonField* Find(const std::vector<JsonField>& fields, std::string_view key) {
-  const auto found = std::ranges::find(fields, key, &JsonField::key);
-  return found == fields.end() ? nullptr : &*found;
-}
-
 /// As PyTorch writes compile ids: `!autograd/frame/compile_attempt`, missing parts as `-`.
 std::string CompileId(const std::vector<JsonField>& envelope) {
   const auto part = [&](std::string_view key) -> std::string {
-    const JsonField* field = Find(envelope, key);
+    const JsonField* field = FindField(envelope, key);
     if (field == nullptr || field->value == "null") return "-";
     const std::optional<int64_t> number = ReadJsonInt(field->value);
     if (number) return std::to_string(*number);
@@ -52,7 +47,7 @@ std::string CompileId(const std::vector<JsonField>& envelope) {
 
 std::string NameOf(const JsonField& event) {
   const auto metadata = ReadJsonObject(event.value);
-  const JsonField* name = metadata ? Find(*metadata, "name") : nullptr;
+  const JsonField* name = metadata ? FindField(*metadata, "name") : nullptr;
   const std::optional<std::string> text = name ? ReadJsonString(name->value) : std::nullopt;
   if (!text || text->empty()) return event.key;
   // tlparse names these files so too: the name alone says little.
@@ -186,7 +181,7 @@ void LogReader::OpenRecord(std::string_view line, const LogHeader& header) {
     return;
   }
   open_->envelope = std::move(*envelope);
-  const JsonField* md5 = Find(open_->envelope, "has_payload");
+  const JsonField* md5 = FindField(open_->envelope, "has_payload");
   if (md5 != nullptr && md5->value != "null") {
     open_->has_payload = true;
     open_->md5 = ReadJsonString(md5->value).value_or("");
@@ -217,7 +212,7 @@ void LogReader::FinishRecord() {
   const bool is_for_people = open.wrapped && open.wrapped->payload == WrappedRecord::Payload::kNone;
   std::optional<ReadPayload> payload;
   if (open.has_payload && !is_for_people) payload = Verify(open.payload);
-  const JsonField* rank_field = Find(open.envelope, "rank");
+  const JsonField* rank_field = FindField(open.envelope, "rank");
   const std::optional<int64_t> number = rank_field ? ReadJsonInt(rank_field->value) : std::nullopt;
   std::optional<int32_t> rank;
   if (number && *number >= 0 && *number <= INT32_MAX) rank = static_cast<int32_t>(*number);

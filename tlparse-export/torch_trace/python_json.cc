@@ -1,5 +1,6 @@
 #include "tlparse-export/torch_trace/python_json.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -196,6 +197,16 @@ std::optional<int64_t> ReadJsonInt(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
   return value;
+}
+
+const JsonField* FindField(const std::vector<JsonField>& fields, std::string_view key) {
+  const auto found = std::ranges::find(fields, key, &JsonField::key);
+  return found == fields.end() ? nullptr : &*found;
+}
+
+std::string_view FieldValue(const std::vector<JsonField>& fields, std::string_view key) {
+  const JsonField* field = FindField(fields, key);
+  return field == nullptr ? std::string_view{} : field->value;
 }
 
 }  // namespace strata

@@ -26,4 +26,9 @@ std::optional<std::vector<std::string_view>> ReadJsonArray(std::string_view text
 std::optional<std::string> ReadJsonString(std::string_view text);
 std::optional<int64_t> ReadJsonInt(std::string_view text);
 
+/// The first field of this key, null without one.
+const JsonField* FindField(const std::vector<JsonField>& fields, std::string_view key);
+/// Its value, empty without one.
+std::string_view FieldValue(const std::vector<JsonField>& fields, std::string_view key);
+
 }  // namespace strata

@@ -56,15 +56,10 @@ bool IsAdded(std::string_view key) {
          key == "payload_filename" || key == "has_payload";
 }
 
-const JsonField* Find(const std::vector<JsonField>& fields, std::string_view key) {
-  const auto found = std::ranges::find(fields, key, &JsonField::key);
-  return found == fields.end() ? nullptr : &*found;
-}
-
 /// The header of the log, from `2026-11-21T03:25:43.800000Z` and its neighbours.
 std::string PrefixOf(const std::vector<JsonField>& fields) {
   const auto text = [&](std::string_view key) {
-    const JsonField* field = Find(fields, key);
+    const JsonField* field = FindField(fields, key);
     return field ? ReadJsonString(field->value).value_or(std::string(field->value)) : "";
   };
   const std::string time = text("timestamp");
@@ -109,7 +104,8 @@ class JsonLines final : public MadeLog {
       made_ += line + "\n";  // the reader of the log reports it
       return;
     }
-    if (const JsonField* table = Find(*fields, "string_table")) return AddStrings(table->value);
+    if (const JsonField* table = FindField(*fields, "string_table"))
+      return AddStrings(table->value);
     std::string kept;
     for (const JsonField& field : *fields) {
       if (IsAdded(field.key)) continue;
@@ -117,7 +113,7 @@ class JsonLines final : public MadeLog {
       kept += fmt::format("\"{}\": {}", field.key, field.value);
     }
     const std::string prefix = PrefixOf(*fields);
-    const JsonField* file = Find(*fields, "payload_filename");
+    const JsonField* file = FindField(*fields, "payload_filename");
     const auto name = file ? ReadJsonString(file->value) : std::nullopt;
     const auto payload = name ? ReadInside(folder_, *name) : Result<std::string>(Error("none"));
     if (payload) {

@@ -6,7 +6,7 @@
 namespace strata::viewer {
 namespace {
 
-struct Row {
+struct ModuleRow {
   int32_t cluster = 0;
   int depth = 0;
 };
@@ -26,7 +26,7 @@ void ModulesPane::Draw(Ui& ui, const Area& area) {
   const Comparison& comparison = graph->comparison();
   ui.TextRight(title, Plural(comparison.counts().nodes, "node"), ui.font(Face::kSans, 12),
                theme.ink_3);
-  std::vector<Row> rows, pending;
+  std::vector<ModuleRow> rows, pending;
   const auto push_children = [&](int32_t cluster, int depth) {
     const std::vector<int32_t>& children = comparison.ChildrenOf(cluster);
     for (size_t i = children.size(); i-- > 0;)
@@ -34,7 +34,7 @@ void ModulesPane::Draw(Ui& ui, const Area& area) {
   };
   push_children(0, 0);
   while (!pending.empty()) {
-    const Row row = pending.back();
+    const ModuleRow row = pending.back();
     pending.pop_back();
     rows.push_back(row);
     if (open_.contains(comparison.cluster(row.cluster).path))
@@ -47,7 +47,7 @@ void ModulesPane::Draw(Ui& ui, const Area& area) {
   clipper.Begin(static_cast<int>(rows.size()), height);
   while (clipper.Step()) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-      const Row& row = rows[static_cast<size_t>(i)];
+      const ModuleRow& row = rows[static_cast<size_t>(i)];
       const SceneCluster& cluster = comparison.cluster(row.cluster);
       const Area at = panel.Next(height);
       const bool has_children = !comparison.ChildrenOf(row.cluster).empty();

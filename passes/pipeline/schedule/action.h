@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace strata {
@@ -47,6 +48,12 @@ void ForEachPart(const Action& action, Fn fn) {
   if (action.type != ActionType::kOverlap) return fn(action);
   for (const Action& part : action.parts)
     fn(part);
+}
+
+/// What an action is: its stage, type and microbatch.
+using ActionKey = std::tuple<int64_t, ActionType, int64_t>;
+inline ActionKey KeyOf(const Action& action) {
+  return {action.stage, action.type, action.microbatch};
 }
 
 }  // namespace strata

@@ -16,12 +16,6 @@
 namespace strata {
 namespace {
 
-using Key = std::tuple<int64_t, ActionType, int64_t>;  // stage, type, microbatch
-
-Key KeyOf(const Action& action) {
-  return {action.stage, action.type, action.microbatch};
-}
-
 /// The next `count` different stages that actions from `begin` on use.
 std::vector<int64_t> NextStages(const std::vector<Action>& actions, size_t begin, int64_t count) {
   std::vector<int64_t> stages;
@@ -108,7 +102,7 @@ class CommunicationAdder {
     std::optional<Action> missing;
     ForEachPart(action, [&](const Action& part) {
       const auto has = [&](int64_t stage, ActionType type) {
-        return done_[rank].contains(Key{stage, type, part.microbatch});
+        return done_[rank].contains(ActionKey{stage, type, part.microbatch});
       };
       if (part.type == ActionType::kForward && part.stage > 0) {
         if (!has(part.stage, ActionType::kReceiveForward) &&
@@ -168,7 +162,7 @@ class CommunicationAdder {
   const PipelineSchedule& schedule_;
   RankPrograms left_;
   std::vector<size_t> next_;
-  std::vector<std::set<Key>> done_;  // by rank
+  std::vector<std::set<ActionKey>> done_;  // by rank
   RankPrograms result_;
 };
 

@@ -51,7 +51,6 @@ class GreedyScheduler {
     int64_t rank = 0;
     Action action;
   };
-  using Key = std::tuple<int64_t, ActionType, int64_t>;  // stage, type, microbatch
 
   static size_t Count(int64_t number) { return static_cast<size_t>(number); }
   int64_t RankOf(int64_t stage) const { return schedule_.rank_of_stage[Count(stage)]; }
@@ -124,7 +123,7 @@ class GreedyScheduler {
   PipelineSchedule schedule_;
   std::vector<double> now_;
   std::vector<int64_t> held_;
-  std::map<Key, double> done_;
+  std::map<ActionKey, double> done_;
   std::map<std::pair<int64_t, ActionType>, int64_t> next_;
 };
 

@@ -12,12 +12,6 @@
 namespace strata {
 namespace {
 
-using Key = std::tuple<int64_t, ActionType, int64_t>;  // stage, type, microbatch
-
-Key KeyOf(const Action& action) {
-  return {action.stage, action.type, action.microbatch};
-}
-
 class Simulator {
  public:
   Simulator(const PipelineSchedule& schedule, const ActionTimes& times)
@@ -187,7 +181,7 @@ class Simulator {
   std::vector<size_t> next_;  // by rank
   std::vector<double> now_;
   std::vector<int64_t> in_flight_;
-  std::map<Key, double> done_;
+  std::map<ActionKey, double> done_;
   Simulation result_;
 };
 

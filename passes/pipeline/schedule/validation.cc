@@ -15,8 +15,6 @@
 namespace strata {
 namespace {
 
-using Key = std::tuple<int64_t, ActionType, int64_t>;  // stage, type, microbatch
-
 /// An action in the list of a rank.
 struct Position {
   size_t rank = 0, index = 0;
@@ -71,7 +69,7 @@ class Validator {
         return Error("{}: there are {} microbatches", Describe(at), schedule_.microbatches);
       }
       const auto [known, is_new] =
-          where_.try_emplace(Key{part.stage, part.type, part.microbatch}, at);
+          where_.try_emplace(ActionKey{part.stage, part.type, part.microbatch}, at);
       if (is_new) return Ok();
       return Error("{}: it runs before, as action {}", Describe(at), known->second.index);
     });
@@ -247,7 +245,7 @@ class Validator {
 
   const PipelineSchedule& schedule_;
   const bool sends_;
-  std::map<Key, Position> where_;
+  std::map<ActionKey, Position> where_;
 };
 
 }  // namespace

@@ -11,7 +11,6 @@ namespace strata {
 namespace {
 
 using Choices = PairwiseProblem::Choices;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Relative; what costs as much as known choices, up to rounding, is ruled out.
 constexpr double kRounding = 1e-9;
 
@@ -53,7 +52,7 @@ class MovedCosts {
       choices[variable] = Cheapest(variable, choices);
       Collect(variable);
       for (double& cost : costs_[variable])
-        if (bound_ + cost >= limit) cost = kInfinity;
+        if (bound_ + cost >= limit) cost = kInfiniteCost;
       if (!std::isinf(bound_)) Distribute(variable, is_forward);
     }
     return choices;
@@ -80,7 +79,7 @@ class MovedCosts {
   std::vector<double> LeastOfClasses(End end) const {
     const Side side = SideOf(end);
     const double* table = tables_[end.edge].data();
-    std::vector<double> least(static_cast<size_t>(side.count), kInfinity);
+    std::vector<double> least(static_cast<size_t>(side.count), kInfiniteCost);
     for (size_t k = 0; k < least.size(); ++k)
       for (size_t l = 0; l < static_cast<size_t>(side.others); ++l)
         least[k] = std::min(least[k], table[k * side.step + l * side.other_step]);
@@ -93,7 +92,7 @@ class MovedCosts {
     const Side side = SideOf(end);
     double* table = tables_[end.edge].data();
     for (size_t k = 0; k < amounts.size(); ++k) {
-      if (amounts[k] == 0 || amounts[k] == kInfinity) continue;
+      if (amounts[k] == 0 || amounts[k] == kInfiniteCost) continue;
       for (size_t l = 0; l < static_cast<size_t>(side.others); ++l) {
         double& cost = table[k * side.step + l * side.other_step];
         cost = std::max(0.0, cost - amounts[k]);  // not below zero by rounding
@@ -134,7 +133,7 @@ class MovedCosts {
     for (const End end : ends_[variable]) {
       if (!IsAhead(variable, end, is_forward)) continue;
       const Side side = SideOf(end);
-      std::vector<double> amounts(static_cast<size_t>(side.count), kInfinity);
+      std::vector<double> amounts(static_cast<size_t>(side.count), kInfiniteCost);
       for (size_t choice = 0; choice < costs.size(); ++choice) {
         double& amount = amounts[static_cast<size_t>(side.class_of[choice])];
         amount = std::min(amount, costs[choice]);
@@ -177,12 +176,12 @@ class MovedCosts {
   double bound_ = 0;
 };
 
-class Search {
+class BoundsSearch {
  public:
-  Search(const PairwiseProblem& problem, const BoundsOptions& options)
+  BoundsSearch(const PairwiseProblem& problem, const BoundsOptions& options)
       : problem_(problem), options_(options), moved_(problem) {
     bounds_.bound = moved_.bound();
-    bounds_.cost = kInfinity;
+    bounds_.cost = kInfiniteCost;
     for (const auto& costs : problem.variables)
       bounds_.is_left.emplace_back(costs.size(), true);
   }
@@ -209,7 +208,7 @@ class Search {
   /// Rounds until the bound hardly grows. Choices: the cheapest with this row priced.
   Choices Improve(const Row* row, double price) {
     Choices best(problem_.variables.size(), 0);
-    double least = kInfinity;
+    double least = kInfiniteCost;
     for (int round = 0; round < options_.rounds && !IsLate(); ++round) {
       const double before = moved_.bound();
       const Choices choices =
@@ -246,7 +245,7 @@ class Search {
 
   /// The price at which the cheapest choices just satisfy the row.
   void FindPrice(const Row& row) {
-    double low = 0, high = kInfinity, now = 0;
+    double low = 0, high = kInfiniteCost, now = 0;
     double next = 1e-3 * std::abs(bounds_.bound) / std::max(row.limit, 1e-12);
     constexpr int kSteps = 24;
     for (int step = 0; step < kSteps && !IsLate() && !std::isinf(moved_.bound()); ++step) {
@@ -284,7 +283,7 @@ int Renumber(const std::vector<int>& class_of, const std::vector<int>& choices, 
 }  // namespace
 
 Bounds FindBounds(const PairwiseProblem& problem, const BoundsOptions& options) {
-  return Search(problem, options).Run();
+  return BoundsSearch(problem, options).Run();
 }
 
 Restriction Restrict(const PairwiseProblem& problem,

@@ -8,10 +8,8 @@
 namespace strata {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// A cost for each choice of some variables, the last one fastest.
-struct Table {
+struct CostTable {
   std::vector<int> variables;  // ascending
   std::vector<double> costs;
 };
@@ -76,7 +74,7 @@ class Eliminator {
     double cost = 0;
     for (const Order::Step& step : order.steps) {
       best.emplace_back();
-      Table made = Eliminate(step, best.back());
+      CostTable made = Eliminate(step, best.back());
       if (made.variables.empty()) {
         cost += made.costs[0];
       } else {
@@ -97,9 +95,9 @@ class Eliminator {
     return problem_.variables[static_cast<size_t>(variable)].size();
   }
 
-  Table TableOf(const PairwiseProblem::Edge& edge) const {
+  CostTable TableOf(const PairwiseProblem::Edge& edge) const {
     const bool in_order = edge.a < edge.b;
-    Table table{.variables = {std::min(edge.a, edge.b), std::max(edge.a, edge.b)}, .costs = {}};
+    CostTable table{.variables = {std::min(edge.a, edge.b), std::max(edge.a, edge.b)}, .costs = {}};
     for (size_t i = 0; i < Size(table.variables[0]); ++i)
       for (size_t j = 0; j < Size(table.variables[1]); ++j)
         table.costs.push_back(in_order ? edge.cost(static_cast<int>(i), static_cast<int>(j))
@@ -114,22 +112,22 @@ class Eliminator {
     return index;
   }
 
-  Table Eliminate(const Order::Step& step, std::vector<int>& best) {
-    std::vector<Table> joined;
-    std::erase_if(tables_, [&](Table& table) {
+  CostTable Eliminate(const Order::Step& step, std::vector<int>& best) {
+    std::vector<CostTable> joined;
+    std::erase_if(tables_, [&](CostTable& table) {
       if (std::ranges::count(table.variables, step.variable) == 0) return false;
       joined.push_back(std::move(table));
       return true;
     });
-    Table made{.variables = step.neighbours, .costs = {}};
+    CostTable made{.variables = step.neighbours, .costs = {}};
     PairwiseProblem::Choices choices(problem_.variables.size());
     while (true) {
-      double least = kInfinity;
+      double least = kInfiniteCost;
       int least_choice = 0;
       for (size_t choice = 0; choice < Size(step.variable); ++choice) {
         choices[static_cast<size_t>(step.variable)] = static_cast<int>(choice);
         double cost = 0;
-        for (const Table& table : joined)
+        for (const CostTable& table : joined)
           cost += table.costs[Index(table.variables, choices)];
         if (cost >= least) continue;
         least = cost;
@@ -149,7 +147,7 @@ class Eliminator {
   }
 
   const PairwiseProblem& problem_;
-  std::vector<Table> tables_;
+  std::vector<CostTable> tables_;
 };
 
 }  // namespace

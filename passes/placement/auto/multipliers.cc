@@ -13,15 +13,14 @@ namespace strata {
 namespace {
 
 using Choices = PairwiseProblem::Choices;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kMaxEntries = 1 << 22;
+constexpr double kMaxPricedEntries = 1 << 22;
 
-class Search {
+class MultiplierSearch {
  public:
-  Search(const PairwiseProblem& problem, const SolverOptions& options)
+  MultiplierSearch(const PairwiseProblem& problem, const SolverOptions& options)
       : problem_(problem),
         options_(options),
-        is_exact_(EliminationEntries(problem) <= kMaxEntries),
+        is_exact_(EliminationEntries(problem) <= kMaxPricedEntries),
         priced_(problem),
         multipliers_(problem.rows.size()) {
     priced_.rows.clear();
@@ -52,7 +51,7 @@ class Search {
 
   struct Relaxed {
     Choices choices;  // empty: none are allowed
-    double bound = kInfinity;
+    double bound = kInfiniteCost;
   };
 
   /// The least cost with rows priced, and a bound of the cost with rows.
@@ -70,11 +69,11 @@ class Search {
     }
     for (size_t variable = 0; variable < allowed.size(); ++variable)
       for (size_t choice = 0; choice < allowed[variable].size(); ++choice)
-        if (!allowed[variable][choice]) priced_.variables[variable][choice] = kInfinity;
+        if (!allowed[variable][choice]) priced_.variables[variable][choice] = kInfiniteCost;
     ++result_.iterations;
     Relaxed relaxed;
     if (is_exact_) {
-      auto choices = SolveByElimination(priced_, kMaxEntries);
+      auto choices = SolveByElimination(priced_, kMaxPricedEntries);
       if (!choices) return relaxed;
       relaxed.bound = priced_.Cost(*choices) + constant;
       relaxed.choices = *std::move(choices);
@@ -108,7 +107,7 @@ class Search {
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       for (size_t r = 0; r < multipliers_.size(); ++r) {
         const PairwiseProblem::Row& row = problem_.rows[r];
-        double low = 0, high = kInfinity, best_multiplier = multipliers_[r];
+        double low = 0, high = kInfiniteCost, best_multiplier = multipliers_[r];
         double next = multipliers_[r] > 0 ? multipliers_[r] : 1 / std::max(row.limit, 1e-12);
         for (int step = 0; step < kSteps; ++step) {
           multipliers_[r] = next;
@@ -133,7 +132,7 @@ class Search {
     if (relaxed.bound >= result_.cost * (1 - options_.gap)) return relaxed.bound;
     const auto [variable, choice] = Branch(allowed, relaxed.choices);
     if (is_exact_ && variable == SIZE_MAX)  // all that the rows weigh is decided
-      return problem_.Satisfies(relaxed.choices) ? relaxed.bound : kInfinity;
+      return problem_.Satisfies(relaxed.choices) ? relaxed.bound : kInfiniteCost;
     is_late_ = is_late_ || Seconds() > options_.seconds;
     if (is_late_ || !is_exact_) return relaxed.bound;
     auto others = allowed;
@@ -177,7 +176,7 @@ class Search {
 }  // namespace
 
 SolverResult SolveByMultipliers(const PairwiseProblem& problem, const SolverOptions& options) {
-  return Search(problem, options).Run();
+  return MultiplierSearch(problem, options).Run();
 }
 
 void ImproveChoices(const PairwiseProblem& problem, Choices& choices) {

@@ -7,6 +7,9 @@
 
 namespace strata {
 
+/// Of a choice that is ruled out.
+inline constexpr double kInfiniteCost = std::numeric_limits<double>::infinity();
+
 /// min Σ cost of choices + Σ cost of pairs of choices, one choice for each variable, subject to
 /// linear rows. Costs are not negative; infinite ones forbid.
 struct PairwiseProblem {

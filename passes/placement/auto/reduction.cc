@@ -8,8 +8,6 @@
 namespace strata {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// With `variable` as `a`.
 PairwiseProblem::Edge From(PairwiseProblem::Edge edge, int variable) {
   if (edge.a == variable) return edge;
@@ -73,7 +71,7 @@ PairwiseProblem::Edge Join(const PairwiseProblem::Edge& left, const PairwiseProb
                              .num_a = left.num_b,
                              .num_b = right.num_b,
                              .costs = {}};
-  edge.costs.assign(static_cast<size_t>(edge.num_a * edge.num_b), kInfinity);
+  edge.costs.assign(static_cast<size_t>(edge.num_a * edge.num_b), kInfiniteCost);
   for (const auto& [classes, cost] : least) {
     const double* to_a = &left.costs[static_cast<size_t>(classes.first * left.num_b)];
     const double* to_b = &right.costs[static_cast<size_t>(classes.second * right.num_b)];
@@ -153,7 +151,7 @@ bool Reduction::ForbidAlong(const Edge& given, bool is_a) {
           allowed_b[static_cast<size_t>(j)] &&
           !std::isinf(edge.costs[static_cast<size_t>(edge.class_a[choice] * edge.num_b + j)]);
     if (is_allowed) continue;
-    costs[choice] = kInfinity;
+    costs[choice] = kInfiniteCost;
     has_changed = true;
   }
   return has_changed;
@@ -209,7 +207,7 @@ void Reduction::Eliminate(int variable) {
     constant_ += *std::ranges::min_element(record.costs);
   } else if (record.edges.size() == 1) {
     const Edge& edge = record.edges[0];
-    std::vector<double> least(static_cast<size_t>(edge.num_b), kInfinity);
+    std::vector<double> least(static_cast<size_t>(edge.num_b), kInfiniteCost);
     for (size_t choice = 0; choice < record.costs.size(); ++choice)
       for (int j = 0; j < edge.num_b; ++j)
         least[static_cast<size_t>(j)] =
@@ -297,7 +295,7 @@ PairwiseProblem::Choices Reduction::Expand(const PairwiseProblem::Choices& reduc
     choices[static_cast<size_t>(variable_of_[i])] = choices_of_[i][static_cast<size_t>(reduced[i])];
   for (size_t i = eliminated_.size(); i-- > 0;) {
     const Eliminated& record = eliminated_[i];
-    double least = kInfinity;
+    double least = kInfiniteCost;
     for (size_t choice = 0; choice < record.costs.size(); ++choice) {
       double cost = record.costs[choice];
       for (const Edge& edge : record.edges)

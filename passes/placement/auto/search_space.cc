@@ -13,8 +13,6 @@
 namespace strata {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 struct PlacementsLess {
   bool operator()(const Placements& a, const Placements& b) const {
     return std::ranges::lexicographical_compare(a, b, [](const Placement& x, const Placement& y) {
@@ -358,7 +356,7 @@ class Builder {
     for (const Placements& have : from)
       for (const Placements& want : to)
         edge.costs.push_back(operand.is_fixed && !(have == want)
-                                 ? kInfinity
+                                 ? kInfiniteCost
                                  : static_cast<double>(operand.count) * Us(operand, have, want));
     if (edge.a != edge.b) {
       space_.problem.edges.push_back(std::move(edge));
@@ -372,7 +370,7 @@ class Builder {
   double Us(const SearchSpace::Operand& operand, const Placements& from, const Placements& to) {
     if (from == to) return 0;
     for (size_t axis = 0; axis < to.size(); ++axis)
-      if (IsPartial(to[axis]) && !(from[axis] == to[axis])) return kInfinity;
+      if (IsPartial(to[axis]) && !(from[axis] == to[axis])) return kInfiniteCost;
     const auto key = std::tuple(operand.type, Number(from), Number(to));
     const auto [found, is_new] = us_.try_emplace(key, 0.0);
     if (is_new)

@@ -20,10 +20,9 @@ constexpr double kMaxEntries = 1 << 21;
 /// A relative gap that is left by rounding.
 constexpr double kExact = 1e-7;
 
-using Status = SolverResult::Status;
-
 bool HasChoices(const SolverResult& result) {
-  return result.status == Status::kOptimal || result.status == Status::kFeasible;
+  return result.status == SolverResult::Status::kOptimal ||
+         result.status == SolverResult::Status::kFeasible;
 }
 
 /// Where the tables of elimination are small, and no row is violated.
@@ -32,12 +31,12 @@ bool SolveBySmallTables(const PairwiseProblem& core, SolverResult& result) {
   result.method = "elimination";
   const auto choices = SolveByElimination(core, kMaxEntries);
   if (!choices) {
-    result.status = Status::kInfeasible;
+    result.status = SolverResult::Status::kInfeasible;
     result.bound = std::numeric_limits<double>::infinity();
     return true;
   }
   if (!core.Satisfies(*choices)) return false;
-  result.status = Status::kOptimal;
+  result.status = SolverResult::Status::kOptimal;
   result.cost = result.bound = core.Cost(*choices);
   result.choices = *choices;
   return true;
@@ -53,7 +52,7 @@ SolverResult SolveDirectly(const PairwiseProblem& core, const SolverOptions& opt
 /// Solves what `bounds` leave of the problem. Infeasible: no choices cost less than those known.
 SolverResult SolveRest(const PairwiseProblem& core, const Bounds& bounds, SolverOptions options) {
   SolverResult result;
-  result.status = Status::kInfeasible;
+  result.status = SolverResult::Status::kInfeasible;
   result.method = "messages";
   result.bound = std::numeric_limits<double>::infinity();
   const auto has_none = [](const std::vector<bool>& left) {
@@ -88,13 +87,13 @@ SolverResult SolveCore(const PairwiseProblem& core, SolverOptions options) {
     const bool is_better = HasChoices(result) && result.cost < bounds.cost;
     if (is_better || !has_known) return result;
   }
-  const bool is_proven =
-      is_closed || result.status == Status::kInfeasible || result.status == Status::kOptimal;
+  const bool is_proven = is_closed || result.status == SolverResult::Status::kInfeasible ||
+                         result.status == SolverResult::Status::kOptimal;
   if (result.method.empty()) result.method = "messages";
   result.choices = bounds.choices;
   result.cost = bounds.cost;
   result.bound = std::min(bounds.cost, std::max(bounds.bound, result.bound));
-  result.status = is_proven ? Status::kOptimal : Status::kFeasible;
+  result.status = is_proven ? SolverResult::Status::kOptimal : SolverResult::Status::kFeasible;
   return result;
 }
 

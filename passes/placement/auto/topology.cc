@@ -19,9 +19,9 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 /// Reads one table, and remembers the first error.
-class Table {
+class TopologyTable {
  public:
-  Table(const TomlFile& toml, std::string name) : toml_(toml), name_(std::move(name)) {
+  TopologyTable(const TomlFile& toml, std::string name) : toml_(toml), name_(std::move(name)) {
     for (const TomlValue::Member& member : std::get<TomlValue::Table>(toml.root.value))
       if (member.key == name_) members_ = std::get_if<TomlValue::Table>(&member.value.value);
     if (members_ == nullptr) error_ = Error("no table [{}]: {}: add it", name_, toml.file);
@@ -128,7 +128,7 @@ Result<Topology> Topology::Parse(std::string_view text, std::string_view file, s
   STRATA_TRY(const TomlFile toml, ParseToml(text, file));
   Topology topology;
   topology.name = std::move(name);
-  Table device(toml, "device");
+  TopologyTable device(toml, "device");
   topology.device.memory_bytes = device.Number("memory_gib", 0) * kGiB;
   topology.device.bytes_per_us = device.Number("memory_tib_per_s", 0) * kGiB * 1024 / 1e6;
   topology.device.efficiency = device.Number("efficiency", 1);
@@ -139,7 +139,7 @@ Result<Topology> Topology::Parse(std::string_view text, std::string_view file, s
     rate *= 1e6;
   STRATA_RETURN_IF_ERROR(device.Finish());
   NetworkSpec& spec = topology.network;
-  Table network(toml, "network");
+  TopologyTable network(toml, "network");
   spec.model = network.Choice("model", {"nccl", "simple"}) == 0 ? NetworkModel::kNccl
                                                                 : NetworkModel::kSimple;
   spec.architecture =

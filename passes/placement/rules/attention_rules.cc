@@ -72,7 +72,7 @@ Status Backward(RuleBuilder& b) {
   return Ok();
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kAttentionRules[] = {
     {"_scaled_dot_product_flash_attention_for_cpu", Forward},
     {"_scaled_dot_product_flash_attention_for_cpu_backward", Backward},
 };
@@ -80,7 +80,7 @@ constexpr RuleEntry kRules[] = {
 }  // namespace
 
 std::span<const RuleEntry> AttentionRules() {
-  return kRules;
+  return kAttentionRules;
 }
 
 }  // namespace strata

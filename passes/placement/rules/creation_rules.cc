@@ -33,7 +33,7 @@ Status Whole(RuleBuilder& b) {
   return Ok();
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kCreationRules[] = {
     {"arange", Whole},      {"empty", Sizes},       {"empty_like", Like},
     {"full", Sizes},        {"full_like", Like},    {"new_empty", NewSizes},
     {"new_full", NewSizes}, {"new_ones", NewSizes}, {"new_zeros", NewSizes},
@@ -44,7 +44,7 @@ constexpr RuleEntry kRules[] = {
 }  // namespace
 
 std::span<const RuleEntry> CreationRules() {
-  return kRules;
+  return kCreationRules;
 }
 
 }  // namespace strata

@@ -136,7 +136,7 @@ Status Scatter(RuleBuilder& b) {
   return Ok();
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kIndexRules[] = {
     {"embedding", Embedding},
     {"embedding_dense_backward", EmbeddingBackward},
     {"gather", Gather},
@@ -153,7 +153,7 @@ constexpr RuleEntry kRules[] = {
 }  // namespace
 
 std::span<const RuleEntry> IndexRules() {
-  return kRules;
+  return kIndexRules;
 }
 
 }  // namespace strata

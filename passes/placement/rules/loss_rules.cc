@@ -65,7 +65,7 @@ Status SoftmaxBackward(RuleBuilder& b) {
   return Ok();
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kLossRules[] = {
     {"_log_softmax_backward_data", SoftmaxBackward},
     {"_softmax_backward_data", SoftmaxBackward},
     {"nll_loss_backward", NllBackward},
@@ -75,7 +75,7 @@ constexpr RuleEntry kRules[] = {
 }  // namespace
 
 std::span<const RuleEntry> LossRules() {
-  return kRules;
+  return kLossRules;
 }
 
 }  // namespace strata

@@ -50,7 +50,7 @@ Status Cast(RuleBuilder& b) {
 }
 
 /// a + c·b
-Status Sum(RuleBuilder& b) {
+Status SumOfTwo(RuleBuilder& b) {
   if (b.num_operands() == 2) b.rule().linear = {{0, 1}};
   return Pointwise(b);
 }
@@ -62,12 +62,12 @@ Status Product(RuleBuilder& b) {
   return Pointwise(b);
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kPointwiseRules[] = {
     {"_conj", LinearInFirst},
     {"_to_copy", Cast},
     {"abs", Pointwise},
-    {"add", Sum},
-    {"add_", Sum},
+    {"add", SumOfTwo},
+    {"add_", SumOfTwo},
     {"addcdiv", Pointwise},
     {"addcdiv_", Pointwise},
     {"addcmul", Pointwise},
@@ -130,8 +130,8 @@ constexpr RuleEntry kRules[] = {
     {"silu_backward", Pointwise},
     {"sin", Pointwise},
     {"sqrt", Pointwise},
-    {"sub", Sum},
-    {"sub_", Sum},
+    {"sub", SumOfTwo},
+    {"sub_", SumOfTwo},
     {"tanh", Pointwise},
     {"tanh_backward", Pointwise},
     {"threshold_backward", Pointwise},
@@ -142,7 +142,7 @@ constexpr RuleEntry kRules[] = {
 }  // namespace
 
 std::span<const RuleEntry> PointwiseRules() {
-  return kRules;
+  return kPointwiseRules;
 }
 
 }  // namespace strata

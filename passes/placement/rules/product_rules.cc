@@ -91,7 +91,7 @@ Status GroupedMm(RuleBuilder& b) {
   return Ok();
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kProductRules[] = {
     {"_grouped_mm", GroupedMm},
     {"addmm", Addmm},
     {"bmm", Bmm},
@@ -103,7 +103,7 @@ constexpr RuleEntry kRules[] = {
 }  // namespace
 
 std::span<const RuleEntry> ProductRules() {
-  return kRules;
+  return kProductRules;
 }
 
 }  // namespace strata

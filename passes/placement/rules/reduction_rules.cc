@@ -126,7 +126,7 @@ Status RmsNorm(RuleBuilder& b) {
   return Ok();
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kReductionRules[] = {
     {"_fused_rms_norm", RmsNorm},
     {"_log_softmax", LogSoftmax},
     {"_softmax", AlongDim},
@@ -148,7 +148,7 @@ constexpr RuleEntry kRules[] = {
 }  // namespace
 
 std::span<const RuleEntry> ReductionRules() {
-  return kRules;
+  return kReductionRules;
 }
 
 }  // namespace strata

@@ -253,7 +253,7 @@ Status Complex(RuleBuilder& b) {
   return Ok();
 }
 
-constexpr RuleEntry kRules[] = {
+constexpr RuleEntry kViewRules[] = {
     {"_reshape_alias", Reshape},
     {"_unsafe_view", Reshape},
     {"cat", Cat},
@@ -280,7 +280,7 @@ constexpr RuleEntry kRules[] = {
 }  // namespace
 
 std::span<const RuleEntry> ViewRules() {
-  return kRules;
+  return kViewRules;
 }
 
 }  // namespace strata
