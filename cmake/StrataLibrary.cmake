@@ -8,6 +8,7 @@ function(strata_library name)
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC strata_flags ${arg_PUBLIC_DEPS} PRIVATE ${arg_DEPS})
   strata_prepare_for_torch(${name} ${arg_DEPS} ${arg_PUBLIC_DEPS})
+  strata_compile_together(${name})
 endfunction()
 
 # strata_executable(NAME SOURCES file… [DEPS target…]): a program in build/<preset>/bin.
@@ -17,6 +18,28 @@ function(strata_executable name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE strata_flags ${arg_DEPS})
   strata_prepare_for_torch(${name} ${arg_DEPS})
+  strata_compile_together(${name})
+endfunction()
+
+option(STRATA_UNITY "Compile ten files of a folder at a time" OFF)
+
+# Two thirds of a compilation are headers. With STRATA_UNITY ten files of a folder share them, so names in anonymous
+# namespaces are unique in a folder. Files of other folders do not matter: a new file moves nothing elsewhere.
+function(strata_compile_together target)
+  if(NOT STRATA_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH folder)
+    string(MAKE_C_IDENTIFIER "${folder}" folder)
+    math(EXPR number_${folder} "0${number_${folder}} + 1")
+    math(EXPR group "(${number_${folder}} - 1) / 10")
+    set_property(SOURCE ${source} PROPERTY UNITY_GROUP "${target}_${folder}_${group}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # GCC takes an included file for a header, which must not use anonymous namespaces.
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
 endfunction()
 
 # Puts the compile jobs of `target` into the pool "torch", with LibTorch's headers precompiled, if one of its
