@@ -24,7 +24,7 @@ def table():
     lines = ["| family | operators |", "|---|---|"]
     for path in sorted(glob.glob(os.path.join(ROOT, "passes", "placement", "rules", "*_rules.cc"))):
         family = os.path.basename(path)[:-len("_rules.cc")]
-        rows = read(path).split("constexpr RuleEntry kRules[]")[1]
+        rows = re.split(r"constexpr RuleEntry k\w+\[\]", read(path))[1]
         ops = sorted(re.findall(r'\{"(\w+)",', rows))
         lines.append(f"| {family} | {', '.join(f'`{op}`' for op in ops)} |")
     return "\n".join(lines) + "\n"
