@@ -44,7 +44,11 @@ std::string_view CheckoutPrefix() {
 
 std::string_view PathInCheckout(std::string_view file) {
   if (file.starts_with(CheckoutPrefix())) return file.substr(CheckoutPrefix().size());
-  // ccache shares objects: one may name its source from another working folder than this file.
+  // A source may be named from the folder in which the compiler ran: ccache does that, to share
+  // objects, but not for sources that are compiled together.
+  while (file.starts_with("../"))
+    file.remove_prefix(3);
+  // Objects may come from another checkout.
   for (const auto& [path, text] : kSources) {
     if (file.ends_with(path) && file.substr(0, file.size() - path.size()).ends_with('/'))
       return path;

@@ -83,6 +83,7 @@ TEST_CASE("sources have their paths in the checkout, whatever folder the compile
   CHECK_EQ(PathInCheckout(model), "runtime/models/llama3.cc");
   CHECK_EQ(PathInCheckout("/elsewhere/runtime/models/llama3.cc"), "runtime/models/llama3.cc");
   CHECK_EQ(PathInCheckout("../../runtime/models/llama3.cc"), "runtime/models/llama3.cc");
+  CHECK_EQ(PathInCheckout("../../tests/unit/runtime/tracer_test.cc"), name);
   CHECK_EQ(PathInCheckout("/usr/include/vector"), "/usr/include/vector");
   CHECK_FALSE(SourceLine(PathInCheckout(model), 1).empty());
 }
