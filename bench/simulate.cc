@@ -13,7 +13,7 @@
 #include "passes/simulate/collective_uses.h"
 #include "passes/simulate/timeline.h"
 #include "runtime/train/pipeline.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/trace_programs.h"
 
 namespace strata::cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "passes/core/pass_manager.h"
 #include "runtime/train/pipeline.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/trace_programs.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {

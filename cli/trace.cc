@@ -20,7 +20,7 @@
 #include "runtime/plan/device/device.h"
 #include "runtime/trace/scope.h"
 #include "runtime/train/pipeline.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/trace_programs.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {

@@ -82,6 +82,10 @@ double NormalCdf(double x) {
 
 }  // namespace
 
+std::string ModuleOfTensor(std::string_view name) {
+  return std::string(name.substr(0, name.rfind('.')));
+}
+
 int64_t ParameterSpec::elements() const {
   int64_t count = 1;
   for (const int64_t size : shape)

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace strata {
@@ -25,6 +26,9 @@ struct ParameterSpec {
 
   int64_t elements() const;
 };
+
+/// The module that has the tensor: `layers.0.attention.wo` of `layers.0.attention.wo.weight`.
+std::string ModuleOfTensor(std::string_view name);
 
 /// Fills `values` (row-major, spec.elements() of them) with the parameter's first values. Each
 /// element depends on the seed, the name and its index only: not on threads, on the other

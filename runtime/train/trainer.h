@@ -60,8 +60,9 @@ struct StepReport {
   std::vector<Executed> executed;
 };
 
-/// All that training steps change, at one time (trainer.cc).
+/// All that training steps change, at one time (trainer_state.h).
 struct TrainingCopy;
+struct TrainerState;
 
 /// Trains a model: traces the step and the optimizer, runs the passes, lowers what they leave to
 /// plans, and executes those, and nothing else, on the CPU or on a GPU. Several ranks
@@ -177,9 +178,8 @@ class Trainer {
   const Module& module() const;
 
  private:
-  struct State;
-  explicit Trainer(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Trainer(std::unique_ptr<TrainerState> state);
+  std::unique_ptr<TrainerState> state_;
 };
 
 }  // namespace strata

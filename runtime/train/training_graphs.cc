@@ -11,7 +11,7 @@
 #include "runtime/exec/executor.h"
 #include "runtime/trace/scope.h"
 #include "runtime/train/budget_oracle.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/trace_programs.h"
 
 namespace strata {
 namespace {

@@ -19,7 +19,7 @@
 #include "runtime/train/data/data.h"
 #include "runtime/train/data/packing.h"
 #include "runtime/train/pipeline.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/trace_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/temp_dir.h"

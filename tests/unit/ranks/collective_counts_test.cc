@@ -14,7 +14,7 @@
 #include "passes/core/pass_manager.h"
 #include "passes/simulate/collective_uses.h"
 #include "runtime/train/pipeline.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/trace_programs.h"
 #include "tests/support/rank_courses.h"
 #include "tests/support/results.h"
 
