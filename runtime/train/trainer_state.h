@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "passes/core/pass.h"
 #include "passes/pipeline/schedule/lowering.h"
-"passes/pipeline/schedule/schedule.h"
+#include "passes/pipeline/schedule/schedule.h"
 #include "runtime/config/config.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/plan/plan.h"
