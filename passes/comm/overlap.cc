@@ -134,7 +134,7 @@ class Overlapper {
       if (!IsOfParameters(node, CollectiveKind::kAllGather)) continue;
       gathers.push_back({.launch = node,
                          .wait = OnlyWaitOf(graph_, node),
-                         .bytes = NodeCost::CollectiveBytes(graph_, node),
+                         .bytes = cost_.expected().CollectiveBytes(node),
                          .target = 0});
     }
     std::ranges::sort(gathers, {}, [&](const Gather& gather) { return positions[gather.wait]; });

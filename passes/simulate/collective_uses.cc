@@ -6,12 +6,13 @@
 
 #include "ir/ops.h"
 #include "passes/core/collectives.h"
-#include "passes/simulate/node_cost.h"
+#include "passes/simulate/expected_sizes.h"
 
 namespace strata {
 
 std::vector<CollectiveUse> CollectiveUses(const Graph& graph) {
   std::map<std::tuple<Phase, std::string, std::string>, CollectiveUse> uses;
+  const ExpectedSizes expected(graph);
   for (const NodeId node : graph.nodes()) {
     if (!CollectiveOf(graph, node)) continue;
     const Phase phase = graph.node(node).phase;
@@ -20,7 +21,7 @@ std::vector<CollectiveUse> CollectiveUses(const Graph& graph) {
                                           CollectiveUse{.phase = phase, .group = group, .op = op})
                              .first->second;
     ++use.count;
-    use.bytes += static_cast<int64_t>(NodeCost::CollectiveBytes(graph, node));
+    use.bytes += static_cast<int64_t>(expected.CollectiveBytes(node));
   }
   std::vector<CollectiveUse> all;
   for (auto& [key, use] : uses)

@@ -13,11 +13,11 @@ struct CollectiveUse {
   std::string group;  ///< axes of the mesh: "fsdp"
   std::string op;     ///< "all_gather_into_tensor"
   int64_t count = 0;
-  /// What a rank gives or gets, as NodeCost::CollectiveBytes counts it.
+  /// What a rank gives or gets, as ExpectedSizes::CollectiveBytes counts it.
   int64_t bytes = 0;
 };
 
-/// By phase, group and operator. Sizes that only the run knows count by their hints.
+/// By phase, group and operator. Data-dependent sizes count as ExpectedSizes says.
 std::vector<CollectiveUse> CollectiveUses(const Graph& graph);
 
 }  // namespace strata

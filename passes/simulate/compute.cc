@@ -38,7 +38,7 @@ static_assert(std::ranges::is_sorted(kComputeOps));
 using Sizes = std::vector<double>;
 
 /// Of each tensor operand, in order.
-std::vector<Sizes> OperandSizes(const Graph& graph, NodeId node) {
+std::vector<Sizes> OperandSizes(const Graph& graph, NodeId node, const ExpectedSizes& expected) {
   std::vector<Sizes> operands;
   const Module& module = graph.module();
   for (const ValueId value : graph.operands(node)) {
@@ -46,7 +46,7 @@ std::vector<Sizes> OperandSizes(const Graph& graph, NodeId node) {
     if (!type.valid() || module.types()[type].kind != TypeKind::kTensor) continue;
     Sizes& sizes = operands.emplace_back();
     for (const DimId size : module.types()[type].sizes)
-      sizes.push_back(static_cast<double>(module.dims().Hint(size).value_or(1)));
+      sizes.push_back(static_cast<double>(expected.Of(size).value_or(1)));
   }
   return operands;
 }
@@ -63,10 +63,10 @@ double AttentionFlops(const std::vector<Sizes>& operands, bool is_backward) {
 
 }  // namespace
 
-double ProductFlops(const Graph& graph, NodeId node) {
+double ProductFlops(const Graph& graph, NodeId node, const ExpectedSizes& expected) {
   if (!IsCompute(graph, node)) return 0;
   const std::string_view base = BaseName(graph.op(node));
-  const std::vector<Sizes> operands = OperandSizes(graph, node);
+  const std::vector<Sizes> operands = OperandSizes(graph, node, expected);
   if (base.find("attention") != std::string_view::npos)
     return AttentionFlops(operands, base.find("backward") != std::string_view::npos);
   const size_t first = base == "addmm" || base == "baddbmm" ? 1 : 0;

@@ -1,5 +1,6 @@
 #pragma once
 #include "ir/graph.h"
+#include "passes/simulate/expected_sizes.h"
 
 namespace strata {
 
@@ -7,9 +8,9 @@ namespace strata {
 /// for floating-point operations in torch.utils.flop_counter.
 bool IsCompute(const Graph& graph, NodeId node);
 
-/// Floating-point operations of a matrix product or attention, under the hints of symbols; 0 for
-/// other operators and unknown shapes. Masked scores of attention count.
+/// Floating-point operations of a matrix product or attention; 0 for other operators and shapes of
+/// which nothing is known. Masked scores of attention count.
 /// Source: torch.utils.flop_counter.
-double ProductFlops(const Graph& graph, NodeId node);
+double ProductFlops(const Graph& graph, NodeId node, const ExpectedSizes& expected);
 
 }  // namespace strata

@@ -15,12 +15,6 @@
 namespace strata {
 namespace {
 
-double BytesOf(const Graph& graph, ValueId value) {
-  const TypeId type = graph.value(value).type;
-  if (!type.valid()) return 0;
-  return static_cast<double>(graph.module().types().Bytes(type).value_or(0));
-}
-
 /// Whether a node only names memory.
 bool IsFree(const Graph& graph, NodeId node) {
   if (graph.node(node).kind != NodeKind::kCall) return true;
@@ -49,11 +43,13 @@ Result<NodeCost> NodeCost::Make(Topology topology, const Graph& graph) {
   const std::string_view text =
       graph.output().valid() ? graph.attribute(graph.output(), kMeshAttribute) : "";
   STRATA_TRY(Mesh mesh, Mesh::Parse(text));
-  return NodeCost(std::move(topology), std::move(mesh));
+  return NodeCost(std::move(topology), std::move(mesh), graph);
 }
 
 double NodeCost::ComputeUs(const Graph& graph, NodeId node) const {
-  return KernelUs(graph, node) * topology_.Crowding(mesh_.num_ranks());
+  if (!measured_us_) return KernelUs(graph, node) * topology_.Crowding(mesh_.num_ranks());
+  const auto measured = measured_us_->find(node);
+  return measured == measured_us_->end() || IsFree(graph, node) ? 0 : measured->second;
 }
 
 double NodeCost::KernelUs(const Graph& graph, NodeId node) const {
@@ -62,24 +58,17 @@ double NodeCost::KernelUs(const Graph& graph, NodeId node) const {
   double bytes = 0;
   std::set<ValueId> seen;
   graph.ForEachOperand(node, [&](ValueId value) {
-    if (seen.insert(value).second) bytes += BytesOf(graph, value);
+    if (seen.insert(value).second) bytes += expected_.BytesOf(value);
   });
   for (size_t i = 0; i < graph.node(node).num_results; ++i)
-    bytes += BytesOf(graph, graph.result(node, i));
+    bytes += expected_.BytesOf(graph.result(node, i));
   double us = std::max(device.launch_us, bytes / (device.bytes_per_us * device.efficiency));
   if (!IsCompute(graph, node)) return us;
   const TypeId type = graph.value(graph.result(node)).type;
   if (!type.valid()) return us;
   const auto rate = device.flops_per_us.find(graph.module().types()[type].dtype);
   if (rate == device.flops_per_us.end()) return us;
-  return std::max(us, ProductFlops(graph, node) / (rate->second * device.efficiency));
-}
-
-double NodeCost::CollectiveBytes(const Graph& graph, NodeId launch) {
-  if (IsCollective(graph, launch, CollectiveKind::kAllGather))
-    return BytesOf(graph, graph.result(launch));
-  const std::vector<ValueId> operands = graph.operands(launch);
-  return operands.empty() ? 0 : BytesOf(graph, operands[0]);
+  return std::max(us, ProductFlops(graph, node, expected_) / (rate->second * device.efficiency));
 }
 
 Result<AxisTopology> NodeCost::GroupTopology(const Graph& graph, NodeId launch) const {
@@ -114,9 +103,9 @@ Result<bool> NodeCost::IsInsideNodes(const Graph& graph, NodeId launch) const {
 
 Result<double> NodeCost::CollectiveUs(const Graph& graph, NodeId launch) const {
   STRATA_TRY(const AxisTopology group, GroupTopology(graph, launch));
-  if (group.ranks < 2) return 0.0;
+  if (group.ranks < 2 || (only_ && !IsCollective(graph, launch, *only_))) return 0.0;
   return strata::CollectiveUs(topology_.network, KindOf(*CollectiveOf(graph, launch)),
-                              CollectiveBytes(graph, launch), group);
+                              expected_.CollectiveBytes(launch), group);
 }
 
 }  // namespace strata

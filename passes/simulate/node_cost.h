@@ -1,9 +1,13 @@
 #pragma once
-#include <string_view>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "passes/core/collectives.h"
 #include "passes/placement/auto/topology.h"
+#include "passes/simulate/expected_sizes.h"
 
 namespace strata {
 
@@ -11,7 +15,8 @@ namespace strata {
 ///
 /// Computation is a roofline: the time for its operands and results in memory or that for its
 /// products, at least that of a kernel. Views, waits and literals are free. Collectives cost what
-/// passes/placement/auto/collective_cost.h says of their group on the mesh.
+/// passes/placement/auto/collective_cost.h says of their group on the mesh. Data-dependent sizes
+/// count as ExpectedSizes says. Functions take the graph that the costs were made for.
 class NodeCost {
  public:
   /// The mesh is that of the graph (`kMeshAttribute`); without one, the ranks of a group, as its
@@ -24,22 +29,29 @@ class NodeCost {
 
   /// 0 for what is not computed.
   double ComputeUs(const Graph& graph, NodeId node) const;
+  const ExpectedSizes& expected() const { return expected_; }
   /// REQUIRES: a launch. Errors: a group that the mesh does not have, or that fills nodes unevenly.
   Result<double> CollectiveUs(const Graph& graph, NodeId launch) const;
   /// Whether the ranks of its group are on one node. REQUIRES and errors as for CollectiveUs.
   Result<bool> IsInsideNodes(const Graph& graph, NodeId launch) const;
-  /// What a rank gives and gets: the bytes of the result of an all-gather, of the operand of
-  /// others.
-  static double CollectiveBytes(const Graph& graph, NodeId launch);
+
+  /// From now on only collectives of this kind take time: what those alone cost.
+  void CountOnly(CollectiveKind kind) { only_ = kind; }
+  /// From now on computation takes what was measured, 0 for nodes without a measurement.
+  void UseMeasured(std::map<NodeId, double> us) { measured_us_ = std::move(us); }
 
  private:
   /// On a core of its own.
   double KernelUs(const Graph& graph, NodeId node) const;
-  NodeCost(Topology topology, Mesh mesh) : topology_(std::move(topology)), mesh_(std::move(mesh)) {}
+  NodeCost(Topology topology, Mesh mesh, const Graph& graph)
+      : topology_(std::move(topology)), mesh_(std::move(mesh)), expected_(graph) {}
   Result<AxisTopology> GroupTopology(const Graph& graph, NodeId launch) const;
 
   Topology topology_;
   Mesh mesh_;
+  ExpectedSizes expected_;
+  std::optional<CollectiveKind> only_;
+  std::optional<std::map<NodeId, double>> measured_us_;
 };
 
 }  // namespace strata

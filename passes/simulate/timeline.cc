@@ -62,7 +62,7 @@ class Simulator {
     const size_t stream = found->second;
     GroupUse& use = timeline_.groups[stream];
     ++use.count;
-    use.bytes += NodeCost::CollectiveBytes(graph_, node);
+    use.bytes += cost_.expected().CollectiveBytes(node);
     streams_[stream].queue.push_back(
         {.launch = node, .left_us = us, .start_us = now_, .is_inside = is_inside});
     pending_[node] = stream;
