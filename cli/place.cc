@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -147,17 +148,24 @@ Result<Placed> PlaceOnWorld(const PlaceFlags& flags, const Topology& topology,
   return *std::move(best);
 }
 
+std::string_view Verdict(const AutoPlacement& found) {
+  if (found.solved.status == SolverResult::Status::kOptimal) return "optimal";
+  return found.split_layer > 0 ? "layers differ" : "time was up";
+}
+
 void PrintSummary(const Placed& placed) {
   const AutoPlacement& found = placed.placement;
   const SolverResult& solved = found.solved;
   fmt::print("mesh {}, topology {}\n", placed.model.mesh().Text(), placed.model.topology().name);
   fmt::print("step {:.3f} ms: compute {:.3f}, communication {:.3f}\n", solved.cost / 1e3,
              found.compute_us / 1e3, found.communication_us / 1e3);
-  fmt::print("{}: no placements cost less than {:.3f} ms, gap {:.3f} %\n",
-             solved.status == SolverResult::Status::kOptimal ? "optimal" : "time was up",
+  fmt::print("{}: no placements cost less than {:.3f} ms, gap {:.3f} %\n", Verdict(found),
              solved.bound / 1e3, 100 * solved.Gap());
   fmt::print("memory {:.3f} GiB on a rank{}\n", found.memory_bytes / kGiB,
-             found.is_memory_tight ? ", as much as is allowed" : "");
+             found.is_memory_tight
+                 ? fmt::format(", as much as is allowed: a GiB more saves up to {:.3f} ms",
+                               solved.price * kGiB / 1e3)
+                 : "");
   fmt::print(stderr,
              "traced in {:.2f} s, solved in {:.2f} s by {}: {} variables, {} after reduction, {} "
              "columns, {} rows, {} branches\n",

@@ -1,6 +1,8 @@
 #include "passes/placement/auto/auto_plan.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
@@ -12,19 +14,70 @@
 namespace strata {
 namespace {
 
-/// Solves without the limit of memory, and with it where that is exceeded: a row that holds anyway
-/// would keep the problem from being reduced.
-Result<bool> SolveWithin(const PairwiseProblem::Row& memory, const AutoOptions& options,
-                         AutoPlacement& placement) {
-  PairwiseProblem& problem = placement.space.problem;
-  placement.solved = Solve(problem, options.solver);
-  const bool has_choices = !placement.solved.choices.empty();
-  if (options.memory_bytes <= 0 || !has_choices) return false;
-  if (memory.Sum(placement.solved.choices) <= memory.limit) return false;
-  problem.rows.push_back(memory);
-  placement.solved = Solve(problem, options.solver);
-  return true;
-}
+/// Finds the placements of one graph.
+class PlacementSearch {
+ public:
+  PlacementSearch(Graph& graph, const PlacementPlan& constraints, const CostModel& model,
+                  const AutoOptions& options)
+      : graph_(graph), constraints_(constraints), model_(model), options_(options) {}
+
+  Result<AutoPlacement> Run() {
+    STRATA_TRY(AutoPlacement placement, SolveSplitAt(0));
+    // Layers that are alike all take less memory, or all take more. What is cheapest lies between.
+    const SolverResult alike = placement.solved;
+    if (!options_.space.has_twins || !placement.is_memory_tight || alike.choices.empty() ||
+        alike.heavier <= alike.lighter || IsNear(alike.cost, alike.price_bound))
+      return placement;
+    const auto layers = static_cast<double>(NumLayers(graph_));
+    const double part = (alike.heavier - options_.memory_bytes) / (alike.heavier - alike.lighter);
+    const double least = std::ceil(part * layers);
+    for (const double layer : {least, least + 1}) {
+      if (layer < 1 || layer >= layers || Left() <= 0) continue;
+      STRATA_TRY(AutoPlacement split, SolveSplitAt(static_cast<int64_t>(layer)));
+      if (split.solved.choices.empty() || split.solved.cost >= placement.solved.cost) continue;
+      placement = std::move(split);
+      if (IsNear(placement.solved.cost, alike.price_bound)) break;
+    }
+    if (placement.split_layer == 0) return placement;
+    // The price bounds the cost wherever layers are split, and the proof of a split only there.
+    placement.solved.bound = std::min(placement.solved.cost, alike.price_bound);
+    if (placement.solved.Gap() > options_.solver.gap)
+      placement.solved.status = SolverResult::Status::kFeasible;
+    return placement;
+  }
+
+ private:
+  bool IsNear(double cost, double bound) const {
+    return cost * (1 - std::max(2e-3, options_.solver.gap)) <= bound;
+  }
+
+  double Left() const {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    return std::max(0.0, options_.solver.seconds - passed.count());
+  }
+
+  Result<AutoPlacement> SolveSplitAt(int64_t layer) {
+    AutoPlacement placement;
+    SpaceOptions space = options_.space;
+    space.split_layer = layer;
+    STRATA_TRY(placement.space, MakeSearchSpace(graph_, constraints_, model_, space));
+    placement.memory = MemoryRow(graph_, placement.space, model_, options_.memory_bytes);
+    PairwiseProblem& problem = placement.space.problem;
+    if (options_.memory_bytes > 0) problem.rows.push_back(placement.memory);
+    SolverOptions solver = options_.solver;
+    if (space.has_twins) solver.seconds = Left() / 2;
+    placement.solved = Solve(problem, solver);
+    placement.is_memory_tight = placement.solved.is_row_tight;
+    placement.split_layer = layer;
+    return placement;
+  }
+
+  Graph& graph_;
+  const PlacementPlan& constraints_;
+  const CostModel& model_;
+  const AutoOptions& options_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 size_t ChoiceOf(const AutoPlacement& placement, int variable) {
   return static_cast<size_t>(placement.solved.choices[static_cast<size_t>(variable)]);
@@ -115,11 +168,7 @@ std::vector<Placements> SharedOf(const Graph& graph, const AutoPlacement& placem
 
 Result<AutoPlacement> PlaceAutomatically(Graph& graph, const PlacementPlan& constraints,
                                          const CostModel& model, const AutoOptions& options) {
-  AutoPlacement placement;
-  STRATA_TRY(placement.space, MakeSearchSpace(graph, constraints, model, options.space));
-  const PairwiseProblem::Row memory =
-      MemoryRow(graph, placement.space, model, options.memory_bytes);
-  STRATA_TRY(placement.is_memory_tight, SolveWithin(memory, options, placement));
+  STRATA_TRY(AutoPlacement placement, PlacementSearch(graph, constraints, model, options).Run());
   using Status = SolverResult::Status;
   if (placement.solved.status == Status::kInfeasible) {
     if (placement.is_memory_tight) {
@@ -143,7 +192,7 @@ Result<AutoPlacement> PlaceAutomatically(Graph& graph, const PlacementPlan& cons
                             variable.strategies[static_cast<size_t>(choices[i])].compute_us;
   }
   placement.communication_us = placement.solved.cost - placement.compute_us;
-  placement.memory_bytes = memory.Sum(choices);
+  placement.memory_bytes = placement.memory.Sum(choices);
   return placement;
 }
 

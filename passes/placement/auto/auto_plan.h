@@ -23,8 +23,10 @@ struct AutoPlacement {
   SearchSpace space;
   SolverResult solved;
   double compute_us = 0, communication_us = 0;  ///< parts of solved.cost
-  double memory_bytes = 0;                      ///< that MemoryRow counts
+  PairwiseProblem::Row memory;                  ///< what MemoryRow counts
+  double memory_bytes = 0;                      ///< its sum
   bool is_memory_tight = false;                 ///< without the limit it would cost less
+  int64_t split_layer = 0;  ///< layers before it got other placements, so that the rest fits
 };
 
 /// Of the step `graph`, which `place` did not see. What `constraints` decides of nodes is kept.

@@ -181,18 +181,21 @@ class BoundsSearch {
   BoundsSearch(const PairwiseProblem& problem, const BoundsOptions& options)
       : problem_(problem), options_(options), moved_(problem) {
     bounds_.bound = moved_.bound();
-    bounds_.cost = kInfiniteCost;
+    bounds_.cost = options.known_cost;
     for (const auto& costs : problem.variables)
       bounds_.is_left.emplace_back(costs.size(), true);
   }
 
   Bounds Run() {
+    for (size_t i = 0; i < options_.prices.size(); ++i)
+      moved_.AddPrice(problem_.rows[i], options_.prices[i]);
     std::vector<const Row*> violated;
     const Choices free = Improve(/*price=*/nullptr, 0);
     for (const Row& row : problem_.rows)
       if (row.Sum(free) > row.limit * (1 + kRounding)) violated.push_back(&row);
-    for (const Row* row : violated)
-      FindPrice(*row);
+    if (options_.prices.empty())
+      for (const Row* row : violated)
+        FindPrice(*row);
     bounds_.bound = std::min(bounds_.bound, bounds_.cost);
     return std::move(bounds_);
   }

@@ -8,13 +8,16 @@ namespace strata {
 struct BoundsOptions {
   int rounds = 60;      ///< over all variables, for each price of a row
   double seconds = 60;  ///< after which no round starts
+  /// Prices of the rows, where they are known; empty: to be found.
+  std::vector<double> prices = {};
+  double known_cost = kInfiniteCost;  ///< of choices that satisfy the rows
 };
 
 /// What is known of a problem before it is solved.
 struct Bounds {
   double bound = 0;                  ///< no choices cost less
   PairwiseProblem::Choices choices;  ///< the best that were found; they satisfy the rows; or empty
-  double cost = 0;                   ///< of `choices`; infinity: none
+  double cost = 0;                   ///< of `choices`, or the known cost; infinity: none
   std::vector<std::vector<bool>> is_left;  ///< of each choice: may be in choices that cost less
 };
 

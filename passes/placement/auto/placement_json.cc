@@ -101,6 +101,7 @@ class Writer {
         .Field("is_optimal", solved.status == SolverResult::Status::kOptimal)
         .Field("memory_bytes", placement_.memory_bytes)
         .Field("is_memory_tight", placement_.is_memory_tight)
+        .Field("split_layer", placement_.split_layer)
         .EndObject();
   }
 

@@ -44,7 +44,7 @@ class Builder {
         plan_(plan),
         model_(model),
         kept_(KeptParameters(graph, options.reshard)),
-        twins_(options.has_twins ? FindTwins(graph) : NoTwins()) {
+        twins_(options.has_twins ? FindTwins(graph, options.split_layer) : NoTwins()) {
     if (plan.decides_nodes()) keys_ = NodeKeysOf(graph);
   }
 

@@ -18,6 +18,7 @@ struct SpaceOptions {
   Reshard reshard = Reshard::kBlocks;
   /// Layers that are alike get one strategy.
   bool has_twins = true;
+  int64_t split_layer = 0;  ///< layers before it get other strategies than those after it
 };
 
 /// What a search for placements of a step chooses among, and what it costs.

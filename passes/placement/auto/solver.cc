@@ -11,6 +11,7 @@
 #include "passes/placement/auto/linear_program.h"
 #include "passes/placement/auto/multipliers.h"
 #include "passes/placement/auto/reduction.h"
+#include "passes/placement/auto/row_price.h"
 
 namespace strata {
 namespace {
@@ -19,6 +20,16 @@ namespace {
 constexpr double kMaxEntries = 1 << 21;
 /// A relative gap that is left by rounding.
 constexpr double kExact = 1e-7;
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 bool HasChoices(const SolverResult& result) {
   return result.status == SolverResult::Status::kOptimal ||
@@ -72,20 +83,27 @@ SolverResult SolveRest(const PairwiseProblem& core, const Bounds& bounds, Solver
   return result;
 }
 
-SolverResult SolveCore(const PairwiseProblem& core, SolverOptions options) {
+/// `prices`: of the rows, where they are known. Infeasible: no choices cost less than is known.
+SolverResult SolveCore(const PairwiseProblem& core, SolverOptions options,
+                       const std::vector<double>& prices) {
   SolverResult result;
   if (SolveBySmallTables(core, result)) return result;
-  const auto start = std::chrono::steady_clock::now();
-  const Bounds bounds = FindBounds(core, {.seconds = options.seconds / 2});
-  const bool has_known = !bounds.choices.empty();
+  const Stopwatch watch;
+  const Bounds bounds = FindBounds(
+      core, {.seconds = options.seconds / 2, .prices = prices, .known_cost = options.known_cost});
+  const bool has_choices = !bounds.choices.empty();
   const bool is_closed =
-      has_known && bounds.cost * (1 - std::min(options.gap, kExact)) <= bounds.bound;
+      !std::isinf(bounds.cost) && bounds.cost * (1 - std::min(options.gap, kExact)) <= bounds.bound;
   if (!is_closed) {
-    options.seconds -=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    options.seconds -= watch.seconds();
     result = SolveRest(core, bounds, options);
     const bool is_better = HasChoices(result) && result.cost < bounds.cost;
-    if (is_better || !has_known) return result;
+    if (is_better) return result;
+  }
+  if (!has_choices) {
+    result.bound = std::max(bounds.bound, result.bound);
+    if (is_closed) result.status = SolverResult::Status::kInfeasible;
+    return result;
   }
   const bool is_proven = is_closed || result.status == SolverResult::Status::kInfeasible ||
                          result.status == SolverResult::Status::kOptimal;
@@ -97,6 +115,124 @@ SolverResult SolveCore(const PairwiseProblem& core, SolverOptions options) {
   return result;
 }
 
+SolverResult SolveReduced(const PairwiseProblem& problem, SolverOptions options,
+                          const std::vector<double>& prices) {
+  const Reduction reduction(problem);
+  SolverResult result;
+  if (!reduction.is_feasible()) {
+    result.status = SolverResult::Status::kInfeasible;
+    result.method = "elimination";
+    result.bound = kInfiniteCost;
+    return result;
+  }
+  options.known_cost -= reduction.constant();
+  result = SolveCore(reduction.reduced(), options, prices);
+  result.bound += reduction.constant();
+  if (!HasChoices(result)) return result;
+  result.choices = reduction.Expand(result.choices);
+  result.cost = problem.Cost(result.choices);
+  if (std::isinf(result.cost)) {
+    result.status = SolverResult::Status::kInfeasible;
+    result.choices.clear();
+  }
+  return result;
+}
+
+/// A problem with one row that its cheapest choices may violate.
+class RowSearch {
+ public:
+  RowSearch(const PairwiseProblem& problem, const SolverOptions& options)
+      : problem_(problem), options_(options) {}
+
+  SolverResult Run() {
+    PairwiseProblem rowless = problem_;
+    rowless.rows.clear();
+    best_ = SolveReduced(rowless, Within(0.5), {});
+    if (!HasChoices(best_) || problem_.Satisfies(best_.choices)) return std::move(best_);
+    best_.is_row_tight = true;
+    const RowPrice price = FindRowPrice(
+        problem_, best_.choices,
+        [&](const PairwiseProblem& priced) { return SolveReduced(priced, Within(0.3), {}); },
+        0.5 * Left());
+    best_.bound = best_.price_bound = std::max(best_.bound, price.bound);
+    best_.price = price.price;
+    best_.heavier = price.heavier;
+    best_.lighter = price.lighter;
+    best_.choices = price.choices;
+    best_.cost = price.cost;
+    best_.status = !price.is_feasible      ? SolverResult::Status::kInfeasible
+                   : price.choices.empty() ? SolverResult::Status::kUnknown
+                                           : SolverResult::Status::kFeasible;
+    if (!price.is_feasible) return std::move(best_);
+    if (!IsClosed()) Mix(price.found);
+    if (!IsClosed()) Close({price.price});
+    if (IsClosed()) best_.status = SolverResult::Status::kOptimal;
+    return std::move(best_);
+  }
+
+ private:
+  double Left() const { return std::max(0.0, options_.seconds - watch_.seconds()); }
+  /// A part of the time that is left.
+  SolverOptions Within(double part) const {
+    SolverOptions options = options_;
+    options.seconds = part * Left();
+    options.known_cost = kInfiniteCost;
+    return options;
+  }
+  bool IsClosed() const {
+    return !best_.choices.empty() && best_.cost * (1 - options_.gap) <= best_.bound;
+  }
+
+  void Take(SolverResult other) {
+    if (!HasChoices(other) || other.cost >= best_.cost) return;
+    best_.choices = std::move(other.choices);
+    best_.cost = other.cost;
+    best_.status = SolverResult::Status::kFeasible;
+  }
+
+  /// The cheapest choices of which each is that of one of `found`.
+  void Mix(const std::vector<PairwiseProblem::Choices>& found) {
+    std::vector<std::vector<bool>> is_left;
+    for (const auto& costs : problem_.variables)
+      is_left.emplace_back(costs.size());
+    for (const PairwiseProblem::Choices& choices : found)
+      for (size_t variable = 0; variable < choices.size(); ++variable)
+        is_left[variable][static_cast<size_t>(choices[variable])] = true;
+    const Restriction mixed = Restrict(problem_, is_left);
+    SolverOptions options = Within(0.4);
+    options.known_cost = best_.cost;
+    SolverResult solved = SolveReduced(mixed.problem, options, {best_.price});
+    if (HasChoices(solved)) solved.choices = mixed.Expand(solved.choices);
+    Take(std::move(solved));
+  }
+
+  /// What is left of the gap, by branch and bound.
+  void Close(const std::vector<double>& prices) {
+    SolverOptions options = Within(1);
+    options.known_cost = best_.cost;
+    SolverResult solved = SolveReduced(problem_, options, prices);
+    best_.method = solved.method;
+    best_.core_variables = solved.core_variables;
+    best_.columns = solved.columns;
+    best_.rows = solved.rows;
+    best_.iterations = solved.iterations;
+    best_.branches = solved.branches;
+    const bool is_proven = solved.status == SolverResult::Status::kInfeasible ||
+                           solved.status == SolverResult::Status::kOptimal;
+    const double bound = solved.bound;
+    Take(std::move(solved));
+    best_.bound = std::max(best_.bound, std::min(bound, best_.cost));
+    if (!is_proven) return;
+    best_.status =
+        best_.choices.empty() ? SolverResult::Status::kInfeasible : SolverResult::Status::kOptimal;
+  }
+
+  const PairwiseProblem& problem_;
+  const SolverOptions& options_;
+  const Stopwatch watch_;
+  SolverResult best_;
+};
+
 }  // namespace
 
 double SolverResult::Gap() const {
@@ -104,23 +240,8 @@ double SolverResult::Gap() const {
 }
 
 SolverResult Solve(const PairwiseProblem& problem, const SolverOptions& options) {
-  const Reduction reduction(problem);
-  SolverResult result;
-  if (!reduction.is_feasible()) {
-    result.status = SolverResult::Status::kInfeasible;
-    result.method = "elimination";
-    return result;
-  }
-  result = SolveCore(reduction.reduced(), options);
-  if (!HasChoices(result)) return result;
-  result.choices = reduction.Expand(result.choices);
-  result.bound += reduction.constant();
-  result.cost = problem.Cost(result.choices);
-  if (std::isinf(result.cost)) {
-    result.status = SolverResult::Status::kInfeasible;
-    result.choices.clear();
-  }
-  return result;
+  return problem.rows.size() == 1 ? RowSearch(problem, options).Run()
+                                  : SolveReduced(problem, options, {});
 }
 
 }  // namespace strata

@@ -26,8 +26,12 @@ struct SolverResult {
   Status status = Status::kUnknown;
   PairwiseProblem::Choices choices;
   double cost = 0;
-  double bound = 0;    ///< no choices cost less
-  std::string method;  ///< "elimination", "Clp"
+  double bound = 0;           ///< no choices cost less
+  bool is_row_tight = false;  ///< the cheapest choices without the only row violate it
+  double price_bound = 0;     ///< of the bounds that prices of the only row give, the highest
+  double price = 0;  ///< there: by which the cost falls for a unit more that the only row allows
+  double heavier = 0, lighter = 0;  ///< weights of choices at the price, beyond the row and within
+  std::string method;               ///< "elimination", "Clp"
   // Sizes of what was solved.
   int64_t core_variables = 0, columns = 0, rows = 0, iterations = 0, branches = 0;
 
@@ -35,7 +39,9 @@ struct SolverResult {
   double Gap() const;
 };
 
-/// The least cost of `problem`. First reduces it (reduction.h). What is left is solved exactly by
+/// The least cost of `problem`. A row that the cheapest choices violate is priced first
+/// (row_price.h), which gives a bound, and choices of which those with the row are made; the rest
+/// knows both. First reduces the problem (reduction.h). What is left is solved exactly by
 /// elimination of variables where its tables are small. Otherwise messages rule out choices
 /// (bounds.h), it is reduced again, and a linear program solves what is left, with branch and bound
 /// where its solution is fractional. Without Clp the rows are priced by multipliers, and

@@ -1,5 +1,6 @@
 #include "passes/placement/auto/twins.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -50,7 +51,7 @@ std::string WithoutLayer(std::string_view path, int64_t& layer) {
   return std::string(path.substr(0, begin)) + "*" + std::string(path.substr(end));
 }
 
-Twins FindTwins(const Graph& graph) {
+Twins FindTwins(const Graph& graph, int64_t split) {
   // By layer, phase or -1 for inputs, and module.
   std::map<std::tuple<int64_t, int, std::string>, Part> parts;
   for (const NodeId id : graph.nodes()) {
@@ -67,6 +68,7 @@ Twins FindTwins(const Graph& graph) {
     if (layer < 0) continue;
     Part& part = parts[{layer, is_input ? -1 : static_cast<int>(node.phase), pattern}];
     part.nodes.push_back(id);
+    if (layer < split) part.signature += "split ";
     part.signature += SignatureOf(graph, id, pattern);
   }
   // Backward visits the last layer first: roots are the first in the program.
@@ -85,6 +87,17 @@ Twins FindTwins(const Graph& graph) {
       twins.root_of.emplace(part->nodes[i], root->nodes[i]);
   }
   return twins;
+}
+
+int64_t NumLayers(const Graph& graph) {
+  int64_t count = 0;
+  for (const NodeId id : graph.nodes()) {
+    int64_t layer = -1;
+    if (graph.node(id).module.valid())
+      WithoutLayer(graph.module().str(graph.node(id).module), layer);
+    count = std::max(count, layer + 1);
+  }
+  return count;
 }
 
 }  // namespace strata

@@ -18,8 +18,11 @@ struct Twins {
 };
 
 /// Modules of layers are alike in a phase when their calls are: the same operators on the same
-/// types, in this order. `layers.3.attention.wq` is of layer 3.
-Twins FindTwins(const Graph& graph);
+/// types, in this order. `layers.3.attention.wq` is of layer 3. Layers before layer `split` are
+/// not alike with others.
+Twins FindTwins(const Graph& graph, int64_t split = 0);
+/// One more than the highest number of a layer.
+int64_t NumLayers(const Graph& graph);
 /// Every node alone.
 inline Twins NoTwins() {
   return {};

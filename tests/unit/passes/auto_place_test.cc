@@ -193,6 +193,35 @@ TEST_CASE("T80, T81: with room for it parameters are whole, and with little they
   CHECK(impossible.error().message().starts_with("no placements fit 0.0 GiB on a rank: "));
 }
 
+TEST_CASE(
+    "auto placement: memory that decides is priced, and as many layers are cut as it asks for") {
+  const CostModel model = ModelOf("fsdp=8");
+  const std::string text = StepText(8);
+  auto module = ParseBody(text);
+  Graph& graph = *module->FindGraph("g");
+  const AutoPlacement wide = Find(graph, model);
+  AutoOptions alone;
+  alone.space.has_twins = false;
+  for (const double part : {0.95, 0.9, 0.85, 0.8}) {
+    INFO(part);
+    AutoOptions options;
+    options.memory_bytes = part * wide.memory_bytes;
+    const AutoPlacement found = Find(graph, model, options);
+    CHECK(found.is_memory_tight);
+    CHECK_GT(found.solved.price, 0);
+    CHECK_LE(found.memory_bytes, options.memory_bytes * (1 + 1e-9));
+    CHECK_LE(found.solved.bound, found.solved.cost * (1 + 1e-9));
+    CHECK_GE(found.solved.bound, wide.solved.cost * (1 - 1e-9));
+    alone.memory_bytes = options.memory_bytes;
+    const AutoPlacement one_by_one = Find(graph, model, alone);
+    CHECK_LE(one_by_one.solved.bound, found.solved.cost * (1 + 1e-9));
+    CHECK_LE(found.solved.cost, 1.02 * one_by_one.solved.cost);  // whole layers
+    const double placed = CostBy(text, model, PlanOf(graph, found, model));
+    CHECK_LE(placed, found.solved.cost * (1 + 1e-9));
+    CHECK_GE(placed, 0.9 * found.solved.cost);
+  }
+}
+
 TEST_CASE("auto placement: what a plan decides of calls is kept") {
   const CostModel model = ModelOf("tp=8");
   auto module = ParseBody(StepText(1));

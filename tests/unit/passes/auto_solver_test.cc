@@ -11,6 +11,7 @@
 #include "passes/placement/auto/elimination.h"
 #include "passes/placement/auto/linear_program.h"
 #include "passes/placement/auto/multipliers.h"
+#include "passes/placement/auto/row_price.h"
 #include "passes/placement/auto/solver.h"
 
 namespace strata {
@@ -126,6 +127,36 @@ TEST_CASE("auto placement: messages bound the cost and rule out no cheaper choic
     REQUIRE(left);
     CHECK_EQ(*left, doctest::Approx(*least));
   }
+}
+
+TEST_CASE("auto placement: the price of a row bounds the cost, and proves that none fits") {
+  int priced = 0, infeasible = 0;
+  for (uint32_t seed = 1; seed < 300; seed += 2) {
+    INFO(fmt::format("seed {}", seed));
+    PairwiseProblem problem = RandomProblem(seed, 5 + static_cast<int>(seed % 5));
+    problem.rows[0].limit *= 0.1 + 0.01 * (seed % 100);
+    const auto least = BruteForce(problem);
+    PairwiseProblem rowless = problem;
+    rowless.rows.clear();
+    const SolverResult free = Solve(rowless, {});
+    if (free.choices.empty() || problem.Satisfies(free.choices)) continue;
+    const RowPrice price = FindRowPrice(
+        problem, free.choices, [](const PairwiseProblem& rest) { return Solve(rest, {}); }, 60);
+    CheckLeast(problem, Solve(problem, {}), least);
+    CHECK_EQ(price.is_feasible, least.has_value());
+    infeasible += least ? 0 : 1;
+    if (!least) continue;
+    ++priced;
+    CHECK_LE(price.bound, *least + 1e-6);
+    REQUIRE(!price.choices.empty());
+    CHECK(problem.Satisfies(price.choices));
+    CHECK_GE(price.cost, *least - 1e-6);
+    CHECK_GE(price.bound, free.cost - 1e-6);
+    CHECK_GT(price.heavier, problem.rows[0].limit);
+    CHECK_LE(price.lighter, problem.rows[0].limit);
+  }
+  CHECK_GT(priced, 40);
+  CHECK_GT(infeasible, 10);
 }
 
 TEST_CASE("auto placement: elimination gives up where its tables would be large") {

@@ -1,0 +1,125 @@
+#include "passes/placement/auto/row_price.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "passes/placement/auto/multipliers.h"
+
+namespace strata {
+namespace {
+
+class PriceSearch {
+ public:
+  PriceSearch(const PairwiseProblem& problem, const RowlessSolver& solve, double seconds)
+      : problem_(problem),
+        row_(problem.rows[0]),
+        solve_(solve),
+        seconds_(seconds),
+        priced_(problem) {
+    priced_.rows.clear();
+  }
+
+  RowPrice Run(const PairwiseProblem::Choices& free) {
+    Corner above = CornerOf(free);
+    price_.found.push_back(free);
+    Corner below;
+    if (!FindLightest(below)) return std::move(price_);
+    constexpr int kSteps = 40;
+    for (int step = 0; step < kSteps && !IsLate() && above.weight > below.weight; ++step) {
+      const double price = (below.cost - above.cost) / (above.weight - below.weight);
+      if (price <= 0) break;  // what is lighter costs nothing more
+      const SolverResult solved = SolveAt(price);
+      if (solved.choices.empty()) break;
+      const double bound = solved.bound - price * row_.limit;
+      if (bound > price_.bound) {
+        price_.bound = bound;
+        price_.price = price;
+      }
+      const Corner corner = CornerOf(solved.choices);
+      const double line = above.cost + price * above.weight;
+      if (corner.cost + price * corner.weight >= line - 1e-9 * std::abs(line)) break;
+      price_.found.push_back(solved.choices);
+      Offer(solved.choices);
+      (Fits(corner) ? below : above) = corner;
+    }
+    price_.heavier = above.weight;
+    price_.lighter = below.weight;
+    return std::move(price_);
+  }
+
+ private:
+  struct Corner {
+    double cost = 0, weight = 0;
+  };
+  Corner CornerOf(const PairwiseProblem::Choices& choices) const {
+    return {problem_.Cost(choices), row_.Sum(choices)};
+  }
+  bool Fits(const Corner& corner) const { return corner.weight <= row_.limit; }
+
+  bool IsLate() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() >
+           seconds_;
+  }
+
+  SolverResult SolveAt(double price) {
+    priced_.variables = problem_.variables;
+    for (const auto& term : row_.terms)
+      for (size_t choice = 0; choice < term.weights.size(); ++choice)
+        priced_.variables[static_cast<size_t>(term.variable)][choice] +=
+            price * term.weights[choice];
+    return solve_(priced_);
+  }
+
+  /// The least weight of all choices, in parts of the limit. False: it exceeds the limit, or is not
+  /// known.
+  bool FindLightest(Corner& lightest) {
+    PairwiseProblem weights = priced_;
+    const auto zero = [](double& cost) { cost = std::isinf(cost) ? cost : 0; };
+    for (auto& costs : weights.variables)
+      std::ranges::for_each(costs, zero);
+    for (PairwiseProblem::Edge& edge : weights.edges)
+      std::ranges::for_each(edge.costs, zero);
+    const double scale = 1 / std::max(row_.limit, 1e-12);
+    for (const auto& term : row_.terms)
+      for (size_t choice = 0; choice < term.weights.size(); ++choice)
+        weights.variables[static_cast<size_t>(term.variable)][choice] +=
+            scale * term.weights[choice];
+    const SolverResult solved = solve_(weights);
+    price_.is_feasible = solved.status != SolverResult::Status::kInfeasible &&
+                         solved.bound * row_.limit <= row_.limit * (1 + 1e-9);
+    if (!price_.is_feasible || solved.choices.empty()) return false;
+    lightest = CornerOf(solved.choices);
+    if (!Fits(lightest)) return false;
+    price_.found.push_back(solved.choices);
+    Offer(solved.choices);
+    return true;
+  }
+
+  void Offer(PairwiseProblem::Choices choices) {
+    if (!problem_.Satisfies(choices)) return;
+    ImproveChoices(problem_, choices);
+    const double cost = problem_.Cost(choices);
+    if (cost >= price_.cost) return;
+    price_.cost = cost;
+    price_.choices = std::move(choices);
+  }
+
+  const PairwiseProblem& problem_;
+  const PairwiseProblem::Row& row_;
+  const RowlessSolver& solve_;
+  const double seconds_;
+  PairwiseProblem priced_;  ///< without the row
+  RowPrice price_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+RowPrice FindRowPrice(const PairwiseProblem& problem, const PairwiseProblem::Choices& free,
+                      const RowlessSolver& solve, double seconds) {
+  return PriceSearch(problem, solve, seconds).Run(free);
+}
+
+}  // namespace strata
