@@ -224,11 +224,6 @@ Result<Exit> RunPlaceWith(Args args, const PlaceTracer& tracer) {
     STRATA_TRY(placed, PlaceOnWorld(flags, topology, tracer));
   } else {
     STRATA_TRY(const Mesh mesh, Mesh::Parse(flags.mesh));
-    if (mesh.Find("ep") != nullptr) {
-      return Error(ErrorCode::kUnsupported,
-                   "no search cuts experts: mesh {}: leave the axis ep out, or take a manual plan",
-                   mesh.Text());
-    }
     STRATA_TRY(placed, PlaceOn(flags, topology, mesh, flags.overrides, tracer.trace));
   }
   PrintSummary(*placed);

@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,21 +17,24 @@ namespace {
 
 /// The fields of the configuration that make `mesh`.
 Result<std::vector<std::string>> Degrees(const Mesh& mesh) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kFields = {{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kFields = {{
       {"dp_replicate", "data_parallel_replicate_degree"},
       {"fsdp", "data_parallel_shard_degree"},
       {"tp", "tensor_parallel_degree"},
+      {"ep", "expert_parallel_degree"},
   }};
   std::vector<std::string> degrees;
+  std::vector<bool> is_known(mesh.axes().size());
   for (const auto& [axis, field] : kFields) {
     const MeshAxis* found = mesh.Find(axis);
     degrees.push_back(fmt::format("parallelism.{}={}", field, found == nullptr ? 1 : found->size));
+    for (const size_t part : mesh.PartsOf(axis))
+      is_known[part] = true;
   }
-  for (const MeshAxis& axis : mesh.axes()) {
-    const bool is_known = axis.name == "dp_replicate" || axis.name == "fsdp" || axis.name == "tp";
-    if (!is_known) {
-      return Error("no degree makes the axis '{}': mesh {}: name dp_replicate, fsdp and tp",
-                   axis.name, mesh.Text());
+  for (size_t axis = 0; axis < is_known.size(); ++axis) {
+    if (!is_known[axis]) {
+      return Error("no degree makes the axis '{}': mesh {}: name dp_replicate, fsdp, tp and ep",
+                   mesh.axes()[axis].name, mesh.Text());
     }
   }
   return degrees;

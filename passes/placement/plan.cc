@@ -159,13 +159,19 @@ class PlacementPlan::Reader {
                                                  "\"S(0)R -> S(0)\""
                                                : "expected a placement: S(dim), R or P(sum)");
     }
+    const std::vector<size_t> expert_axes = mesh_.PartsOf("ep");
+    const auto is_of_experts = [&](size_t axis) {
+      return std::ranges::count(expert_axes, axis) != 0;
+    };
+    const std::vector<size_t> axes = mesh_.PartsOf(field.key);
     // Ranks that have whole experts have no parts of them.
-    const bool is_of_experts = !is_node_ && field.key == "ep" && mesh_.Find("ep") != nullptr;
-    if (is_of_experts && !entry.is_of_experts) entry.placements.clear();
-    if (entry.is_of_experts && !is_of_experts) return Ok();
-    entry.is_of_experts = entry.is_of_experts || is_of_experts;
-    for (const size_t axis : mesh_.PartsOf(field.key))
-      entry.placements.emplace_back(axis, text);
+    if (!is_node_ && field.key == "ep" && !axes.empty()) {
+      std::erase_if(entry.placements, [&](const auto& of) { return is_of_experts(of.first); });
+      entry.is_of_experts = true;
+    }
+    for (const size_t axis : axes)
+      if (field.key == "ep" || !entry.is_of_experts || !is_of_experts(axis))
+        entry.placements.emplace_back(axis, text);
     return Ok();
   }
 

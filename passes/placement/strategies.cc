@@ -241,6 +241,12 @@ bool FollowsTokens(const ShardingRule& rule, const AxisStrategy& strategy, size_
   return true;
 }
 
+bool HasOwnRows(const ShardingRule& rule, const AxisStrategy& strategy) {
+  return rule.order.rows >= 0 && strategy.factor != rule.order.rows &&
+         (std::ranges::any_of(strategy.operands, IsRows) ||
+          std::ranges::any_of(strategy.results, IsRows));
+}
+
 std::vector<int64_t> FactorSizes(const Module& module, const ShardingRule& rule) {
   std::vector<int64_t> sizes;
   for (const Factor& factor : rule.factors) {

@@ -24,6 +24,9 @@ std::vector<AxisStrategy> AxisStrategies(const Module& module, const ShardingRul
 /// than what their dispatch sorted.
 bool FollowsTokens(const ShardingRule& rule, const AxisStrategy& strategy, size_t axis);
 
+/// True for a strategy whose ranks have some of the rows each, by another factor than that of rows.
+bool HasOwnRows(const ShardingRule& rule, const AxisStrategy& strategy);
+
 /// The sizes of the factors of `rule`; -n: symbolic, a multiple of n.
 std::vector<int64_t> FactorSizes(const Module& module, const ShardingRule& rule);
 

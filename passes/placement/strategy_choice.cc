@@ -30,7 +30,8 @@ Result<StrategyChoice::Choice> StrategyChoice::Choose(NodeId node, const Shardin
       if (decided &&
           !(strategy.operands == decided->operands && strategy.results == decided->results))
         continue;
-      double cost = CostOf(node, rule, operands, available, axis, strategy);
+      double cost = CostOf(node, rule, operands, available, axis, strategy,
+                           /*is_decided=*/decided.has_value());
       for (size_t i = 0; i < strategy.results.size() && cost < least && !decided; ++i)
         cost += CostAhead(graph_.result(node, i), axis, strategy.results[i], kViewsAhead,
                           ShareOf(choice.results[i]));
@@ -112,13 +113,15 @@ double StrategyChoice::CostOfOperand(const ShardingRule& rule, const AxisStrateg
 double StrategyChoice::CostOf(NodeId node, const ShardingRule& rule,
                               const std::vector<ValueId>& operands,
                               const std::vector<std::vector<Placements>>& available, size_t axis,
-                              const AxisStrategy& strategy) {
+                              const AxisStrategy& strategy, bool is_decided) {
   // The results take memory and time, but far less than what is moved between ranks.
   constexpr double kResultCost = 0.01;
   if (rule.writes_operand0 && !(available[0].front()[axis] == strategy.operands[0]))
     return std::numeric_limits<double>::infinity();
-  if (!FollowsTokens(rule, strategy, axis) || !MaySort(node, rule, strategy, axis) ||
-      !IsWhereExpertsAre(rule, strategy, operands, axis))
+  if (!FollowsTokens(rule, strategy, axis)) return std::numeric_limits<double>::infinity();
+  // A plan that decides calls decides how they read the experts, too.
+  if (!is_decided &&
+      !(MaySort(node, rule, strategy, axis) && IsWhereExpertsAre(rule, strategy, operands, axis)))
     return std::numeric_limits<double>::infinity();
   double cost = 0;
   for (size_t i = 0; i < operands.size(); ++i) {

@@ -49,7 +49,7 @@ class StrategyChoice {
                        const std::vector<Placements>& available, size_t axis, double bytes) const;
   double CostOf(NodeId node, const ShardingRule& rule, const std::vector<ValueId>& operands,
                 const std::vector<std::vector<Placements>>& available, size_t axis,
-                const AxisStrategy& strategy);
+                const AxisStrategy& strategy, bool is_decided);
   /// Ranks that have parts of every expert need the rows of all tokens.
   bool MaySort(NodeId node, const ShardingRule& rule, const AxisStrategy& strategy, size_t axis);
   /// A product over rows runs by expert on the axes that cut the experts, and there alone: else the

@@ -22,6 +22,7 @@ class Expansion {
         rule_(rule),
         model_(model),
         offered_(offered),
+        expert_axes_(model.mesh().PartsOf("ep")),
         chosen_{.operands = std::vector<Placements>(rule.operands.size()),
                 .results = std::vector<Placements>(rule.results.size())} {}
 
@@ -38,6 +39,7 @@ class Expansion {
     for (const AxisStrategy& strategy : OnAxis(sizes, ranks)) {
       std::vector<int64_t> left = sizes;
       if (strategy.factor >= 0) left[static_cast<size_t>(strategy.factor)] /= ranks;
+      if (HasOwnRows(rule_, strategy)) left[static_cast<size_t>(rule_.order.rows)] /= ranks;
       for (size_t i = 0; i < strategy.operands.size(); ++i)
         chosen_.operands[i].push_back(strategy.operands[i]);
       for (size_t i = 0; i < strategy.results.size(); ++i)
@@ -55,6 +57,7 @@ class Expansion {
   std::vector<AxisStrategy> OnAxis(const std::vector<int64_t>& sizes, int64_t ranks) {
     std::vector<Placement> hints{Replicate()};
     hints.insert(hints.end(), offered_.partial.begin(), offered_.partial.end());
+    hints.insert(hints.end(), offered_.rows.begin(), offered_.rows.end());
     if (IsCast(graph_, node_))
       hints.insert(hints.end(), offered_.strided.begin(), offered_.strided.end());
     std::vector<AxisStrategy> all;
@@ -63,11 +66,7 @@ class Expansion {
       for (AxisStrategy& strategy : AxisStrategies(module_, rule_, sizes, ranks, now)) {
         for (const int operand : rule_.ignored)
           strategy.operands[static_cast<size_t>(operand)] = Replicate();
-        // Rows in the order of experts cannot become others, which a search of pairs does not see.
-        if (std::ranges::any_of(strategy.operands, IsRows) ||
-            std::ranges::any_of(strategy.results, IsRows))
-          continue;
-        if (!IsOfChunks(strategy)) continue;
+        if (!IsOfChunksOrRows(strategy)) continue;
         const bool is_known = std::ranges::any_of(all, [&](const AxisStrategy& other) {
           return other.operands == strategy.operands && other.results == strategy.results;
         });
@@ -77,15 +76,28 @@ class Expansion {
     return all;
   }
 
-  /// Rows of experts and blocks are cut in step with each other, which edges of pairs cannot say.
-  static bool IsOfChunks(const AxisStrategy& strategy) {
-    const auto is_of_chunks = [](const Placement& p) { return !IsCut(p) || IsShard(p); };
-    return std::ranges::all_of(strategy.operands, is_of_chunks) &&
-           std::ranges::all_of(strategy.results, is_of_chunks);
+  /// Blocks are cut in step with each other, which edges of pairs cannot say.
+  bool IsOfChunksOrRows(const AxisStrategy& strategy) const {
+    const bool is_expert_axis = std::ranges::count(expert_axes_, depth_) != 0;
+    const auto is_known = [&](const Placement& p) {
+      return !IsCut(p) || IsShard(p) || IsByToken(p) || (IsByExpert(p) && is_expert_axis);
+    };
+    return std::ranges::all_of(strategy.operands, is_known) &&
+           std::ranges::all_of(strategy.results, is_known);
+  }
+
+  /// Rows go to the ranks of their experts in one exchange of all ranks of `ep`.
+  bool AreOnAllExpertAxes() const {
+    const auto is_whole = [&](const Placements& placements) {
+      const auto by_expert = static_cast<size_t>(std::ranges::count_if(placements, IsByExpert));
+      return by_expert == 0 || by_expert == expert_axes_.size();
+    };
+    return std::ranges::all_of(chosen_.operands, is_whole) &&
+           std::ranges::all_of(chosen_.results, is_whole);
   }
 
   void Keep(const std::vector<int64_t>& sizes) {
-    if (!AreNested()) return;
+    if (!AreNested() || !AreOnAllExpertAxes()) return;
     chosen_.compute_us =
         model_.ComputeUs(graph_, node_, rule_, sizes, chosen_.operands, chosen_.results);
     strategies_.push_back(chosen_);
@@ -116,6 +128,7 @@ class Expansion {
   const ShardingRule& rule_;
   const CostModel& model_;
   const OfferedPlacements& offered_;
+  const std::vector<size_t> expert_axes_;
   size_t depth_ = 0;
   CallStrategy chosen_;
   std::vector<CallStrategy> strategies_;

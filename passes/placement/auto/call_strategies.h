@@ -19,11 +19,14 @@ struct CallStrategy {
 struct OfferedPlacements {
   std::vector<Placement> partial;  ///< kinds of partial placements, of any operand
   std::vector<Placement> strided;  ///< strided shards of operand 0
+  std::vector<Placement> rows;     ///< rows in the order of experts, of any operand
 };
 
 /// Every strategy of a call that its rule allows on the mesh of `model`: the strategies of each
 /// axis (passes/placement/strategies.h), combined. The dimensions of all operands and results are
-/// divided evenly, into contiguous chunks. Of strategies with the same placements, one stays.
+/// divided evenly, into contiguous chunks, or in rows in the order of experts
+/// (ir/row_placement.h): by token on any axis, by expert on all axes of `ep` together or on none.
+/// Of strategies with the same placements, one stays.
 std::vector<CallStrategy> CallStrategies(Graph& graph, NodeId node, const ShardingRule& rule,
                                          const CostModel& model, const OfferedPlacements& offered);
 

@@ -33,6 +33,8 @@ std::vector<int64_t> LocalFactors(const Module& module, const ShardingRule& rule
       if (!(strategy.operands == now) || !(strategy.results == then)) continue;
       if (strategy.factor >= 0)
         sizes[static_cast<size_t>(strategy.factor)] /= mesh.axes()[axis].size;
+      if (HasOwnRows(rule, strategy))
+        sizes[static_cast<size_t>(rule.order.rows)] /= mesh.axes()[axis].size;
       break;
     }
   }

@@ -81,17 +81,25 @@ double CostModel::RedistributionUs(const Module& module, const Type& type, const
   const std::vector<int32_t> places = PlacesInMemory(module, type);
   double us = kTransitionUs;
   double bytes = LocalBytes(module, type, from);
-  for (const AxisChange& change :
-       PlanRedistribution(InMemory(from, places), InMemory(to, places))) {
-    const auto ranks = static_cast<double>(axes_[change.axis].ranks);
+  const std::vector<AxisChange> changes =
+      PlanRedistribution(InMemory(from, places), InMemory(to, places));
+  for (size_t i = 0, joined = 1; i < changes.size(); i += joined) {
+    const AxisChange& change = changes[i];
+    MeshAxis group;
+    joined = CountJoined(changes, i, mesh_, group);
+    const AxisTopology axis = Joined(changes, i, joined);
+    const auto ranks = static_cast<double>(axis.ranks);
     const auto collective = [&](CollectiveOp kind) {
-      return CollectiveUs(topology_.network, kind, bytes, axes_[change.axis]);
+      return CollectiveUs(topology_.network, kind, bytes, axis);
     };
     // Parts of another dimension than the slowest are copied before or after.
     const auto copies = [&](const Placement& placement) {
       return placement.dim == 0 ? 0 : MemoryUs(2 * bytes);
     };
-    if (IsCut(change.from) && IsCut(change.to)) {
+    if (IsRows(change.from) && IsRows(change.to)) {
+      // Sorted before or after, and another dimension than the first is turned to it and back.
+      us += collective(CollectiveOp::kAllToAll) + MemoryUs(2 * bytes) + 2 * copies(change.from);
+    } else if (IsCut(change.from) && IsCut(change.to)) {
       us += collective(CollectiveOp::kAllToAll) + copies(change.from) + copies(change.to);
     } else if (IsCut(change.from)) {
       bytes *= ranks;
@@ -106,6 +114,18 @@ double CostModel::RedistributionUs(const Module& module, const Type& type, const
     }
   }
   return us;
+}
+
+AxisTopology CostModel::Joined(const std::vector<AxisChange>& changes, size_t first,
+                               size_t count) const {
+  AxisTopology joined;
+  for (size_t i = first; i < first + count; ++i) {
+    const AxisTopology& axis = axes_[changes[i].axis];
+    joined.ranks *= axis.ranks;
+    joined.nodes *= axis.nodes;
+    joined.ranks_per_node *= axis.ranks_per_node;
+  }
+  return joined;
 }
 
 double CostModel::ComputeUs(const Graph& graph, NodeId node, const ShardingRule& rule,

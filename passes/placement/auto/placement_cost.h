@@ -8,6 +8,7 @@
 #include "ir/graph.h"
 #include "passes/placement/auto/topology.h"
 #include "passes/placement/placement.h"
+#include "passes/placement/redistribution.h"
 #include "passes/placement/rules/sharding_rule.h"
 
 namespace strata {
@@ -52,6 +53,8 @@ class CostModel {
   CostModel(Topology topology, Mesh mesh, std::vector<AxisTopology> axes)
       : topology_(std::move(topology)), mesh_(std::move(mesh)), axes_(std::move(axes)) {}
 
+  /// Of changes that one collective of several axes makes.
+  AxisTopology Joined(const std::vector<AxisChange>& changes, size_t first, size_t count) const;
   /// Of what ranks exchange inside an operator that is cut along the classes of a softmax.
   double ExchangeUs(const Graph& graph, const std::vector<ValueId>& values,
                     const ShardingRule& rule, std::span<const int64_t> factor_sizes,

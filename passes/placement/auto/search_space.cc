@@ -34,6 +34,21 @@ const Placements& Wanted(const SearchSpace::Variable& variable, size_t choice, s
                                                    : variable.strategies[choice].results[0];
 }
 
+/// Nothing becomes partial. Rows in the order of experts go between the ranks of their tokens and
+/// of their experts, while nothing else changes.
+bool CanRedistribute(const Placements& from, const Placements& to) {
+  bool moves_rows = false, has_others = false;
+  for (size_t axis = 0; axis < to.size(); ++axis) {
+    if (from[axis] == to[axis]) continue;
+    if (IsPartial(to[axis])) return false;
+    const bool is_rows = IsRows(from[axis]) || IsRows(to[axis]);
+    (is_rows ? moves_rows : has_others) = true;
+    if (is_rows && !(IsRows(from[axis]) && IsRows(to[axis]) && from[axis].dim == to[axis].dim))
+      return false;
+  }
+  return !moves_rows || !has_others;
+}
+
 /// Builds the space of one graph.
 class Builder {
  public:
@@ -165,6 +180,7 @@ class Builder {
       for (size_t choice = 0; choice < producer.strategies.size(); ++choice) {
         for (const Placement& p : Produced(producer, choice, result)) {
           if (IsPartial(p)) add(offered.partial, p);
+          if (IsRows(p)) add(offered.rows, p);
           if (i == 0 && IsShard(p) && p.split > 0) add(offered.strided, p);
         }
       }
@@ -369,8 +385,7 @@ class Builder {
 
   double Us(const SearchSpace::Operand& operand, const Placements& from, const Placements& to) {
     if (from == to) return 0;
-    for (size_t axis = 0; axis < to.size(); ++axis)
-      if (IsPartial(to[axis]) && !(from[axis] == to[axis])) return kInfiniteCost;
+    if (!CanRedistribute(from, to)) return kInfiniteCost;
     const auto key = std::tuple(operand.type, Number(from), Number(to));
     const auto [found, is_new] = us_.try_emplace(key, 0.0);
     if (is_new)

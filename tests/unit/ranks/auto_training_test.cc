@@ -150,7 +150,8 @@ struct Found {
 };
 
 /// The plan for a training on its mesh. `memory`: part of what the cheapest placements take.
-Found PlanFor(const TrainConfig& config, const std::string& topology, double memory) {
+Found PlanFor(const TrainConfig& config, const std::string& topology, double memory,
+              std::string_view constraints) {
   Module module;
   Constants constants;
   OrDie(TraceTraining(TrainSpec(config), module, constants));
@@ -163,14 +164,14 @@ Found PlanFor(const TrainConfig& config, const std::string& topology, double mem
   const Mesh& mesh = config.parallelism.mesh;
   const CostModel model = OrDie(CostModel::Make(OrDie(Topology::Load(topology)), mesh));
   Graph& step = *module.FindGraph(kStepGraph);
-  const PlacementPlan none(mesh);
+  const PlacementPlan kept = OrDie(PlacementPlan::Parse(constraints, "kept", mesh, {}));
   AutoOptions options;
   options.solver.seconds = 250;
-  AutoPlacement placement = OrDie(PlaceAutomatically(step, none, model, options));
+  AutoPlacement placement = OrDie(PlaceAutomatically(step, kept, model, options));
   CHECK(placement.solved.status == SolverResult::Status::kOptimal);
   if (memory < 1) {
     options.memory_bytes = memory * placement.memory_bytes;
-    placement = OrDie(PlaceAutomatically(step, none, model, options));
+    placement = OrDie(PlaceAutomatically(step, kept, model, options));
     CHECK_LE(placement.memory_bytes, options.memory_bytes * (1 + 1e-9));
   }
   Found found{.plan = PlanText(step, placement, mesh, "found"), .cost = placement.solved.cost};
@@ -190,12 +191,23 @@ struct Layout {
   int64_t replicate, shard, tensor;
   const char* topology;
   double memory;  ///< part of what the cheapest placements take
+  int64_t experts = 1;
+  const char* constraints = "";
 };
+
+/// Products of experts run where the experts are.
+constexpr const char* kExpertsApart = R"toml(
+parameter = [{ name = "layers.*.moe.experts.*", ep = "S(0)" }]
+node = [
+  { module = "layers.*.moe.experts", phase = "forward", op = "aten._grouped_mm.default", ep = "E(0)S(0)P(sum) -> E(0)" },
+]
+)toml";
 
 std::vector<std::string> Sets(const Layout& layout) {
   return {fmt::format("parallelism.data_parallel_replicate_degree={}", layout.replicate),
           fmt::format("parallelism.data_parallel_shard_degree={}", layout.shard),
           fmt::format("parallelism.tensor_parallel_degree={}", layout.tensor),
+          fmt::format("parallelism.expert_parallel_degree={}", layout.experts),
           fmt::format("batch_size={}", 8 / layout.replicate / layout.shard)};
 }
 
@@ -208,7 +220,9 @@ void CheckTrainsAlike(std::string_view model, const std::vector<Layout>& layouts
                      layout.tensor, layout.topology, layout.memory));
     const TempDir dir;
     std::vector<std::string> sets = Sets(layout);
-    const Found found = PlanFor(ConfigOf(model, sets), layout.topology, layout.memory);
+    const Found found =
+        PlanFor(ConfigOf(model, sets), layout.topology, layout.memory, layout.constraints);
+    if (layout.constraints == kExpertsApart) CHECK(found.plan.find("E(0)") != std::string::npos);
     CHECK_LE(found.placed, found.cost * 1.05);
     if (layout.memory == 1.0 && !by_family) CHECK_LE(found.placed, found.manual * (1 + 1e-9));
     const Course oracle = by_family ? Train(ConfigOf(model, sets)) : one_rank;
@@ -238,7 +252,12 @@ TEST_CASE("T116: ranks that were placed automatically train as one rank does: Qw
 
 TEST_CASE("T116: ranks that were placed automatically train as manual ones do: DeepSeek-V3") {
   // Rows of experts are summed in another order on several ranks, by any plan.
-  CheckTrainsAlike(kDeepSeekV3, {{1, 2, 2, "cpu", 1.0}}, /*by_family=*/true);
+  CheckTrainsAlike(kDeepSeekV3,
+                   {{1, 2, 2, "cpu", 1.0},
+                    {1, 4, 1, "cpu", 1.0, 2},
+                    {1, 4, 1, "cpu", 1.0, 4, kExpertsApart},
+                    {1, 2, 2, "cpu", 1.0, 2, kExpertsApart}},
+                   /*by_family=*/true);
 }
 
 }  // namespace
