@@ -39,8 +39,8 @@ class PlacementSearch {
       if (IsNear(placement.solved.cost, alike.price_bound)) break;
     }
     if (placement.split_layer == 0) return placement;
-    // The price bounds the cost wherever layers are split, and the proof of a split only there.
-    placement.solved.bound = std::min(placement.solved.cost, alike.price_bound);
+    // The proof of a split says nothing of other splits.
+    placement.solved.bound = std::min(placement.solved.bound, alike.price_bound);
     if (placement.solved.Gap() > options_.solver.gap)
       placement.solved.status = SolverResult::Status::kFeasible;
     return placement;
