@@ -97,7 +97,7 @@ double CostModel::RedistributionUs(const Module& module, const Type& type, const
       return placement.dim == 0 ? 0 : MemoryUs(2 * bytes);
     };
     if (IsRows(change.from) && IsRows(change.to)) {
-      // Sorted before or after, and another dimension than the first is turned to it and back.
+      // Sorted before or after; another dimension than the first is moved to the front and back.
       us += collective(CollectiveOp::kAllToAll) + MemoryUs(2 * bytes) + 2 * copies(change.from);
     } else if (IsCut(change.from) && IsCut(change.to)) {
       us += collective(CollectiveOp::kAllToAll) + copies(change.from) + copies(change.to);
