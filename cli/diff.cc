@@ -6,10 +6,10 @@
 
 #include "base/file.h"
 #include "cli/command.h"
-#include "cli/diff_cost.h"
 #include "cli/diff_runs.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
+#include "cli/render/cost_text.h"
 #include "cli/render/diff_columns.h"
 #include "cli/render/diff_text.h"
 #include "diff/output/diff_json.h"
@@ -17,6 +17,7 @@
 #include "diff/patch/make.h"
 #include "diff/policy/pins.h"
 #include "diff/policy/policy.h"
+#include "refs/diff_costs.h"
 #include "refs/ref.h"
 #include "tlparse-export/report/diff_report.h"
 #include "tlparse-export/review/markdown.h"
@@ -136,15 +137,22 @@ Result<std::string> Print(const DiffFlags& flags, const GraphDiff& diff,
 }
 
 /// How times changed, in place of the diff.
-Result<std::string> CostOf(const DiffFlags& flags, const GraphDiff& diff, const Snapshot& before,
-                           const Snapshot& after) {
-  STRATA_TRY(const CostDiff costs,
-             CostsOfDiff(diff, {before, flags.chrome_before}, {after, flags.chrome_after}));
-  if (flags.json || flags.format == "json") return CostJson(costs, flags.before, flags.after);
+Result<std::string> PrintCost(const DiffFlags& flags, const GraphDiff& diff, const Snapshot& before,
+                              const Snapshot& after) {
+  constexpr bool kNeedsTimes = true;
+  STRATA_TRY(const CostComparison costs, CostsOfDiff(diff, {before, flags.chrome_before},
+                                                     {after, flags.chrome_after}, kNeedsTimes));
+  if (flags.json || flags.format == "json")
+    return CostJson(costs.changes, flags.before, flags.after);
+  if (flags.format == "html") {
+    STRATA_TRY(const ReportModel report,
+               DiffReport(diff, flags.before, flags.after, "diff", &costs));
+    return ReportHtml(report);
+  }
   constexpr size_t kShown = 20;
   return DiffText(diff, flags.before, flags.after,
                   {.colours = UsesColours(flags), .only_summary = true}) +
-         "\n" + CostText(costs, flags.all ? 0 : kShown);
+         "\n" + CostText(costs.changes, flags.all ? 0 : kShown);
 }
 
 /// All graphs of two runs.
@@ -213,10 +221,9 @@ Result<Exit> RunDiff(Args args) {
   STRATA_TRY(const GraphDiff diff, Diff(before.graph(), after.graph(), options));
   std::optional<PolicyVerdict> verdict;
   if (policy) verdict = CheckPolicy(*policy, diff);
-  STRATA_TRY(std::string text, Print(flags, diff, verdict ? &*verdict : nullptr));
-  if (flags.cost) {
-    STRATA_TRY(text, CostOf(flags, diff, before, after));
-  }
+  STRATA_TRY(const std::string text, flags.cost
+                                         ? PrintCost(flags, diff, before, after)
+                                         : Print(flags, diff, verdict ? &*verdict : nullptr));
   if (!flags.patch.empty()) {
     STRATA_RETURN_IF_ERROR(WriteFile(flags.patch, MakePatch(diff, {.metadata = flags.meta})));
   }

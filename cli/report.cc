@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "diff/diff.h"
+#include "refs/diff_costs.h"
 #include "refs/histories.h"
 #include "refs/ref.h"
 #include "refs/source_trace.h"
@@ -47,22 +48,35 @@ Result<ReportModel> ReportOfRef(const std::string& text, const Ref& ref) {
   return DiffReport(diff, before_ref, after_ref, *ref.pass);
 }
 
-Result<ReportModel> ReportOfRuns(const std::string& before, const std::string& after) {
-  STRATA_TRY(const History a, LoadHistory(before));
-  STRATA_TRY(const History b, LoadHistory(after));
-  return RunsReport(a, b);
+/// A side of two.
+struct Input {
+  std::string ref;
+  std::string chrome;  ///< a trace of PyTorch's profiler; "": none
+};
+
+Result<ReportModel> ReportOfRuns(const Input& before, const Input& after) {
+  STRATA_TRY(const History a, LoadHistory(before.ref));
+  STRATA_TRY(const History b, LoadHistory(after.ref));
+  STRATA_TRY(const RunCosts costs, RunCosts::Open(a, before.chrome, b, after.chrome));
+  return RunsReport(a, b, [&](const GraphDiff& diff, int32_t in_before, int32_t in_after) {
+    return costs.Of(diff, in_before, in_after);
+  });
 }
 
 /// Two graphs when the selectors name them, else two runs.
-Result<ReportModel> ReportOfTwo(const std::string& before_text, const std::string& after_text) {
-  STRATA_TRY(const Ref before, ParseRef(before_text));
-  STRATA_TRY(const Ref after, ParseRef(after_text));
-  const bool are_graphs = (before.graph || before.pass) && (after.graph || after.pass);
-  if (!are_graphs) return ReportOfRuns(before_text, after_text);
-  STRATA_TRY(const Snapshot a, LoadRef(before_text));
-  STRATA_TRY(const Snapshot b, LoadRef(after_text));
+Result<ReportModel> ReportOfTwo(const Input& before, const Input& after) {
+  STRATA_TRY(const Ref before_ref, ParseRef(before.ref));
+  STRATA_TRY(const Ref after_ref, ParseRef(after.ref));
+  const bool are_graphs =
+      (before_ref.graph || before_ref.pass) && (after_ref.graph || after_ref.pass);
+  if (!are_graphs) return ReportOfRuns(before, after);
+  STRATA_TRY(const Snapshot a, LoadRef(before.ref));
+  STRATA_TRY(const Snapshot b, LoadRef(after.ref));
   STRATA_TRY(const GraphDiff diff, Diff(a.graph(), b.graph(), OptionsFor(a, b)));
-  return DiffReport(diff, before_text, after_text);
+  const bool needs_times = !before.chrome.empty();
+  STRATA_TRY(const CostComparison costs,
+             CostsOfDiff(diff, {a, before.chrome}, {b, after.chrome}, needs_times));
+  return DiffReport(diff, before.ref, after.ref, "diff", &costs);
 }
 
 /// Shows a file in the user's browser, which this program does not wait for.
@@ -118,17 +132,22 @@ Status CheckOutput(const std::string& output, const std::vector<std::string>& re
 }  // namespace
 
 Result<Exit> RunReport(Args args) {
-  std::string input, other, output;
+  Input input, other;
+  std::string output;
   bool open = false, full_paths = false;
   ReportOptions options;
   Flags flags("report",
               "writes one HTML file that shows what each pass did, or how two runs differ");
   flags.Positional(
-      "REF", &input,
+      "REF", &input.ref,
       "a trace, a log, a folder of logs, an FX text; with a selector, a pass or a graph");
-  flags.OptionalPositional("REF2", &other, "a run or a graph to compare with");
+  flags.OptionalPositional("REF2", &other.ref, "a run or a graph to compare with");
   flags.Required("-o,--output", "FILE", &output, "the report to write; - is standard output");
   flags.Option("--title", "TEXT", &options.title, "heading; default: the file's name");
+  flags.Option("--chrome-before", "FILE", &input.chrome,
+               "with REF2: the trace that torch.profiler wrote of REF, a log, for the tab Costs; "
+               "else the times are those that strata train --profile recorded");
+  flags.Option("--chrome-after", "FILE", &other.chrome, "the same of REF2");
   flags.Switch("--full-paths", &full_paths,
                "name inputs with their folders; else a report shows their base names");
   flags.Switch("--open", &open, "open the report in the browser");
@@ -138,11 +157,17 @@ Result<Exit> RunReport(Args args) {
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
 
-  STRATA_TRY(const Ref ref, ParseRef(input));
-  STRATA_RETURN_IF_ERROR(CheckOutput(output, {input, other}));
-  Result<ReportModel> made = !other.empty()          ? ReportOfTwo(input, other)
-                             : ref.graph || ref.pass ? ReportOfRef(input, ref)
-                                                     : ReportOfFile(input, options);
+  STRATA_TRY(const Ref ref, ParseRef(input.ref));
+  STRATA_RETURN_IF_ERROR(CheckOutput(output, {input.ref, other.ref, input.chrome, other.chrome}));
+  if (input.chrome.empty() != other.chrome.empty() ||
+      (other.ref.empty() && !input.chrome.empty())) {
+    return Error(
+        "--chrome-before, --chrome-after: times of two sides are compared: give both, and "
+        "REF2");
+  }
+  Result<ReportModel> made = !other.ref.empty()      ? ReportOfTwo(input, other)
+                             : ref.graph || ref.pass ? ReportOfRef(input.ref, ref)
+                                                     : ReportOfFile(input.ref, options);
   STRATA_TRY(ReportModel model, std::move(made));
   if (!options.title.empty()) model.title = options.title;
   if (!full_paths) HideFolders(model);

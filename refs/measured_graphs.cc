@@ -1,6 +1,7 @@
 #include "refs/measured_graphs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -202,17 +203,27 @@ Result<std::vector<MeasuredGraph>> MeasureByChrome(const std::vector<History>& h
   return measured;
 }
 
-Result<StatisticsTable> RecordedTimes(const Ref& ref, const Graph& graph) {
+Result<std::vector<StatisticsTable>> RecordedTimes(const Ref& ref) {
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(ref.file));
+  std::vector<StatisticsTable> all;
   for (const StoredRun& run : trace->runs()) {
     if (ref.run && static_cast<int64_t>(run.id) != *ref.run) continue;
-    STRATA_TRY(const std::vector<StatisticsTable> tables, LoadNodeStatistics(*trace, run));
-    for (const StatisticsTable& table : tables) {
-      if (table.fingerprint == FingerprintOf(graph)) return table;
-    }
+    STRATA_TRY(std::vector<StatisticsTable> tables, LoadNodeStatistics(*trace, run));
+    std::ranges::move(tables, std::back_inserter(all));
   }
+  return all;
+}
+
+Result<StatisticsTable> RecordedTimes(const Ref& ref, const Graph& graph) {
+  STRATA_TRY(std::vector<StatisticsTable> tables, RecordedTimes(ref));
+  const auto found = std::ranges::find(tables, FingerprintOf(graph), &StatisticsTable::fingerprint);
+  if (found == tables.end()) return NoRecordedTimes(ref.text);
+  return std::move(*found);
+}
+
+Error NoRecordedTimes(const std::string& ref) {
   return Error("no times of this graph: {}: record them with strata train --profile N --trace",
-               ref.text);
+               ref);
 }
 
 }  // namespace strata

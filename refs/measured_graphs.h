@@ -32,7 +32,11 @@ struct MeasuredGraph {
 Result<std::vector<MeasuredGraph>> MeasureByChrome(const std::vector<History>& histories,
                                                    const std::string& chrome_path);
 
-/// The times that `strata train --profile` recorded of a graph. Errors: it recorded none.
+/// The times that `strata train --profile` recorded in the runs that `ref` names. Errors: no trace.
+Result<std::vector<StatisticsTable>> RecordedTimes(const Ref& ref);
+/// Those of a graph. Errors: none were recorded.
 Result<StatisticsTable> RecordedTimes(const Ref& ref, const Graph& graph);
+/// The Error for a REF whose graph has no recorded times.
+Error NoRecordedTimes(const std::string& ref);
 
 }  // namespace strata

@@ -237,4 +237,12 @@ CostDiff DiffCosts(const GraphDiff& diff, const SideCosts& before, const SideCos
   return costs;
 }
 
+CostComparison ShapeCosts(const GraphDiff& diff) {
+  CostComparison costs;
+  costs.before = CostsOf(diff.before, StatisticsTable());
+  costs.after = CostsOf(diff.after, StatisticsTable());
+  costs.changes = DiffCosts(diff, costs.before, costs.after);
+  return costs;
+}
+
 }  // namespace strata

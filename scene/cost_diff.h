@@ -39,6 +39,15 @@ struct CostDiff {
   std::vector<CostChange> passes;  ///< that made the nodes; empty: no pass is known
   std::vector<CostChange> nodes;
 };
+/// What the nodes of both sides of a diff cost, and how that changed.
+struct CostComparison {
+  SideCosts before, after;
+  bool has_times = false;  ///< false: all times are 0, the rest follows from shapes
+  CostDiff changes;
+};
+
 CostDiff DiffCosts(const GraphDiff& diff, const SideCosts& before, const SideCosts& after);
+/// The costs of a diff that follow from shapes: no times, and no passes that made the nodes.
+CostComparison ShapeCosts(const GraphDiff& diff);
 
 }  // namespace strata

@@ -2,6 +2,7 @@
 
 import { onRedraw } from "./current.js";
 import { h, rectOf } from "./dom.js";
+import { floor, max, min, round } from "./math.js";
 import { ADDED, CHANGED, DERIVED, MOVED, REMOVED, SAME, STATUS } from "./status.js";
 import { report } from "./store.js";
 import { colors } from "./theme.js";
@@ -11,8 +12,8 @@ export function prepare(canvas) {
   const box = rectOf(canvas);
   if (box.width < 1 || box.height < 1) return null;
   const ratio = window.devicePixelRatio || 1,
-    width = Math.round(box.width * ratio),
-    height = Math.round(box.height * ratio);
+    width = round(box.width * ratio),
+    height = round(box.height * ratio);
   if (canvas.width !== width || canvas.height !== height) {
     canvas.width = width;
     canvas.height = height;
@@ -28,7 +29,7 @@ export function prepare(canvas) {
  * `has(i, status)`: whether tick i has the status.
  */
 function drawTicks(c, x, y, width, height, count, has) {
-  const step = Math.min(4, width / count), thick = Math.max(1, step * 0.7), middle = y + height / 2;
+  const step = min(4, width / count), thick = max(1, step * 0.7), middle = y + height / 2;
   for (const wanted of [SAME, DERIVED, MOVED, CHANGED, REMOVED, ADDED]) {
     c.fillStyle = wanted === SAME
       ? colors.tick
@@ -37,11 +38,11 @@ function drawTicks(c, x, y, width, height, count, has) {
       : colors[STATUS[wanted]];
     // Many ticks on one pixel are one tick.
     for (let i = 0, last = -2; i < count; i++) {
-      const at = wanted === SAME ? Math.floor(x + i * step) : x + i * step;
+      const at = wanted === SAME ? floor(x + i * step) : x + i * step;
       if (at - last < (wanted === SAME ? 1 : 0.5) || !has(i, wanted)) continue;
       last = at;
       if (wanted === SAME) {
-        c.fillRect(at, middle - height * 0.16, Math.min(thick, 1.5), height * 0.32);
+        c.fillRect(at, middle - height * 0.16, min(thick, 1.5), height * 0.32);
       } else if (wanted === ADDED) c.fillRect(at, y, thick, height / 2);
       else if (wanted === REMOVED) c.fillRect(at, middle, thick, height / 2);
       else if (wanted === CHANGED) c.fillRect(at, y, thick, height);

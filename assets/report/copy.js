@@ -3,6 +3,7 @@
 import { current } from "./current.js";
 import { $, copyText, h, plain, save, say, stepOf } from "./dom.js";
 import { around, past } from "./format.js";
+import { ceil, max, min } from "./math.js";
 import { ScenePainter } from "./paint.js";
 import { findSubject, hashOf, state } from "./route.js";
 import { ADDED, badgeText, DERIVED, REMOVED, statusWord } from "./status.js";
@@ -110,6 +111,7 @@ export async function fxText(ref) {
     : null;
 }
 
+const tenths = (value) => +value.toFixed(1);
 /** Takes the calls of a canvas and makes an SVG file of them. */
 class SvgContext {
   constructor() {
@@ -146,7 +148,7 @@ class SvgContext {
     this.add("C", ...points);
   }
   add(letter, ...numbers) {
-    this.path += letter + numbers.map((n) => +n.toFixed(1)).join(" ");
+    this.path += letter + numbers.map(tenths).join(" ");
     this.at = numbers.slice(-2);
   }
   /**
@@ -165,9 +167,9 @@ class SvgContext {
   arc(x, y, r, from, to) {
     const end = [x + r * Math.cos(to), y + r * Math.sin(to)],
       start = [x + r * Math.cos(from), y + r * Math.sin(from)];
-    this.path += `${this.at ? "L" : "M"}${start.map((n) => n.toFixed(1)).join(" ")}A${r} ${r} 0 ${
+    this.path += `${this.at ? "L" : "M"}${start.map(tenths).join(" ")}A${r} ${r} 0 ${
       to - from > Math.PI ? 1 : 0
-    } 1 ${end.map((n) => n.toFixed(1)).join(" ")}`;
+    } 1 ${end.map(tenths).join(" ")}`;
     this.at = end;
   }
   roundRect(x, y, width, height, r) {
@@ -180,9 +182,9 @@ class SvgContext {
   element(tag, props, text) {
     this.out.push(
       `<${tag} ${
-        Object.entries(props).map(([key, value]) => `${key}="${escapeXml(String(value))}"`).join(
-          " ",
-        )
+        Object.entries(props).map(([key, value]) =>
+          `${key}="${typeof value === "number" ? tenths(value) : escapeXml(value)}"`
+        ).join(" ")
       }${this.globalAlpha < 1 ? ` opacity="${this.globalAlpha}"` : ""}${
         text === undefined ? "/>" : `>${escapeXml(text)}</${tag}>`
       }`,
@@ -202,18 +204,18 @@ class SvgContext {
   }
   fillRect(x, y, width, height) {
     this.element("rect", {
-      x: x.toFixed(1),
-      y: y.toFixed(1),
-      width: Math.max(0, width).toFixed(1),
-      height: Math.max(0, height).toFixed(1),
+      x,
+      y,
+      width: max(0, width),
+      height: max(0, height),
       fill: this.fillStyle,
     });
   }
   fillText(text, x, y) {
     const [, weight, size, family] = /^(\d+) ([\d.]+)px (.*)$/.exec(this.font);
     this.element("text", {
-      x: x.toFixed(1),
-      y: y.toFixed(1),
+      x,
+      y,
       "font-weight": weight,
       "font-size": size,
       "font-family": family,
@@ -229,20 +231,20 @@ function sceneSvg(view) {
     { width, height } = view.scene,
     look = { ...view.look(view.panes[0]), scale: 1, hover: null };
   new ScenePainter(c, view.scene, look).paint(() => true);
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-16 -16 ${Math.ceil(width + 32)} ${
-    Math.ceil(height + 32)
-  }" width="${Math.ceil(width + 32)}" height="${
-    Math.ceil(height + 32)
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-16 -16 ${ceil(width + 32)} ${
+    ceil(height + 32)
+  }" width="${ceil(width + 32)}" height="${
+    ceil(height + 32)
   }"><rect x="-16" y="-16" width="100%" height="100%" fill="${colors.bg}"/>${
     c.out.join("\n")
   }</svg>\n`;
 }
 function savePng(view, name) {
   const { width, height } = view.scene,
-    scale = Math.min(2, 8000 / width, 8000 / height),
+    scale = min(2, 8000 / width, 8000 / height),
     canvas = document.createElement("canvas");
-  canvas.width = Math.ceil((width + 32) * scale);
-  canvas.height = Math.ceil((height + 32) * scale);
+  canvas.width = ceil((width + 32) * scale);
+  canvas.height = ceil((height + 32) * scale);
   const c = canvas.getContext("2d");
   c.fillStyle = colors.bg;
   c.fillRect(0, 0, canvas.width, canvas.height);

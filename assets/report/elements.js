@@ -2,6 +2,7 @@
 
 import { dotted, h } from "./dom.js";
 import { number } from "./format.js";
+import { ceil, floor, max, min } from "./math.js";
 
 export const card = (title, value, words) =>
   h("div.card", h("div.quiet.small", title), h("div.value", value), h("div.quiet.small", words));
@@ -10,8 +11,8 @@ export function cards(entries) {
   const list = entries.filter(Boolean),
     box = h("div.cards", list),
     least = innerWidth < 900 ? 160 : 240,
-    fit = Math.max(1, Math.floor((Math.min(innerWidth, 1312) - 48) / least));
-  box.style.setProperty("--columns", Math.ceil(list.length / Math.ceil(list.length / fit)));
+    fit = max(1, floor((min(innerWidth, 1312) - 48) / least));
+  box.style.setProperty("--columns", ceil(list.length / ceil(list.length / fit)));
   return box;
 }
 export const section = (title, words, ...content) =>
@@ -60,7 +61,7 @@ export function inPortions(list, box, add, words) {
   const next = () => {
     add(list.slice(at, at + MAX_ROWS));
     at += MAX_ROWS;
-    more.textContent = `Show ${number(Math.min(MAX_ROWS, list.length - at))} more of ${
+    more.textContent = `Show ${number(min(MAX_ROWS, list.length - at))} more of ${
       number(list.length - at)
     } ${words}`;
     more.hidden = at >= list.length;

@@ -1,19 +1,21 @@
 // Numbers, names and texts in their readable form.
 
 import { plain } from "./dom.js";
+import { abs, max } from "./math.js";
 
 export const MINUS = "\u2212";
 export const number = (value) => value.toLocaleString("en-US").replace("-", MINUS);
 export const plural = (count, one, many) =>
   `${number(count)} ${count === 1 ? one : many || one + "s"}`;
 export function time(ms) {
-  if (!(ms > 0)) return "–";
+  if (ms < 0) return MINUS + time(-ms);
+  if (!ms) return "–";
   if (ms < 1) return `${(ms * 1000).toFixed(ms < 0.01 ? 1 : 0)} µs`;
   return ms < 1000 ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }
 /** 1536 with ["B", "KiB", …] and 1024: "1.5 KiB". */
 function scaled(value, units, step) {
-  let size = Math.abs(value), unit = 0;
+  let size = abs(value), unit = 0;
   for (; size >= step && unit < units.length - 1; unit++) size /= step;
   const digits = unit === 0 ? 0 : size < 10 ? 2 : size < 100 ? 1 : 0;
   return `${value < 0 ? MINUS : ""}${size.toFixed(digits)} ${units[unit]}`;
@@ -95,7 +97,7 @@ export function matching(x, y, isEqual = (a, b) => a === b) {
     for (let j = y.length - 1; j >= 0; j--) {
       best[i][j] = isEqual(x[i], y[j])
         ? best[i + 1][j + 1] + 1
-        : Math.max(best[i + 1][j], best[i][j + 1]);
+        : max(best[i + 1][j], best[i][j + 1]);
     }
   }
   for (let i = 0, j = 0; i < x.length && j < y.length;) {

@@ -5,6 +5,7 @@ import { h, joined, plain, rectOf } from "./dom.js";
 import { number, plural } from "./format.js";
 import { listenToMinimap, PanePointers } from "./graph_pointer.js";
 import { HEAD, SceneLayout } from "./layout.js";
+import { abs, max, min, round } from "./math.js";
 import { BOXES, ScenePainter, TWO_LINES } from "./paint.js";
 import { EDGE_LABELS, note, state } from "./route.js";
 import { ADDED, CHANGED, DERIVED, MOVED, REMOVED, SAME, STATUS, statusWord } from "./status.js";
@@ -330,14 +331,14 @@ export class GraphView {
       }
     }
     const narrow = width < 560;
-    this.scale = Math.min(
+    this.scale = min(
       1,
-      Math.max(
+      max(
         !narrow ? 0.5 : this.mode === "side" ? 0.3 : 0.45,
         (room - (narrow ? 16 : 32)) / this.scene.width,
       ),
     );
-    this.x = Math.max(narrow ? 8 : 16, (room - this.scene.width * this.scale) / 2);
+    this.x = max(narrow ? 8 : 16, (room - this.scene.width * this.scale) / 2);
     this.y = 16;
     const first = this.selected >= 0
       ? this.selected
@@ -347,12 +348,12 @@ export class GraphView {
   }
   fit(left, top, right, bottom) {
     const { room, height } = this.size();
-    this.scale = Math.max(
+    this.scale = max(
       MIN_SCALE,
-      Math.min(1, (room - 32) / (right - left), (height - 32) / (bottom - top)),
+      min(1, (room - 32) / (right - left), (height - 32) / (bottom - top)),
     );
     this.x = room / 2 - (left + right) / 2 * this.scale;
-    this.y = Math.min(16, height / 2 - (top + bottom) / 2 * this.scale);
+    this.y = min(16, height / 2 - (top + bottom) / 2 * this.scale);
     this.draw();
   }
   fitAll() {
@@ -366,7 +367,7 @@ export class GraphView {
       ends = (
         key,
         size,
-      ) => [Math.min(...boxes.map((b) => b[key])), Math.max(...boxes.map((b) => b[key] + b[size]))],
+      ) => [min(...boxes.map((b) => b[key])), max(...boxes.map((b) => b[key] + b[size]))],
       [[left, right], [top, bottom]] = [ends("x", "width"), ends("y", "height")];
     if (boxes.length) this.fit(left, top, right, bottom);
     else this.fitAll();
@@ -378,13 +379,13 @@ export class GraphView {
     // Empty space beside the graph stays out of sight.
     this.x = spare > 0
       ? spare / 2
-      : Math.min(16, Math.max(spare - 16, room / 2 - (box.x + box.width / 2) * this.scale));
-    this.y = Math.min(16, height / 2 - (box.y + box.height / 2) * this.scale);
+      : min(16, max(spare - 16, room / 2 - (box.x + box.width / 2) * this.scale));
+    this.y = min(16, height / 2 - (box.y + box.height / 2) * this.scale);
     this.draw();
   }
   zoom(factor, cx, cy) {
     const { room, height } = this.size(),
-      scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.scale * factor));
+      scale = min(MAX_SCALE, max(MIN_SCALE, this.scale * factor));
     cx ??= room / 2;
     cy ??= height / 2;
     this.x = cx - (cx - this.x) * scale / this.scale;
@@ -411,8 +412,8 @@ export class GraphView {
     const { room, height } = this.size(),
       d = this.detail,
       distance = (b) =>
-        Math.abs(this.x + (b.x + b.width / 2) * this.scale - room / 2) +
-        Math.abs(this.y + (b.y + Math.min(b.height, 40) / 2) * this.scale - height / 2);
+        abs(this.x + (b.x + b.width / 2) * this.scale - room / 2) +
+        abs(this.y + (b.y + min(b.height, 40) / 2) * this.scale - height / 2);
     const near = (list) =>
       list.reduce((best, b) => !best || distance(b) < distance(best) ? b : best, null);
     const box = near(this.scene.boxes.filter((b) => b.node >= 0)),
@@ -459,7 +460,7 @@ export class GraphView {
     if (moved) this.on.changed();
     this.setSelected(node);
     if (this.scale < TWO_LINES) {
-      this.scale = Math.min(1, Math.max(TWO_LINES, (this.size().room - 32) / this.scene.width));
+      this.scale = min(1, max(TWO_LINES, (this.size().room - 32) / this.scene.width));
       this.fitted = true;
     }
     this.center(node);
@@ -524,7 +525,7 @@ export class GraphView {
       const ox = box.x - from.x,
         oy = box.y - from.y,
         along = ox * dx + oy * dy,
-        across = Math.abs(ox * dy) + Math.abs(oy * dx);
+        across = abs(ox * dy) + abs(oy * dx);
       if (box.node < 0 || along <= 1 || along + 2 * across >= least) continue;
       least = along + 2 * across;
       best = box;
@@ -636,7 +637,7 @@ export class GraphView {
         pane.caption.firstChild.textContent = this.before ? "Before" : "After";
       }
     }
-    this.zoomLabel.textContent = `${Math.round(this.scale * 100)}%`;
+    this.zoomLabel.textContent = `${round(this.scale * 100)}%`;
     this.mini.hidden = !this.hasMini();
     if (this.mini.hidden) return;
     this.mini.classList.toggle("faded", this.headUnderMini());
@@ -661,9 +662,9 @@ export class GraphView {
     if (!box) return;
     const c = box.context,
       { width, height } = box,
-      k = Math.min((width - 12) / scene.width, (height - 12) / scene.height),
+      k = min((width - 12) / scene.width, (height - 12) / scene.height),
       left = (width - scene.width * k) / 2,
-      top = Math.min(6, (height - scene.height * k) / 2);
+      top = min(6, (height - scene.height * k) / 2);
     this.miniFrame = { k, left, top };
     // The scene is drawn once, the frame over it each time.
     if (scene.picture !== colors) {
@@ -672,15 +673,15 @@ export class GraphView {
     }
     c.drawImage(scene.miniature, 0, 0, width, height);
     const { width: stage, height: tall } = this.size();
-    const x0 = Math.max(1, left - this.x / this.scale * k),
-      y0 = Math.max(1, top - this.y / this.scale * k);
+    const x0 = max(1, left - this.x / this.scale * k),
+      y0 = max(1, top - this.y / this.scale * k);
     c.strokeStyle = colors.accent;
     c.lineWidth = 1.5;
     c.strokeRect(
       x0,
       y0,
-      Math.min(width - 1, left + (stage - this.x) / this.scale * k) - x0,
-      Math.min(height - 1, top + (tall - this.y) / this.scale * k) - y0,
+      min(width - 1, left + (stage - this.x) / this.scale * k) - x0,
+      min(height - 1, top + (tall - this.y) / this.scale * k) - y0,
     );
   }
   miniature({ k, left, top }) {
@@ -696,8 +697,8 @@ export class GraphView {
       c.fillRect(
         left + b.x * k,
         top + b.y * k,
-        Math.max(1, b.width * k),
-        Math.max(least, b.height * k),
+        max(1, b.width * k),
+        max(least, b.height * k),
       );
     };
     for (const slab of scene.slabs) {

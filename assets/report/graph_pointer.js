@@ -1,6 +1,7 @@
 // Pointers on the canvases of a graph.
 
 import { hear, rectOf } from "./dom.js";
+import { abs } from "./math.js";
 
 /** A drag moves the camera, two pointers zoom, a click selects or opens. */
 export class PanePointers {
@@ -36,7 +37,7 @@ export class PanePointers {
       return;
     }
     const dx = event.clientX - last.clientX, dy = event.clientY - last.clientY;
-    this.moved += Math.abs(dx) + Math.abs(dy);
+    this.moved += abs(dx) + abs(dy);
     this.view.pan(dx, dy);
   }
   hover(event) {

@@ -4,7 +4,7 @@ import { current, onSelection } from "./current.js";
 import { dotted, h } from "./dom.js";
 import { andMore, columnHead, grid, rowHead, td } from "./elements.js";
 import { number, plural, shortType } from "./format.js";
-import { OVERLAYS, real } from "./overlay.js";
+import { costWords, OVERLAYS, real } from "./overlay.js";
 import { relations } from "./patterns.js";
 import { linkTo, state } from "./route.js";
 import { selectNode, showNode } from "./selection.js";
@@ -154,6 +154,9 @@ function fieldTable(detail, node) {
     if (detail[key].has(node)) {
       one(OVERLAYS[key].label.toLowerCase(), OVERLAYS[key].unit(detail[key].get(node)));
     }
+  }
+  if (detail.cost.has(node)) {
+    one("Δ time · bytes · peak", costWords(detail.cost.get(node)).join("  "));
   }
   if (detail.across.has(node)) one("time across ranks", OVERLAYS.across.words(detail, node));
   if (detail.values.has(node)) {

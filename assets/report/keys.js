@@ -5,6 +5,7 @@ import { current } from "./current.js";
 import { $, $$, copyText, say, stepOf } from "./dom.js";
 import { around, past } from "./format.js";
 import { mainBox, searchBox } from "./frame.js";
+import { max, min } from "./math.js";
 import { overlaysOf } from "./overlay.js";
 import { Palette } from "./palette.js";
 import { setHops, setOverlay } from "./pass.js";
@@ -18,7 +19,7 @@ function stepPass(n, changed) {
   const here = current.subject,
     list = subjects.filter((s) => !changed || s.detail >= 0 || s === here),
     at = here ? list.indexOf(here) : n > 0 ? -1 : list.length,
-    next = list[Math.max(0, Math.min(list.length - 1, at + n))];
+    next = list[max(0, min(list.length - 1, at + n))];
   if (next && next !== here) goTo(next);
   else say(n > 0 ? "This is the last one" : "This is the first one");
 }
@@ -197,7 +198,7 @@ export function onKey(event) {
     current.graphView.walkKey(key)
   ) event.preventDefault();
   else if (ACTIONS.has(key)) {
-    const times = Math.min(999, Number(count) || 1);
+    const times = min(999, Number(count) || 1);
     count = "";
     act(ACTIONS.get(key), times);
   }

@@ -2,6 +2,7 @@
 // scene/layout.cc computes rows and columns; here they become pixels, and rows far from every
 // difference are folded.
 
+import { abs, max, min } from "./math.js";
 import { SAME } from "./status.js";
 
 // Measures of the design language.
@@ -53,7 +54,7 @@ function foldRows(block, hidden, wanted) {
     return out;
   });
   // Backward runs up: its first nodes stand at the bottom.
-  const height = Math.max(shown[0].length, shown[1].length), boxes = [];
+  const height = max(shown[0].length, shown[1].length), boxes = [];
   shown.forEach((rows, backward) =>
     rows.forEach((row, i) =>
       row.forEach((box) =>
@@ -91,17 +92,17 @@ export class SceneLayout {
     for (const c of open) {
       let sum = 0;
       for (let p = c; p >= 0; p = detail.clusters[p].parent) sum += this.padOf(p);
-      pads = Math.max(pads, sum);
+      pads = max(pads, sum);
       for (const block of detail.clusters[c].blocks) {
         if (!block.places) continue;
         this.folded.set(block, foldRows(block, ...this.isHidden(block)));
-        for (const box of this.folded.get(block).boxes) reach = Math.max(reach, Math.abs(box.x));
+        for (const box of this.folded.get(block).boxes) reach = max(reach, abs(box.x));
       }
     }
     // Lanes are as wide as the widest row needs, the same in all slabs, so that they stand in one
     // line.
     this.lane = NODE_W + 2 * reach * HALF + 2 * MARGIN;
-    this.width = Math.max(MIN_WIDTH, detail.twoLanes ? 2 * this.lane + GUTTER : this.lane) +
+    this.width = max(MIN_WIDTH, detail.twoLanes ? 2 * this.lane + GUTTER : this.lane) +
       2 * pads;
     this.height = this.place(0, 0, 0, this.width, 0);
     this.route();
@@ -155,7 +156,7 @@ export class SceneLayout {
           let tallest = 0;
           if (row.run) tallest = this.placeRun(row, left, at, inner, depth + 1);
           else {row.forEach((child, i) => {
-              tallest = Math.max(
+              tallest = max(
                 tallest,
                 this.place(child, left + i * (each + GAP_X), at, each, depth + 1),
               );
@@ -259,7 +260,7 @@ export class SceneLayout {
       this.boxes.push(box);
       for (const member of box.members) this.boxOf.set(member, box);
     }
-    return Math.max(0, height * PITCH - GAP_Y);
+    return max(0, height * PITCH - GAP_Y);
   }
   placeSkips(c, slab, sequence) {
     const used = [0, 0];
@@ -297,7 +298,7 @@ export class SceneLayout {
               continue;
             }
             // A source many rows away is shown by name: a line that long cannot be followed.
-            if (Math.abs(source.row - box.row) > MAX_SPAN && box.node >= 0) {
+            if (abs(source.row - box.row) > MAX_SPAN && box.node >= 0) {
               (box.stubs ||= []).push([from, status]);
               continue;
             }
@@ -316,13 +317,13 @@ export class SceneLayout {
         edges.sort((p, q) => q.cross - p.cross || p.a.x - q.a.x);
         edges.forEach((edge, k) => {
           edge.port = box.x + box.width / 2 +
-            (k - (edges.length - 1) / 2) * Math.min(24, (box.width - 40) / edges.length);
+            (k - (edges.length - 1) / 2) * min(24, (box.width - 40) / edges.length);
           edge.points = this.points(edge, group.boxes, tracks);
           if (edge.points) {
             this.edges.push(edge);
             edge.a.feeds = true;
             group.edges.push(edge);
-            box.firstPort = Math.min(box.firstPort ?? Infinity, edge.port);
+            box.firstPort = min(box.firstPort ?? Infinity, edge.port);
           } else if (box.node >= 0) (box.stubs ||= []).push([edge.from, edge.status]);
         });
         if (box.stubs) box.stubs.sort((p, q) => (q[1] !== SAME) - (p[1] !== SAME));
@@ -338,7 +339,7 @@ export class SceneLayout {
       end = b.backward ? b.y + b.height : b.y,
       last = end - down * 5;
     if (cross) {
-      const track = this.track(tracks, a.block, "gutter", Math.min(a.y, b.y), Math.max(a.y, b.y)),
+      const track = this.track(tracks, a.block, "gutter", min(a.y, b.y), max(a.y, b.y)),
         x = a.gutter + GUTTER_TRACKS[track],
         turn = end - down * 17;
       if (track >= GUTTER_TRACKS.length) return null;
@@ -366,7 +367,7 @@ export class SceneLayout {
       near = start + down * 9,
       far = end - down * 20;
     if ((end - start) * down > 0) {
-      if (Math.abs(x - port) < 1 && this.free(boxes, x, start, end, a, b)) {
+      if (abs(x - port) < 1 && this.free(boxes, x, start, end, a, b)) {
         return [[x, start], [port, last]];
       }
       if (this.free(boxes, port, near, end, a, b)) {
@@ -380,8 +381,8 @@ export class SceneLayout {
         tracks,
         a.block,
         a.backward,
-        Math.min(start, end),
-        Math.max(start, end),
+        min(start, end),
+        max(start, end),
       ),
       offset = 4 + track * 4.5;
     if (track >= SIDE_TRACKS) return null;

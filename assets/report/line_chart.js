@@ -1,6 +1,7 @@
 // A line over steps or nodes. Pointer and arrow keys walk along it.
 
 import { hear, rectOf, say, stepOf, svg } from "./dom.js";
+import { max, min, round } from "./math.js";
 
 const HEIGHT = 240, LEFT = 72, RIGHT = 12, TOP = 20, BOTTOM = 24;
 
@@ -8,11 +9,11 @@ const HEIGHT = 240, LEFT = 72, RIGHT = 12, TOP = 20, BOTTOM = 24;
 class Scales {
   constructor(points, fill) {
     const ys = points.map(([, y]) => y);
-    this.width = Math.min(innerWidth, 1312) - (innerWidth > 900 ? 82 : 58);
+    this.width = min(innerWidth, 1312) - (innerWidth > 900 ? 82 : 58);
     this.inner = this.width - LEFT - RIGHT;
-    this.far = Math.max(1, ...points.map(([x]) => x));
-    this.low = fill ? 0 : Math.min(...ys);
-    this.high = Math.max(...ys);
+    this.far = max(1, ...points.map(([x]) => x));
+    this.low = fill ? 0 : min(...ys);
+    this.high = max(...ys);
   }
   x(value) {
     return (LEFT + this.inner * value / this.far).toFixed(1);
@@ -72,7 +73,7 @@ function markOf(scales, [px, py, words, kind = ""]) {
     svg("circle", { cx: x, cy: y, r: 3, class: kind }),
     svg("text", {
       x: +x + (atEnd ? -8 : 8),
-      y: Math.max(11, +y - 7),
+      y: max(11, +y - 7),
       "text-anchor": atEnd ? "end" : "start",
       class: `mark ${kind}`,
     }, words),
@@ -90,7 +91,7 @@ function walkAlong(chart, scales, points, label, at) {
     here = svg("g", dot, words);
   let now = -1;
   const show = (i) => {
-    now = Math.max(0, Math.min(points.length - 1, i));
+    now = max(0, min(points.length - 1, i));
     dot.setAttribute("cx", scales.x(points[now][0]));
     dot.setAttribute("cy", scales.y(points[now][1]));
     words.textContent = at(now)[0];
@@ -103,9 +104,9 @@ function walkAlong(chart, scales, points, label, at) {
   chart.setAttribute("tabindex", "0");
   hear(chart, "pointermove", (event) => {
     const box = rectOf(chart),
-      k = Math.min(box.width / scales.width, box.height / HEIGHT),
+      k = min(box.width / scales.width, box.height / HEIGHT),
       x = (event.clientX - box.left - (box.width - scales.width * k) / 2) / k;
-    show(Math.round((x - LEFT) / scales.inner * (points.length - 1)));
+    show(round((x - LEFT) / scales.inner * (points.length - 1)));
   });
   hear(chart, "click", follow);
   hear(chart, "keydown", (event) => {

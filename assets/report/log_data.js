@@ -2,6 +2,7 @@
 
 import { h, link } from "./dom.js";
 import { matcher } from "./format.js";
+import { max } from "./math.js";
 import { hashOf } from "./route.js";
 import { inflate, report } from "./store.js";
 
@@ -15,7 +16,7 @@ const RECORD = "line compile kind name prefix meta bytes part slot ref nodes cou
 export function readJson(text) {
   let depth = 0, most = 0;
   for (const c of text || "") {
-    if (c === "[" || c === "{") most = Math.max(most, ++depth);
+    if (c === "[" || c === "{") most = max(most, ++depth);
     else if (c === "]" || c === "}") depth--;
   }
   const parse = (t) => {

@@ -3,6 +3,7 @@
 import { button, h, save, svg } from "./dom.js";
 import { table } from "./elements.js";
 import { number, plural, time } from "./format.js";
+import { floor, max, min } from "./math.js";
 
 /** Begin and end as one: [{name, start, length, depth, thread, args}], times in ms. */
 function spansOf(events) {
@@ -54,8 +55,8 @@ export async function eventPart(log, wanted) {
 const WIDTH = 1000, ROW = 18, MAX_SPANS = 3000;
 /** The spans of each thread, nested ones below; the longest are drawn. */
 function flameChart(spans) {
-  const begin = Math.min(...spans.map((s) => s.start)),
-    end = Math.max(...spans.map((s) => s.start + s.length)),
+  const begin = min(...spans.map((s) => s.start)),
+    end = max(...spans.map((s) => s.start + s.length)),
     duration = end - begin,
     { tops, height } = threadRows(spans);
   const x = (t) => (t - begin) / (duration || 1) * WIDTH,
@@ -80,14 +81,14 @@ function threadRows(spans) {
   for (const thread of new Set(spans.map((s) => s.thread))) {
     const depths = spans.filter((s) => s.thread === thread).map((s) => s.depth);
     tops.set(thread, height);
-    height += (Math.max(...depths) + 1) * ROW + 6;
+    height += (max(...depths) + 1) * ROW + 6;
   }
   return { tops, height };
 }
 function flameBar(span, x, y) {
   const left = x(span.start),
-    width = Math.max(0.5, x(span.start + span.length) - left),
-    letters = Math.floor(width / 6.2) - 1,
+    width = max(0.5, x(span.start + span.length) - left),
+    letters = floor(width / 6.2) - 1,
     words = span.name.length > letters ? `${span.name.slice(0, letters - 1)}…` : span.name;
   return svg(
     "g",

@@ -6,6 +6,7 @@ import { h, hear, rectOf, stepOf, visible } from "./dom.js";
 import { boxed, section } from "./elements.js";
 import { listOf, recordLink } from "./log_data.js";
 import { frameLine } from "./log_parts.js";
+import { floor } from "./math.js";
 
 /**
  * The graph before Inductor's passes, the graph after them, and the code that Inductor generated: a
@@ -102,7 +103,7 @@ class LinkedPanes {
     for (const kind of ["mousemove", "click"]) {
       hear(box, kind, (event) => {
         const y = event.clientY - rectOf(box).top + box.scrollTop - 8;
-        this.pick(pane, Math.floor(y / lineHeight(box)) + 1);
+        this.pick(pane, floor(y / lineHeight(box)) + 1);
       });
     }
     hear(box, "keydown", (event) => {

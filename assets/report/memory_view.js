@@ -4,6 +4,7 @@ import { h, joined, link, plain } from "./dom.js";
 import { boxed, nothing, pageHead, table, td } from "./elements.js";
 import { bytes, delta, plural, shortOp, shortType } from "./format.js";
 import { lineChart } from "./line_chart.js";
+import { max, round } from "./math.js";
 import { currentRun, hashOf, linkTo, views } from "./route.js";
 import { loadFacts, report, snapshotsOf, subjects } from "./store.js";
 import { graphChoice } from "./views_common.js";
@@ -40,10 +41,10 @@ views.set("memory", {
 /** Bytes alive before the first pass and after the last one. */
 function chartOf(first, last, linkOf, several) {
   const differs = first !== last && first.live.join() !== last.live.join(),
-    share = (facts, i) => i / Math.max(1, facts.live.length - 1),
+    share = (facts, i) => i / max(1, facts.live.length - 1),
     points = (facts) => facts.live.map((value, i) => [share(facts, i), value]);
   const top = (facts, words, kind) => {
-    const at = facts.live.indexOf(Math.max(...facts.live));
+    const at = facts.live.indexOf(max(...facts.live));
     return [share(facts, at), facts.live[at], words, kind];
   };
   const peak = `peak ${bytes(last.peak)}`,
@@ -62,7 +63,7 @@ function chartOf(first, last, linkOf, several) {
     before: differs ? points(first) : null,
     marks,
   });
-  const phases = last.phases.map(([phase, end]) => `${phase} to ${Math.round(end * 100)} %`),
+  const phases = last.phases.map(([phase, end]) => `${phase} to ${round(end * 100)} %`),
     unknown = `${plural(last.unknown, "value")} of unknown size counted as nothing`,
     sides = differs
       ? `dashed: before the first pass, peak ${

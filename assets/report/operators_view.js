@@ -3,6 +3,7 @@
 import { h, svg } from "./dom.js";
 import { nothing, pageHead, table, td } from "./elements.js";
 import { delta, matcher, number, plural } from "./format.js";
+import { abs, max, min } from "./math.js";
 import { currentRun, state, views } from "./route.js";
 import { loadFacts, report, snapshotsOf } from "./store.js";
 import { graphChoice } from "./views_common.js";
@@ -29,7 +30,7 @@ function operatorCounts(snapshots, facts) {
   const before = countsAt(snapshots[0]), after = countsAt(snapshots.at(-1));
   const names = [...new Set([...before.keys(), ...after.keys()])].filter(matcher(state.filter)),
     rows = names.map((op) => [op, before.get(op) || 0, after.get(op) || 0]),
-    most = ([, old, now]) => Math.max(old, now);
+    most = ([, old, now]) => max(old, now);
   return rows.sort((a, b) => most(b) - most(a) || (a[0] < b[0] ? -1 : 1));
 }
 function operatorTable(rows) {
@@ -38,7 +39,7 @@ function operatorTable(rows) {
       state.filter ? `Nothing matches “${state.filter}”.` : "This graph calls no operator.",
     );
   }
-  const most = Math.max(...rows.map(([, before, after]) => Math.max(before, after)));
+  const most = max(...rows.map(([, before, after]) => max(before, after)));
   const cells = rows.slice(0, 400).map(([op, before, after]) => {
     const kind = after < before ? "removed" : after > before ? "added" : "quiet";
     return [
@@ -53,12 +54,12 @@ function operatorTable(rows) {
 }
 /** The calls of both sides in grey, and the difference in its colour. */
 function callBar(before, after) {
-  const percent = (share) => `${(share * 100).toFixed(1)}%`, common = Math.min(before, after);
+  const percent = (share) => `${(share * 100).toFixed(1)}%`, common = min(before, after);
   const both = { x: 0, y: 2, width: percent(common), height: 8, fill: "var(--tick-2)" },
     difference = {
       x: percent(common),
       y: 2.5,
-      width: percent(Math.abs(after - before)),
+      width: percent(abs(after - before)),
       height: 7,
       class: after < before ? "less" : "more",
     };

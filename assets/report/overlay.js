@@ -1,42 +1,59 @@
 // Overlays colour nodes and slabs by a property: time, values, bytes, FLOPs, data type and others.
 // Each value is also shown as text.
 
-import { bytes, dtypeOf, flops, MINUS, number, placementOf, time } from "./format.js";
+import { bytes, delta, dtypeOf, flops, MINUS, number, placementOf, time } from "./format.js";
+import { abs, max, min } from "./math.js";
 import { PHASE, REMOVED } from "./status.js";
 import { colors, heat } from "./theme.js";
 
 export const real = (value) => String(+value.toPrecision(4)).replace("-", MINUS);
 /**
- * A statistic of nodes whose values were looked at: elements, NaN, infinite, least, greatest, mean.
+ * A number of the rows of a map. Rows of nodes whose values were looked at: elements, NaN,
+ * infinite, least, greatest, mean.
  */
-const statistic = (tell, fits = () => true) => (d) =>
-  new Map([...d.values].map(([i, row]) => [i, tell(row)]).filter(([, value]) => fits(value)));
+const statistic = (tell, fits = () => true, rows = "values") => (d) =>
+  new Map([...d[rows]].map(([i, row]) => [i, tell(row)]).filter(([, value]) => fits(value)));
 const NONE = () => null;
+const add = (a, b) => a + b;
+const nanoseconds = (ns) => time(ns / 1e6);
+/** Of the numbers of a row of `cost`. */
+export const COSTS = [["time", nanoseconds], ["bytes moved", bytes], ["peak", bytes]];
+export const costWords = (costs) => costs.map((value, i) => delta(value, COSTS[i][1]));
+/** How a cost changed, with its sign. */
+const change = (at, [label, unit] = COSTS[at]) => ({
+  label: `Δ ${label}`,
+  unit: (v) => delta(v, unit),
+  map: statistic((row) => row[at], Boolean, "cost"),
+  join: add,
+});
 const short = (text) => text.length > 20 ? `${text.slice(0, 19)}…` : text;
 /**
  * label, then either `kind` of a node, or `map` of nodes to numbers with their `unit`, and `words`
  * that say more.
  */
 export const OVERLAYS = {
-  time: { label: "Time of a step", unit: (ns) => time(ns / 1e6), map: (d) => d.time },
+  time: { label: "Time of a step", unit: nanoseconds, map: (d) => d.time },
   across: {
     label: "Time across ranks",
-    unit: (ns) => time(ns / 1e6),
+    unit: nanoseconds,
     map: (d) => new Map([...d.across].map(([i, [least, , most]]) => [i, most - least])),
     words: (d, i) => {
       const row = d.across.get(i);
-      return `${row.slice(0, 3).map((ns) => time(ns / 1e6)).join(" · ")}, slowest rank ${row[3]}`;
+      return `${row.slice(0, 3).map(nanoseconds).join(" · ")}, slowest rank ${row[3]}`;
     },
   },
   bytes: { label: "Memory of outputs", unit: bytes, map: (d) => d.bytes },
   measured: { label: "Memory measured", unit: bytes, map: (d) => d.measured },
   flops: { label: "FLOPs", unit: flops, map: (d) => d.flops },
-  least: { label: "Least value", unit: real, map: statistic((row) => row[3]), join: Math.min },
+  dtime: change(0),
+  dbytes: change(1),
+  dpeak: change(2),
+  least: { label: "Least value", unit: real, map: statistic((row) => row[3]), join: min },
   greatest: {
     label: "Greatest value",
     unit: real,
     map: statistic((row) => row[4]),
-    join: Math.max,
+    join: max,
   },
   mean: { label: "Mean value", unit: real, map: statistic((row) => row[5]), join: NONE },
   nan: {
@@ -101,7 +118,7 @@ function kindOverlay(d, { label, kind }) {
   const byCount = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)),
     kinds = byCount.slice(0, 8).map(([word]) => word);
   // The most frequent kind stays plain, so that the others stand out.
-  const shareOf = (i) => 1 - (i - 1) / Math.max(1, kinds.length - 1) * 0.9,
+  const shareOf = (i) => 1 - (i - 1) / max(1, kinds.length - 1) * 0.9,
     look = new Map(kinds.map((word, i) => [word, i === 0 ? {} : heat(shareOf(i))]));
   return {
     label,
@@ -123,8 +140,8 @@ function kindOverlay(d, { label, kind }) {
  * them are, and logarithmic beyond.
  */
 function scaleOf(sorted, signed) {
-  const half = sorted.map(Math.abs).sort()[sorted.length >> 1] || 1,
-    bend = (v) => signed ? Math.asinh(v / half) : Math.sqrt(Math.max(0, v)),
+  const half = sorted.map(abs).sort()[sorted.length >> 1] || 1,
+    bend = (v) => signed ? Math.asinh(v / half) : Math.sqrt(max(0, v)),
     unbend = (v) => signed ? half * Math.sinh(v) : v * v,
     from = signed ? bend(sorted[0]) : 0,
     span = bend(sorted[sorted.length - 1]) - from || 1;
@@ -144,7 +161,7 @@ function clusterNumbers(d, values, join) {
 function numberOverlay(d, { label, unit, map, join }) {
   const values = map(d),
     scale = scaleOf(Float64Array.from(values.values()).sort(), Boolean(join)),
-    ofCluster = clusterNumbers(d, values, join || ((a, b) => a + b));
+    ofCluster = clusterNumbers(d, values, join || add);
   const marks = values.size ? [0, 0.5, 1] : [],
     textAt = (share) => scale.valueAt(share) ? unit(scale.valueAt(share)) : "0";
   return {

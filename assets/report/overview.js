@@ -5,6 +5,7 @@ import { $, dotted, h, joined, link } from "./dom.js";
 import { boxed, card, cards, section, table } from "./elements.js";
 import { bytes, delta, flops, number, past, plural, time } from "./format.js";
 import { lineChart } from "./line_chart.js";
+import { max } from "./math.js";
 import { currentRun, hashOf, linkTo } from "./route.js";
 import { BADGES, badges, SIGN } from "./status.js";
 import { graphsOf, isQuiet, report, snapshotsOf, titleOf } from "./store.js";
@@ -139,7 +140,7 @@ function passCard(run) {
       : `${changed} changed something${total > 0 ? `, ${time(total)}` : ""}`,
   );
 }
-const beforeAfter = (title, before, after, unit, words) =>
+export const beforeAfter = (title, before, after, unit, words) =>
   before === after
     ? card(title, unit(after), words)
     : card(title, `${unit(before)} → ${unit(after)}`, `${delta(after - before, unit)}, ${words}`);
@@ -188,7 +189,7 @@ function lossCard({ steps }) {
 /** One row per pass; neighbours without change share a row. */
 function timeline(run) {
   const columns = {
-    longest: Math.max(...run.passes.map((pass) => pass.ms)),
+    longest: max(...run.passes.map((pass) => pass.ms)),
     graph: new Set(run.passes.map((pass) => pass.graph)).size > 1,
   };
   const rows = [];
@@ -269,7 +270,7 @@ function passRow(pass, columns) {
 function durationCell(ms, longest) {
   const bar = h("i");
   // The policy of the page forbids inline styles in markup, not in the script.
-  bar.style.width = `${Math.max(2, ms / longest * 48)}px`;
+  bar.style.width = `${max(2, ms / longest * 48)}px`;
   return h("span.number.one.duration", time(ms), bar);
 }
 

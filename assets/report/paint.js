@@ -5,6 +5,7 @@ import { drawBarcode } from "./barcode.js";
 import { plain } from "./dom.js";
 import { bytes, dtypeOf, number, plural, shortType } from "./format.js";
 import { HEAD, NODE_H, NODE_W, THIN } from "./layout.js";
+import { abs, max, min, round } from "./math.js";
 import { ADDED, BADGES, RELATIONS, REMOVED, SIGN } from "./status.js";
 import { colors, heat } from "./theme.js";
 
@@ -27,7 +28,7 @@ const isMarked = (status) => status !== "same" && status !== "derived";
 const cuts = new Map();
 /** The text, with an ellipsis if it is wider. Measuring is slow, so results are kept. */
 function cutText(c, text, width) {
-  const key = `${c.font}\n${Math.round(width)}\n${text}`;
+  const key = `${c.font}\n${round(width)}\n${text}`;
   let cut = cuts.get(key);
   if (cut !== undefined) return cut;
   cut = text;
@@ -68,9 +69,9 @@ export class ScenePainter {
         if (
           shows({
             x: skip.rail - 20,
-            y: Math.min(skip.from, skip.to),
+            y: min(skip.from, skip.to),
             width: 40,
-            height: Math.abs(skip.from - skip.to),
+            height: abs(skip.from - skip.to),
           })
         ) this.skip(skip);
       }
@@ -102,7 +103,7 @@ export class ScenePainter {
         if (!there || there === here) continue;
         const middle = (b) => [b.x + b.width / 2, b.y + b.height / 2],
           [[x0, y0], [x1, y1]] = [middle(here), middle(there)],
-          bend = Math.abs(x1 - x0) < 20 ? here.width * 0.8 : 0;
+          bend = abs(x1 - x0) < 20 ? here.width * 0.8 : 0;
         this.pen(colors["ink-2"], 1.5, [2, 3]);
         c.beginPath();
         c.moveTo(x0 + here.width / 2 * Math.sign(x1 - x0 || 1), y0);
@@ -174,15 +175,15 @@ export class ScenePainter {
   }
   edgeShows({ a, b }, shows) {
     return shows({
-      x: Math.min(a.x, b.x) - 40,
-      y: Math.min(a.y, b.y),
-      width: Math.abs(a.x - b.x) + NODE_W + 80,
-      height: Math.abs(a.y - b.y) + NODE_H,
+      x: min(a.x, b.x) - 40,
+      y: min(a.y, b.y),
+      width: abs(a.x - b.x) + NODE_W + 80,
+      height: abs(a.y - b.y) + NODE_H,
     });
   }
   /** Text is never smaller than 9 px on screen; further out it keeps the size of a label. */
   font(weight, size, family = "sans") {
-    const onScreen = this.two ? Math.max(size * this.scale, 9) : Math.max(9, Math.min(11, size));
+    const onScreen = this.two ? max(size * this.scale, 9) : max(9, min(11, size));
     this.c.font = `${weight} ${+(onScreen / this.scale).toFixed(2)}px ${colors[family]}`;
   }
   text(text, x, y, color, width) {
@@ -203,7 +204,7 @@ export class ScenePainter {
       middle = slab.y + (slab.open ? HEAD / 2 + 2 : tall ? 15 : THIN / 2),
       { textEnd, badgesBegin } = this.slabHead(slab, middle);
     if (slab.open) return;
-    const left = tall ? slab.x + 12 : Math.max(slab.x + slab.width * 0.42, textEnd + 16),
+    const left = tall ? slab.x + 12 : max(slab.x + slab.width * 0.42, textEnd + 16),
       right = tall ? slab.x + slab.width - 12 : badgesBegin - 8;
     if (right - left < 60) return;
     const y = slab.y + (tall ? 27 : 9), height = tall ? 14 : 12;
@@ -285,7 +286,7 @@ export class ScenePainter {
     this.c.fillStyle = colors.well;
     this.c.fillRect(x, y + 2, width, height - 4);
     this.c.fillStyle = heat(share).fill;
-    this.c.fillRect(x, y + 2, Math.max(1, width * share), height - 4);
+    this.c.fillRect(x, y + 2, max(1, width * share), height - 4);
   }
   /** Right aligned at `right`; returns where they begin. */
   badges(counts, right, y) {
@@ -370,7 +371,7 @@ export class ScenePainter {
     this.head(x, edge, up);
     this.font(400, 10, "mono");
     const more = stubs.length > 1 ? ` +${stubs.length - 1}` : "",
-      room = Math.min(box.firstPort ?? Infinity, box.x + box.width) - 8 - x - 6 -
+      room = min(box.firstPort ?? Infinity, box.x + box.width) - 8 - x - 6 -
         c.measureText(more).width;
     const color = status === ADDED
       ? colors["added-text"]
@@ -547,20 +548,20 @@ export class ScenePainter {
     this.c.roundRect(
       x,
       y,
-      Math.max(0, width),
-      Math.max(0, height),
-      Math.min(radius, width / 2, height / 2),
+      max(0, width),
+      max(0, height),
+      min(radius, width / 2, height / 2),
     );
   }
   line(points, radius = 0) {
-    const { c } = this, half = (p, q) => (Math.abs(p[0] - q[0]) + Math.abs(p[1] - q[1])) / 2;
+    const { c } = this, half = (p, q) => (abs(p[0] - q[0]) + abs(p[1] - q[1])) / 2;
     c.beginPath();
     c.moveTo(...points[0]);
     for (let i = 1; i + 1 < points.length; i++) {
       c.arcTo(
         ...points[i],
         ...points[i + 1],
-        Math.min(radius, half(points[i], points[i - 1]), half(points[i + 1], points[i])),
+        min(radius, half(points[i], points[i - 1]), half(points[i + 1], points[i])),
       );
     }
     c.lineTo(...points[points.length - 1]);
@@ -590,8 +591,8 @@ export class ScenePainter {
     c.beginPath();
     // Strokes at 45 degrees, ended at the box: clipping would cost a layer each.
     for (let at = 6; at < width + height; at += 6) {
-      c.moveTo(x + Math.max(0, at - height), y + Math.min(height, at));
-      c.lineTo(x + Math.min(width, at), y + Math.max(0, at - width));
+      c.moveTo(x + max(0, at - height), y + min(height, at));
+      c.lineTo(x + min(width, at), y + max(0, at - width));
     }
     c.stroke();
   }

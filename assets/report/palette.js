@@ -3,6 +3,7 @@
 import { copies } from "./copy.js";
 import { current, redrawAll } from "./current.js";
 import { $, $$, h, stepOf } from "./dom.js";
+import { max, min } from "./math.js";
 import { go, goTo, state, views } from "./route.js";
 import { selectNode, showNode } from "./selection.js";
 import { badgeText } from "./status.js";
@@ -117,7 +118,7 @@ export class Palette {
   }
   mark(next) {
     const options = $$("[role=option]", this.list);
-    this.at = Math.max(0, Math.min(options.length - 1, next));
+    this.at = max(0, min(options.length - 1, next));
     for (const [i, option] of options.entries()) {
       option.setAttribute("aria-selected", String(i === this.at));
     }

@@ -2,8 +2,9 @@
 
 import { copyMenu } from "./copy.js";
 import { current } from "./current.js";
+import { costsTab } from "./costs.js";
 import { $, $$, button, h, stepOf } from "./dom.js";
-import { matcher, MINUS, number, past, plural, time } from "./format.js";
+import { around, matcher, MINUS, number, past, plural, time } from "./format.js";
 import { GraphView } from "./graph.js";
 import { inspectorPanel } from "./inspector.js";
 import { makeOverlay, OVERLAYS, overlaysOf } from "./overlay.js";
@@ -91,7 +92,15 @@ const whatOf = (subject, detail) =>
     ? h("span.quiet", plural(subject.last.nodes, "node"))
     : badges((detail || subject).counts);
 
-const PANELS = { graph: graphTab, table: tableTab, text: textTab, patterns: patternsTab };
+const PANELS = {
+  graph: graphTab,
+  table: tableTab,
+  text: textTab,
+  patterns: patternsTab,
+  costs: costsTab,
+};
+/** A graph by itself has no costs that changed. */
+const tabsOf = (detail) => detail.costs ? TABS : TABS.slice(0, -1);
 
 export function passView(subject) {
   const { detail } = current,
@@ -101,6 +110,7 @@ export function passView(subject) {
     page.append(h("div.work", passHead(subject), h("div.empty", whyEmpty(subject))));
     return page;
   }
+  if (!tabsOf(detail).includes(state.tab)) state.tab = TABS[0];
   const panel = h("div.panel", {
     id: "panel",
     role: "tabpanel",
@@ -108,7 +118,7 @@ export function passView(subject) {
   });
   page.append(h("div.work", passHead(subject, detail), tabList(detail), panel));
   PANELS[state.tab](panel, detail);
-  if (!wide && state.tab !== "patterns") page.append(inspectorPanel(detail));
+  if (!wide && TABS.indexOf(state.tab) < 3) page.append(inspectorPanel(detail));
   return page;
 }
 function passHead(subject, detail) {
@@ -163,7 +173,7 @@ function tabList(detail) {
   return h(
     "div.tabs",
     { role: "tablist", label: "Views of the pass", keydown: stepTab },
-    TABS.map(tab),
+    tabsOf(detail).map(tab),
   );
 }
 /** Which other ranks have this very graph. */
@@ -184,7 +194,7 @@ function rankWords(subject) {
 function stepTab(event) {
   const step = stepOf(event, "ArrowLeft", "ArrowRight");
   if (!step) return;
-  const tab = TABS[(TABS.indexOf(state.tab) + step + TABS.length) % TABS.length];
+  const tabs = tabsOf(current.detail), tab = tabs[around(tabs, tabs.indexOf(state.tab), step)];
   go({ tab }).then(() => $(`#tab-${tab}`).focus());
 }
 

@@ -5,6 +5,7 @@ import { onRedraw } from "./current.js";
 import { dotted, h } from "./dom.js";
 import { andMore, nothing } from "./elements.js";
 import { past, plural } from "./format.js";
+import { ceil, floor, min } from "./math.js";
 import { showNode } from "./selection.js";
 import { badges, countsOf, RELATIONS } from "./status.js";
 import { colors } from "./theme.js";
@@ -80,19 +81,19 @@ function multiples(detail, places) {
   for (const hunk of places.slice(0, 48)) {
     // As high as its marks, seven in a row while all have room.
     const canvas = h("canvas", { "aria-hidden": "true" }),
-      few = Math.ceil(hunk.nodes.length / 7) <= 4;
-    canvas.style.height = few ? `${Math.ceil(hunk.nodes.length / 7) * 17 + 9}px` : "76px";
+      few = ceil(hunk.nodes.length / 7) <= 4;
+    canvas.style.height = few ? `${ceil(hunk.nodes.length / 7) * 17 + 9}px` : "76px";
     const draw = () => {
       const area = prepare(canvas);
       if (!area) return;
       const c = area.context,
-        columns = few ? 7 : Math.ceil(Math.sqrt(hunk.nodes.length * 1.6)),
-        rows = Math.ceil(hunk.nodes.length / columns),
-        size = Math.min(14, (area.width - 12) / columns - 3, (area.height - 12) / rows - 3);
+        columns = few ? 7 : ceil(Math.sqrt(hunk.nodes.length * 1.6)),
+        rows = ceil(hunk.nodes.length / columns),
+        size = min(14, (area.width - 12) / columns - 3, (area.height - 12) / rows - 3);
       hunk.nodes.slice(0, 400).forEach((node, i) => {
         const status = detail.statusOf(node),
           x = 6 + (i % columns) * (size + 3),
-          y = 6 + Math.floor(i / columns) * (size + 3);
+          y = 6 + floor(i / columns) * (size + 3);
         c.fillStyle = colors[`${status}-fill`] || colors.surface;
         c.strokeStyle = colors[status] || colors.edge;
         c.lineWidth = status === "added" ? 2 : 1.5;

@@ -4,6 +4,7 @@ import { refWord } from "./copy.js";
 import { $$, h, joined, link } from "./dom.js";
 import { boxed, columnHead, grid, pageHead, rowHead } from "./elements.js";
 import { matching, number, plural } from "./format.js";
+import { max, min } from "./math.js";
 import { goTo, linkTo, views } from "./route.js";
 import { graphsOf, loadFacts, report, snapshotsOf, subjects } from "./store.js";
 
@@ -152,7 +153,7 @@ class CellChooser {
     if (!entry) return h("span.cell.none", "none");
     const title = `${rank}, ${column.title}: group ${letter}`;
     return h("button", {
-      class: `cell ${"abcd"[Math.min(3, group)]}`,
+      class: `cell ${"abcd"[min(3, group)]}`,
       title,
       "aria-pressed": "false",
       click: (event) => this.choose(event.currentTarget, entry, title),
@@ -205,8 +206,8 @@ async function collectiveLanes(runs, name) {
   const reference = lanes.reduce(merged),
     aligned = lanes.map((lane) => align(reference, lane)),
     first = reference.findIndex((_, i) => !aligned.every((lane) => lane[i])),
-    from = Math.max(0, first - 6),
-    to = Math.min(reference.length, from + 60);
+    from = max(0, first - 6),
+    to = min(reference.length, from + 60);
   const lacking = runs.filter((_, r) => first >= 0 && !aligned[r][first]),
     words = collectiveWords(reference, first) +
       (lacking.length ? ` Missing on ${joined(lacking.map(name))}.` : "");

@@ -13,7 +13,7 @@ import { report, subjects } from "./store.js";
  */
 export const views = new Map();
 
-export const TABS = ["graph", "table", "text", "patterns"];
+export const TABS = ["graph", "table", "text", "patterns", "costs"];
 /** What edges of the graph are labelled with. */
 export const EDGE_LABELS = ["", "shape", "dtype", "bytes"];
 const MODES = ["unified", "side", "blink"];

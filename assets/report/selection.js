@@ -29,7 +29,7 @@ export function selectNode(node, reveal = false) {
 /** Follows a link to a node: in the graph, from every tab except table and text. */
 export function showNode(node) {
   if (current.graphView) selectNode(node, true);
-  else if (state.tab === "graph" || state.tab === "patterns") {
+  else if (["graph", "patterns", "costs"].includes(state.tab)) {
     go({ tab: "graph", node: nameOfNode(node) });
   } else selectNode(node);
 }

@@ -58,6 +58,8 @@ class Detail {
       this[key] = sparse(data[key]);
     }
     for (const key of ["via", "made", "gone", "values", "across"]) this[key] = keyed(data[key]);
+    this.cost = keyed(data.cost);
+    this.costs = data.costs;
     this.ranksLeftOut = data.ranks_left_out;
     this.fields = keyed(data.fields);
     this.twoLanes = data.two_lanes;

@@ -1,6 +1,7 @@
 // Light and dark, and the colours that canvases draw with.
 
 import { $$ } from "./dom.js";
+import { floor, max, min, round } from "./math.js";
 
 export let colors = {};
 /** The custom properties of the style's first rule, without their dashes. */
@@ -46,11 +47,11 @@ const CIVIDIS = [
 ];
 /** The colour of a share from 0 to 1, and an ink that can be read on it. */
 export function heat(share) {
-  const at = Math.max(0, Math.min(1, share)) * (CIVIDIS.length - 1),
-    low = Math.floor(at),
-    high = Math.min(CIVIDIS.length - 1, low + 1);
+  const at = max(0, min(1, share)) * (CIVIDIS.length - 1),
+    low = floor(at),
+    high = min(CIVIDIS.length - 1, low + 1);
   const rgb = CIVIDIS[low].map((value, i) =>
-    Math.round(value + (CIVIDIS[high][i] - value) * (at - low))
+    round(value + (CIVIDIS[high][i] - value) * (at - low))
   );
   return { fill: `rgb(${rgb.join(" ")})`, ink: share > 0.52 ? "#1b1a17" : "#ffffff" };
 }

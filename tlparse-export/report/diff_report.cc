@@ -72,7 +72,7 @@ class PairReport {
 
   void AddCode(ReportCode code) { model_.code.push_back(std::move(code)); }
 
-  Status AddDiff(const GraphDiff& diff, ReportPass& pass) {
+  Status AddDiff(const GraphDiff& diff, const CostComparison& costs, ReportPass& pass) {
     const DiffSummary& summary = diff.summary;
     if (!diff.Equal()) pass.status = "ok";
     pass.before = Snapshot(diff.before.root());
@@ -83,7 +83,7 @@ class PairReport {
                    .moved = summary.moved};
     pass.derived = summary.derived;
     pass.causes = CausesOf(diff);
-    STRATA_TRY(pass.detail, parts_.AddScene(pass.name, diff, {}));
+    STRATA_TRY(pass.detail, parts_.AddScene(pass.name, diff, {.costs = &costs}));
     return Ok();
   }
 
@@ -111,8 +111,8 @@ class PairReport {
 /// Adds the rows of two runs.
 class RunPair {
  public:
-  RunPair(const History& before, const History& after)
-      : before_(before), after_(after), report_(before.ref, after.ref, "report") {}
+  RunPair(const History& before, const History& after, const CostsOfPair& costs)
+      : before_(before), after_(after), costs_(costs), report_(before.ref, after.ref, "report") {}
 
   Result<ReportModel> Run() {
     for (const StepPair& pair : AlignSteps(before_, after_)) {
@@ -169,7 +169,9 @@ class RunPair {
     STRATA_TRY(const LoadedGraph before, before_.load(a.after));
     STRATA_TRY(const LoadedGraph after, after_.load(b.after));
     STRATA_TRY(const GraphDiff diff, Diff(before.graph(), after.graph()));
-    return report_.AddDiff(diff, pass);
+    if (!costs_) return report_.AddDiff(diff, ShapeCosts(diff), pass);
+    STRATA_TRY(const CostComparison costs, costs_(diff, a.after, b.after));
+    return report_.AddDiff(diff, costs, pass);
   }
 
   Status AddLonely(const History& history, const HistoryStep& step) {
@@ -182,6 +184,7 @@ class RunPair {
 
   const History& before_;
   const History& after_;
+  const CostsOfPair& costs_;
   PairReport report_;
   std::map<std::string, ReportSnapshot> snapshots_;  // by content
 };
@@ -189,11 +192,12 @@ class RunPair {
 }  // namespace
 
 Result<ReportModel> DiffReport(const GraphDiff& diff, std::string_view before_ref,
-                               std::string_view after_ref, std::string_view name) {
+                               std::string_view after_ref, std::string_view name,
+                               const CostComparison* costs) {
   PairReport report(before_ref, after_ref, "diff");
   const std::string options = fmt::format("{} {}", before_ref, after_ref);
-  STRATA_RETURN_IF_ERROR(
-      report.AddDiff(diff, report.AddRow(name, options, diff.after.root().name_text())));
+  ReportPass& pass = report.AddRow(name, options, diff.after.root().name_text());
+  STRATA_RETURN_IF_ERROR(report.AddDiff(diff, costs == nullptr ? ShapeCosts(diff) : *costs, pass));
   return report.Finish();
 }
 
@@ -221,8 +225,9 @@ Result<ReportModel> GraphReport(const Graph& graph, std::string_view ref) {
   return model;
 }
 
-Result<ReportModel> RunsReport(const History& before, const History& after) {
-  return RunPair(before, after).Run();
+Result<ReportModel> RunsReport(const History& before, const History& after,
+                               const CostsOfPair& costs) {
+  return RunPair(before, after, costs).Run();
 }
 
 }  // namespace strata

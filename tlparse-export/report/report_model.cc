@@ -210,10 +210,13 @@ class ReportMaker {
       STRATA_TRY(const RankFacts ranks,
                  RankFactsOf(trace_, stored, record.graph, &pass, compared.diff.after, measures_,
                              programs_, rank_nodes_));
-      STRATA_TRY(known.detail,
-                 parts_.AddScene(
-                     fmt::format("pass {}", record.name), compared.diff,
-                     {.lineage = chain.lineage.get(), .measures = &measures, .ranks = &ranks}));
+      // Only the graph that ran was timed, so bytes and the peak alone can be compared.
+      const CostComparison costs = ShapeCosts(compared.diff);
+      STRATA_TRY(known.detail, parts_.AddScene(fmt::format("pass {}", record.name), compared.diff,
+                                               {.lineage = chain.lineage.get(),
+                                                .measures = &measures,
+                                                .ranks = &ranks,
+                                                .costs = &costs}));
     }
     Show(known, shown);
     known_.insert_or_assign(chain.past, std::move(known));

@@ -1,8 +1,12 @@
 #include "tlparse-export/report/scene_json.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdlib>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -39,6 +43,7 @@ class Writer {
     json_.BeginObject().Field("nodes", static_cast<int64_t>(scene_.nodes.size()));
     Columns();
     Sparse();
+    Costs();
     Edges();
     Clusters();
     Fields();
@@ -194,6 +199,61 @@ class Writer {
       if (!entity.element.valid()) entry(i, static_cast<int64_t>(FlopsOf(GraphOf(n), entity.node)));
     });
     Entries("stream", [&](const SceneNode& n, int64_t i) { entry(i, NodeOf(n).stream); });
+  }
+
+  /// Nanoseconds, bytes moved, bytes at the peak; times of one call are not whole microseconds.
+  using CostNumbers = std::array<int64_t, 3>;
+  static int64_t Nanoseconds(double us) { return std::llround(us * 1e3); }
+
+  CostNumbers CostChangeOf(const SceneNode& n) const {
+    CostNumbers change{};
+    const auto add = [&](const SideCosts& side, EntityId id, int64_t sign) {
+      if (!id.valid()) return;
+      change[0] += sign * Nanoseconds(side.us[id]);
+      change[1] += sign * std::llround(side.bytes[id]);
+      change[2] += sign * std::llround(side.peak[id]);
+    };
+    add(context_.costs->before, n.before, -1);
+    add(context_.costs->after, n.after, 1);
+    return change;
+  }
+
+  void CostList(const std::vector<CostChange>& changes) {
+    constexpr size_t kMaxChanges = 200;
+    json_.BeginArray();
+    for (const CostChange& change :
+         std::span(changes).first(std::min(changes.size(), kMaxChanges))) {
+      json_.BeginArray().Int(Text(change.what)).Int(Text(change.where)).Int(change.places);
+      json_.Int(Nanoseconds(change.us)).Int(std::llround(change.bytes));
+      json_.Int(std::llround(change.peak)).EndArray();
+    }
+    json_.EndArray();
+  }
+
+  void Costs() {
+    if (context_.costs == nullptr) return;
+    bool changed = false;
+    Entries("cost", [&](const SceneNode& n, int64_t i) {
+      const CostNumbers change = CostChangeOf(n);
+      if (change == CostNumbers{}) return;
+      changed = true;
+      json_.BeginArray().Int(i);
+      for (const int64_t number : change)
+        json_.Int(number);
+      json_.EndArray();
+    });
+    const CostDiff& costs = context_.costs->changes;
+    if (!changed && Nanoseconds(costs.us_before) == Nanoseconds(costs.us_after)) return;
+    json_.Key("costs").BeginArray().BeginArray();
+    for (const auto& [before, after] : {std::pair(costs.us_before * 1e3, costs.us_after * 1e3),
+                                        std::pair(costs.bytes_before, costs.bytes_after),
+                                        std::pair(costs.peak_before, costs.peak_after)}) {
+      json_.BeginArray().Int(std::llround(before)).Int(std::llround(after)).EndArray();
+    }
+    json_.EndArray();
+    for (const auto* list : {&costs.patterns, &costs.modules, &costs.passes})
+      CostList(*list);
+    json_.EndArray();
   }
 
   void Edges() {

@@ -5,6 +5,7 @@
 
 #include "diff/history/lineage.h"
 #include "diff/model/graph_diff.h"
+#include "scene/cost_diff.h"
 #include "scene/scene.h"
 #include "tlparse-export/report/measures.h"
 #include "tlparse-export/report/rank_sets.h"
@@ -17,6 +18,7 @@ struct SceneContext {
   const Lineage* lineage = nullptr;  ///< its last snapshot is the after side
   const Measures* measures = nullptr;
   const RankFacts* ranks = nullptr;  ///< of the after side
+  const CostComparison* costs = nullptr;
 };
 
 /// A scene with everything that the page shows of each node. Texts are numbers of `names` and
@@ -30,6 +32,11 @@ struct SceneContext {
 ///                                 time in ns a step, measured: bytes that the node made
 ///     values                      [node, elements, NaN, infinite, least, greatest, mean], …
 ///     across                      [node, least, median, most, slowest rank], …: time of the ranks
+///     cost                        [node, Δ ns, Δ bytes moved, Δ bytes at the peak], … of nodes
+///                                 whose costs changed
+///     costs                       without it no cost changed: [[before, after] of ns, of bytes
+///                                 moved and of the peak], then by change, by module and by pass:
+///                                 [what, where, places, Δ ns, Δ bytes moved, Δ peak], …
 ///     ranks_left_out              ranks differ, and are too large to be compared node by node
 ///     edges                       of each node, how many, then (to − from, status) of each
 ///     clusters, order Δ           see Scene
