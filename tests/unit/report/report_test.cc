@@ -12,6 +12,7 @@
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 #include "tlparse-export/report/report_model.h"
+#include "tlparse-export/report/report_parts.h"
 #include "tlparse-export/report/scene_json.h"
 
 namespace strata {
@@ -106,9 +107,8 @@ TEST_CASE("content beyond the limit is omitted by name: lines first, then scenes
   CHECK(sizes.contains("lines-0"));
   CHECK(sizes.contains("texts-0"));
 
-  // The size of the page itself is overestimated, so that the limit holds.
-  const size_t page = 200 << 10;
-  const auto scenes = MakeReport(**trace, {.title = "t", .max_bytes = page + 2700});
+  const size_t lines = sizes.at("lines-0") + sizes.at("texts-0");
+  const auto scenes = MakeReport(**trace, {.title = "t", .max_bytes = PageBytes(*whole) - lines});
   REQUIRE_OK(scenes);
   CHECK(scenes->left_out == std::vector<std::string>{"lines of pass drop-neg"});
   CHECK(PartSizes(*scenes).contains("data-0"));
