@@ -1,6 +1,7 @@
 #include "passes/pipeline/split_optimizer.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,13 +24,35 @@ namespace {
 constexpr int64_t kShared = -1;
 constexpr std::string_view kAxis = "pp";
 
+/// The stage of what belongs to a module: that of its parameter, which may be shared with an
+/// earlier stage.
+class ParameterStages {
+ public:
+  ParameterStages(const Graph& step, const StageModules& modules) : modules_(modules) {
+    for (const NodeId node : step.placeholders()) {
+      const std::string_view stage = step.attribute(node, kStageAttribute);
+      if (step.attribute(node, "input") == "parameter" && !stage.empty())
+        of_module_.emplace(step.module().str(step.node(node).module),
+                           std::stoll(std::string(stage)));
+    }
+  }
+  int64_t Of(std::string_view module) const {
+    const auto found = of_module_.find(module);
+    return found == of_module_.end() ? modules_.StageOf(module) : found->second;
+  }
+
+ private:
+  const StageModules& modules_;
+  std::map<std::string_view, int64_t> of_module_;
+};
+
 /// Writes the part of a graph that an owner of some stages runs.
 class PartWriter {
  public:
-  PartWriter(const Graph& graph, const StageModules& modules, std::vector<int64_t> owners)
+  PartWriter(const Graph& graph, const ParameterStages& stages, std::vector<int64_t> owners)
       : graph_(graph), owners_(ByNode<int64_t>(graph, kShared)) {
     for (const NodeId node : graph.nodes()) {
-      const int64_t stage = modules.StageOf(graph.module().str(graph.node(node).module));
+      const int64_t stage = stages.Of(graph.module().str(graph.node(node).module));
       if (stage >= 0) owners_[node] = owners[static_cast<size_t>(stage)];
     }
     for (const NodeId node : graph.nodes()) {
@@ -169,9 +192,9 @@ class PartWriter {
   NodeId first_reader_;             // of them
 };
 
-Status WriteParts(Module& module, const Graph& graph, const StageModules& modules,
+Status WriteParts(Module& module, const Graph& graph, const ParameterStages& parameters,
                   const std::vector<int64_t>& owners, int64_t count, std::string_view name_format) {
-  PartWriter writer(graph, modules, owners);
+  PartWriter writer(graph, parameters, owners);
   for (int64_t owner = 0; owner < count; ++owner) {
     const std::string name = fmt::format(fmt::runtime(name_format), owner);
     STRATA_RETURN_IF_ERROR(writer.Write(owner, module.AddGraph(name)));
@@ -201,15 +224,16 @@ Result<Changed> SplitOptimizer::Run(Module& module) {
                                                   : "a multiple of the number of ranks");
   }
   if (module.FindGraph("optimizer.rank0") != nullptr) return Changed::kNo;
+  const ParameterStages parameters(*step, modules);
   std::vector<int64_t> own_stage;
   for (int64_t stage = 0; stage < stages; ++stage)
     own_stage.push_back(stage);
   if (const Graph* accumulate = module.FindGraph("accumulate")) {
     STRATA_RETURN_IF_ERROR(
-        WriteParts(module, *accumulate, modules, own_stage, stages, "stage{}.accumulate"));
+        WriteParts(module, *accumulate, parameters, own_stage, stages, "stage{}.accumulate"));
   }
   if (const Graph* optimizer = module.FindGraph("optimizer")) {
-    STRATA_RETURN_IF_ERROR(WriteParts(module, *optimizer, modules,
+    STRATA_RETURN_IF_ERROR(WriteParts(module, *optimizer, parameters,
                                       RanksOfStages(stages, options_.ranks, options_.style),
                                       options_.ranks, "optimizer.rank{}"));
   }

@@ -18,7 +18,7 @@
 namespace strata {
 namespace {
 
-constexpr std::string_view kStep = "step";
+constexpr std::string_view kStep = "step", kValidate = "validate";
 
 bool IsInput(const Graph& graph, NodeId node) {
   return graph.node(node).kind == NodeKind::kPlaceholder;
@@ -117,12 +117,17 @@ class StageSplitter {
   }
 
  private:
-  void Connect(ValueId value, int64_t reader) {
-    const int64_t maker = stages_.of(step_.value(value).def);
-    if (maker != StageAssignment::kEvery) crossings_.Add(value, maker, reader);
+  /// Every stage that reads the node's results has them.
+  bool IsLocal(NodeId node) const {
+    return stages_.of(node) == StageAssignment::kEvery || stages_.is_shared(node);
   }
 
-  /// The nodes of the stage, and those of every stage that they read.
+  void Connect(ValueId value, int64_t reader) {
+    const NodeId def = step_.value(value).def;
+    if (!IsLocal(def)) crossings_.Add(value, stages_.of(def), reader);
+  }
+
+  /// The nodes of the stage, and those of every stage and shared parameters that they read.
   IdVector<NodeId, bool> NodesOf(int64_t stage) const {
     IdVector<NodeId, bool> wanted = ByNode<bool>(step_);
     const std::vector<NodeId> nodes = step_.nodes().Snapshot();
@@ -137,7 +142,7 @@ class StageSplitter {
       if (!wanted[*node]) continue;
       step_.ForEachOperand(*node, [&](ValueId operand) {
         const NodeId def = step_.value(operand).def;
-        if (stages_.of(def) == StageAssignment::kEvery) wanted[def] = true;
+        if (IsLocal(def)) wanted[def] = true;
       });
     }
     return wanted;
@@ -209,6 +214,34 @@ Status CheckParameters(const Graph& step, const StageAssignment& stages) {
   return Ok();
 }
 
+/// Outputs of a validation: those of the last stage.
+std::vector<StepOutput> ValidationOutputs(const Graph& validate, int64_t num_stages) {
+  std::vector<StepOutput> outputs;
+  for (const std::optional<ValueId> value : OutputsOf(validate)) {
+    outputs.push_back(
+        {.value = value,
+         .slot = {.kind = StageSlot::Kind::kExtra, .name = std::to_string(outputs.size())},
+         .stage = num_stages - 1});
+  }
+  return outputs;
+}
+
+void MarkStages(Graph& graph, const StageAssignment& stages) {
+  Rewriter rewriter(graph);
+  for (const NodeId node : graph.nodes())
+    if (stages.of(node) != StageAssignment::kEvery)
+      rewriter.SetAttribute(node, kStageAttribute, std::to_string(stages.of(node)));
+}
+
+/// `format` makes the name of a stage's graph.
+void WriteStages(Module& module, Graph& graph, const StageAssignment& stages,
+                 std::vector<StepOutput> outputs, int64_t num_stages, std::string_view format) {
+  MarkStages(graph, stages);
+  StageSplitter splitter(graph, stages, std::move(outputs), num_stages);
+  for (int64_t stage = 0; stage < num_stages; ++stage)
+    splitter.Write(stage, module.AddGraph(fmt::format(fmt::runtime(format), stage)));
+}
+
 }  // namespace
 
 void SplitStages::Options::Bind(OptionList& list) {
@@ -229,16 +262,13 @@ Result<Changed> SplitStages::Run(Module& module) {
   STRATA_TRY(const StageAssignment stages, StageAssignment::Make(*step, modules));
   STRATA_RETURN_IF_ERROR(CheckParameters(*step, stages));
   STRATA_TRY(std::vector<StepOutput> outputs, StepOutputs(*step, stages, modules.size()));
-  {
-    Rewriter rewriter(*step);
-    for (const NodeId node : step->nodes())
-      if (stages.of(node) != StageAssignment::kEvery)
-        rewriter.SetAttribute(node, kStageAttribute, std::to_string(stages.of(node)));
-    rewriter.SetAttribute(step->output(), kStageModulesAttribute, modules.Text());
+  Rewriter(*step).SetAttribute(step->output(), kStageModulesAttribute, modules.Text());
+  WriteStages(module, *step, stages, std::move(outputs), modules.size(), "stage{}");
+  if (Graph* validate = module.FindGraph(kValidate)) {
+    STRATA_TRY(const StageAssignment of_validate, StageAssignment::Make(*validate, modules));
+    WriteStages(module, *validate, of_validate, ValidationOutputs(*validate, modules.size()),
+                modules.size(), "stage{}.validate");
   }
-  StageSplitter splitter(*step, stages, std::move(outputs), modules.size());
-  for (int64_t stage = 0; stage < modules.size(); ++stage)
-    splitter.Write(stage, module.AddGraph(fmt::format("stage{}", stage)));
   return Changed::kYes;
 }
 

@@ -23,8 +23,12 @@ namespace strata {
 /// are copied to each stage that reads them. Copies come from the nodes of the step in the
 /// provenance. Cost is linear in nodes and crossing values.
 ///
+/// A parameter that several stages read, such as tied embeddings, is an input of each of them. It
+/// belongs to the first: gradients of the others pass through the stages between, and are summed
+/// there as in the step. The graph `validate` is cut in the same way: `stage0.validate`, ….
+///
 /// Errors: stages that the layers do not fill, a module list that misses modules with parameters, a
-/// parameter that two stages read, a module without graph `step`.
+/// module without graph `step`.
 /// Source: torchtitan's pipeline_llm and GraphPP.
 class SplitStages final : public Pass {
  public:

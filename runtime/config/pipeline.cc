@@ -62,6 +62,9 @@ Status SplitBatch(const ConfigReader& reader, TrainConfig& config) {
   pipeline.microbatches = whole / size;
   config.batch_size /= pipeline.microbatches;
   config.accumulation_steps *= pipeline.microbatches;
+  if (config.validator.steps < 1) return Ok();
+  STRATA_RETURN_IF_ERROR(CheckSize(reader, "validator.steps", config.validator.steps));
+  config.validator.steps *= pipeline.microbatches;
   return Ok();
 }
 
@@ -115,13 +118,6 @@ Status CompletePipeline(const ConfigReader& reader, TrainConfig& config) {
     STRATA_RETURN_IF_ERROR(CheckRange(reader, key, less, 0, kMaxSize));
   STRATA_TRY(pipeline.num_stages, CountStages(reader, config, *kind, layers_per_stage));
   STRATA_RETURN_IF_ERROR(SplitBatch(reader, config));
-  if (config.enable_weight_tying) {
-    return Impossible(
-        reader, kDegree,
-        "enable_weight_tying puts one tensor on the first and the last stage, take 1");
-  }
-  if (config.validator.enable)
-    return Impossible(reader, kDegree, "validation runs on one stage, take 1 or no validator");
   if (config.moe && !config.moe->use_grouped_mm) {
     return Impossible(reader, kDegree,
                       "stages cannot share sizes that are read from data, take 1 or "

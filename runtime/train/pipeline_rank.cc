@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "passes/pipeline/split_stages.h"
 #include "runtime/ranks/rank_team.h"
 
 namespace strata {
@@ -58,9 +59,47 @@ Status PipelineRank::Bind(const TracedTraining& traced) {
     if (traced.module->FindGraph(kAccumulateGraph) != nullptr) {
       STRATA_TRY(made.accumulate, Resolve(traced, name + ".accumulate"));
     }
+    if (traced.module->FindGraph(kValidateGraph) != nullptr) {
+      STRATA_TRY(made.validate, Resolve(traced, name + std::string(kStageValidateSuffix)));
+    }
     stages_.emplace(static_cast<int64_t>(stage), std::move(made));
   }
+  return FindShared(traced);
+}
+
+Status PipelineRank::FindShared(const TracedTraining& traced) {
+  const Graph& step = *traced.module->FindGraph(kStepGraph);
+  std::map<std::string, std::set<int64_t>> readers;
+  for (size_t stage = 0; stage < rank_of_stage_.size(); ++stage) {
+    const Graph* graph = traced.module->FindGraph(fmt::format("stage{}", stage));
+    STRATA_TRY(const StageSlots slots, StageSlotsOf(*graph));
+    for (const StageSlot& slot : slots.inputs)
+      if (slot.kind == StageSlot::Kind::kInput) readers[slot.name].insert(rank_of_stage_[stage]);
+  }
+  for (const NodeId node : step.placeholders()) {
+    if (step.attribute(node, "input") != "parameter") continue;
+    const std::string stage(step.attribute(node, kStageAttribute));
+    Shared shared{.name = StageInputName(step, node),
+                  .owner = rank_of_stage_[static_cast<size_t>(std::stoull(stage))]};
+    shared.input = input_index_.at(shared.name);
+    shared.readers = readers[shared.name];
+    shared.readers.erase(shared.owner);
+    if (!shared.readers.empty()) shared_.push_back(std::move(shared));
+  }
   return Ok();
+}
+
+void PipelineRank::ShareParameters(Tensors& inputs) const {
+  const int64_t team_rank = RankTeam::CurrentRank();
+  const auto place_of = [&](int64_t rank) { return team_rank + (rank - rank_) * stride_; };
+  for (const Shared& shared : shared_) {
+    if (shared.owner == rank_) {
+      for (const int64_t reader : shared.readers)
+        RankTeam::Send(place_of(reader), shared.name, {inputs[shared.input]});
+    } else if (shared.readers.contains(rank_)) {
+      inputs[shared.input] = RankTeam::Receive(place_of(shared.owner), shared.name)[0];
+    }
+  }
 }
 
 Result<PipelineRank::StageGraph> PipelineRank::Resolve(const TracedTraining& traced,
@@ -98,22 +137,27 @@ std::vector<std::string> PipelineRank::GraphNames() const {
   std::vector<std::string> names;
   for (const auto& [number, stage] : stages_) {
     for (const StageGraph* graph :
-         {&stage.forward, &stage.backward, &stage.input, &stage.weight, &stage.accumulate})
+         {&stage.forward, &stage.backward, &stage.input, &stage.weight, &stage.accumulate,
+          &stage.validate})
       if (!graph->name.empty()) names.push_back(graph->name);
   }
   return names;
 }
 
-Status PipelineRank::Run(std::span<const Tensors> inputs, Sums& sums) {
+void PipelineRank::Begin(std::span<const Tensors> inputs) {
   inputs_ = inputs;
-  sums_ = &sums;
   team_rank_ = RankTeam::CurrentRank();
-  sums.losses.resize(inputs.size());
-  sums.gradients.resize(gradient_index_.size());
-  sums.extras.resize(num_extras_);
   for (auto* values :
        {&activations_, &gradients_, &saved_, &kept_, &extras_, &to_next_, &to_previous_})
     values->clear();
+}
+
+Status PipelineRank::Run(std::span<const Tensors> inputs, Sums& sums) {
+  Begin(inputs);
+  sums_ = &sums;
+  sums.losses.resize(inputs.size());
+  sums.gradients.resize(gradient_index_.size());
+  sums.extras.resize(num_extras_);
   for (const Action& action : program_) {
     if (auto done = RunAction(action); !done)
       return std::move(done).error().In(fmt::format("action {}", ToString(action)));
@@ -148,6 +192,36 @@ Status PipelineRank::RunAction(const Action& action) {
       return Ok();
   }
   return Ok();
+}
+
+/// A stage runs all batches before the rank's next stage begins.
+Result<std::vector<PipelineRank::Tensors>> PipelineRank::Validate(std::span<const Tensors> inputs) {
+  Begin(inputs);
+  const auto last = static_cast<int64_t>(rank_of_stage_.size()) - 1;
+  std::vector<Tensors> results(IsLocal(last) ? inputs.size() : 0);
+  for (const auto& [number, stage] : stages_) {
+    for (size_t batch = 0; batch < inputs.size(); ++batch) {
+      const auto action = [&](ActionType type) {
+        return Action{.stage = number, .type = type, .microbatch = static_cast<int64_t>(batch)};
+      };
+      if (number > 0 && !IsLocal(number - 1))
+        STRATA_RETURN_IF_ERROR(Receive(action(ActionType::kReceiveForward)));
+      const Action forward = action(ActionType::kForward);
+      STRATA_TRY(Tensors outputs,
+                 graphs_.Run(stage.validate.name, Arguments(stage.validate, forward)));
+      activations_.erase({number, forward.microbatch});
+      Tensors activations;
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const auto [kind, position] = stage.validate.outputs[i];
+        PutAt(kind == StageSlot::Kind::kActivation ? activations : results[batch], position,
+              std::move(outputs[i]));
+      }
+      HandOver(forward, StageSlot::Kind::kActivation, std::move(activations));
+      if (number < last && !IsLocal(number + 1))
+        STRATA_RETURN_IF_ERROR(Send(action(ActionType::kSendForward)));
+    }
+  }
+  return results;
 }
 
 std::map<PipelineRank::Key, PipelineRank::Tensors>& PipelineRank::ValuesOf(StageSlot::Kind kind) {

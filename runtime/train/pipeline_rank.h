@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -43,10 +44,19 @@ class PipelineRank {
     std::vector<at::Tensor> gradients;  ///< by parameter; undefined: of other ranks
     std::vector<at::Tensor> extras;     ///< further outputs of the step; the same
   };
+  /// Of parameters that stages of several ranks read: sends those that this rank has, and puts what
+  /// others have into `inputs`, those of the step's graph. Call on all ranks before `Run` and
+  /// `Validate`. Throws as RankTeam::Receive.
+  void ShareParameters(std::vector<at::Tensor>& inputs) const;
   /// Runs the schedule once. `inputs`: of the step's graph, for each microbatch; tensors of other
   /// ranks' stages are undefined. Errors: those of the graphs. Throws as RankTeam::Receive.
   /// REQUIRES: bound; as many microbatches as the schedule has.
   Status Run(std::span<const std::vector<at::Tensor>> inputs, Sums& sums);
+
+  /// Runs the stages' graphs `validate` on batches; `inputs` as of `Run`. What the graph returns
+  /// for each batch; empty on ranks without the last stage. Errors and exceptions as of `Run`.
+  Result<std::vector<std::vector<at::Tensor>>> Validate(
+      std::span<const std::vector<at::Tensor>> inputs);
 
  private:
   using Tensors = std::vector<at::Tensor>;
@@ -60,8 +70,18 @@ class PipelineRank {
   struct Stage {
     StageGraph forward, backward, accumulate;
     StageGraph input, weight;  ///< without names: the backward is not split
+    StageGraph validate;       ///< without a name: there is no validation
+  };
+  /// A parameter that stages of other ranks than its own read.
+  struct Shared {
+    size_t input = 0;  ///< of the step
+    std::string name;
+    int64_t owner = 0;
+    std::set<int64_t> readers = {};  ///< without the owner
   };
 
+  Status FindShared(const TracedTraining& traced);
+  void Begin(std::span<const Tensors> inputs);
   Result<StageGraph> Resolve(const TracedTraining& traced, const std::string& name) const;
   Status RunAction(const Action& action);
   Status Forward(const Action& action);
@@ -88,6 +108,7 @@ class PipelineRank {
   std::map<std::string, size_t> input_index_, gradient_index_;  // of the step, by name
   size_t num_extras_ = 0;
   std::map<int64_t, Stage> stages_;  // of this rank
+  std::vector<Shared> shared_;       // of all ranks, in the order of the inputs
 
   // Of the step that runs.
   std::span<const Tensors> inputs_;

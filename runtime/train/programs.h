@@ -19,6 +19,8 @@ inline constexpr std::string_view kStepGraph = "step";
 inline constexpr std::string_view kAccumulateGraph = "accumulate";
 inline constexpr std::string_view kOptimizerGraph = "optimizer";
 inline constexpr std::string_view kValidateGraph = "validate";
+/// Of the graph `validate` of a stage, `stage0.validate`.
+inline constexpr std::string_view kStageValidateSuffix = ".validate";
 
 class JointProgram;
 

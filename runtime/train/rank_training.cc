@@ -40,14 +40,25 @@ Status RankTraining::BindPipeline(const TracedTraining& traced, const PipelineSc
   return graphs_.BindAll(traced, names);
 }
 
+/// Of each batch; parameters of other ranks that this one reads are there.
+std::vector<std::vector<Tensor>> RankTraining::PipelineArguments(
+    std::span<const BatchInputs> batches) const {
+  std::vector<std::vector<Tensor>> arguments;
+  for (const BatchInputs& batch : batches)
+    arguments.push_back(StepArguments(batch));
+  if (arguments.empty()) return arguments;
+  pipeline_->ShareParameters(arguments[0]);
+  for (size_t i = 1; i < arguments.size(); ++i)
+    std::copy_n(arguments[0].begin(), state_.parameters.size(), arguments[i].begin());
+  return arguments;
+}
+
 /// The schedule takes its number of microbatches at a time.
 Result<double> RankTraining::RunPipeline(std::span<const BatchInputs> batches) {
   gradients_.clear();
   tokens_per_expert_.clear();
   state_.ReleaseViews();
-  std::vector<std::vector<Tensor>> inputs;
-  for (const BatchInputs& batch : batches)
-    inputs.push_back(StepArguments(batch));
+  const std::vector<std::vector<Tensor>> inputs = PipelineArguments(batches);
   PipelineRank::Sums sums;
   double loss = 0.0;
   const auto count = static_cast<size_t>(spec_.config.parallelism.pipeline.microbatches);
@@ -182,9 +193,20 @@ Result<double> RankTraining::UpdateEagerly(const UpdateRates& rates) {
       .item<double>();
 }
 
-Result<std::pair<double, double>> RankTraining::Validate(const BatchInputs& batch) {
-  STRATA_TRY(const std::vector<Tensor> outputs, graphs_.Run(kValidateGraph, StepArguments(batch)));
-  return std::pair(outputs[0].item<double>(), outputs[1].item<double>());
+Result<std::vector<RankTraining::ValidationSums>> RankTraining::Validate(
+    std::span<const BatchInputs> batches) {
+  std::vector<std::vector<Tensor>> outputs;
+  if (pipeline_) {
+    STRATA_TRY(outputs, pipeline_->Validate(PipelineArguments(batches)));
+  } else {
+    for (const BatchInputs& batch : batches) {
+      STRATA_TRY(outputs.emplace_back(), graphs_.Run(kValidateGraph, StepArguments(batch)));
+    }
+  }
+  std::vector<ValidationSums> sums;
+  for (const std::vector<Tensor>& of_batch : outputs)
+    sums.emplace_back(of_batch[0].item<double>(), of_batch[1].item<double>());
+  return sums;
 }
 
 }  // namespace strata

@@ -54,8 +54,11 @@ class RankTraining {
   /// The same by calling what the graphs were traced from. REQUIRES: the state is whole.
   Result<double> RunStepEagerly(std::span<const BatchTensors> batches);
   Result<double> UpdateEagerly(const UpdateRates& rates);
-  /// Sum of the losses of a batch, and number of its labels. REQUIRES: bound with a validator.
-  Result<std::pair<double, double>> Validate(const BatchInputs& batch);
+  /// Sum of the losses and number of the labels of a batch.
+  using ValidationSums = std::pair<double, double>;
+  /// Those of each batch; of a pipeline, empty but on the rank of the last stage. REQUIRES: bound
+  /// with a validator.
+  Result<std::vector<ValidationSums>> Validate(std::span<const BatchInputs> batches);
 
   /// On a device the update clips gradients in place: copies of those of the next step are kept for
   /// `gradients`.
@@ -72,6 +75,8 @@ class RankTraining {
 
  private:
   Result<double> RunPipeline(std::span<const BatchInputs> batches);
+  std::vector<std::vector<at::Tensor>> PipelineArguments(
+      std::span<const BatchInputs> batches) const;
   std::vector<at::Tensor> StepArguments(const BatchInputs& batch) const;
   std::vector<at::Tensor> Sums() const;
   template <class Batch, class RunBatch, class AddUp>

@@ -1,5 +1,6 @@
 #include "runtime/train/stage_owners.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "base/file.h"
 #include "passes/pipeline/schedule/schedule_text.h"
 #include "passes/pipeline/schedule/validation.h"
+#include "passes/pipeline/slots.h"
 #include "passes/pipeline/split_stages.h"
 #include "passes/pipeline/stage_modules.h"
 
@@ -21,8 +23,14 @@ Result<StageOwners> StageOwners::Make(const Module& module, const TrainSpec& spe
     return Error("the graph has {} stages, the schedule {}: pipeline: give both the same number",
                  modules.size(), schedule.num_stages());
   }
+  std::map<std::string, int64_t> stages;  // of the inputs that belong to one
+  for (const NodeId node : step.placeholders()) {
+    const std::string stage(step.attribute(node, kStageAttribute));
+    if (!stage.empty()) stages.emplace(StageInputName(step, node), std::stoll(stage));
+  }
   const auto rank_of = [&](const ParameterSpec& parameter) {
-    const int64_t stage = modules.StageOf(parameter.name);
+    const auto found = stages.find(parameter.name);
+    const int64_t stage = found == stages.end() ? modules.StageOf(parameter.name) : found->second;
     return schedule.rank_of_stage[static_cast<size_t>(stage)];
   };
   StageOwners owners;

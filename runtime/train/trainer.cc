@@ -119,14 +119,17 @@ Result<double> Trainer::Validate() {
   const ValidatorConfig& validator = state_->config.validator;
   STRATA_RETURN_IF_ERROR(state_->validation->Rewind());
   double sum = 0.0, labels = 0.0;
-  for (int64_t step = 0; validator.steps < 0 || step < validator.steps; ++step) {
-    STRATA_TRY(const std::optional<Batch> batch, state_->validation->Next());
-    if (!batch) break;
-    BatchTensors tensors = ToTensors(state_->config, *batch, 0, state_->place());
-    tensors.valid_labels = Tensor();
-    STRATA_TRY(const auto of_batch, state_->ValidateOn(tensors));
-    sum += of_batch.first;
-    labels += of_batch.second;
+  const int64_t together = state_->schedule ? state_->config.parallelism.pipeline.microbatches : 1;
+  for (int64_t done = 0; validator.steps < 0 || done < validator.steps; done += together) {
+    const int64_t left = validator.steps < 0 ? together : validator.steps - done;
+    STRATA_TRY(const std::vector<BatchTensors> batches,
+               state_->TakeForValidation(std::min(together, left)));
+    if (batches.empty()) break;
+    STRATA_TRY(const std::vector<double> of_batches, state_->ValidateOn(batches));
+    for (size_t i = 0; i < of_batches.size(); i += 2) {
+      sum += of_batches[i];
+      labels += of_batches[i + 1];
+    }
   }
   if (labels == 0.0) {
     return Error("no labels to validate on: {}: give a file that fills a batch",

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <mutex>
 
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
 
 #include <fmt/format.h>
 
@@ -233,21 +233,27 @@ Result<double> TrainerState::RunGraphs() {
     for (const BatchTensors& batch : batches)
       parts.push_back(ranks.PartOf(batch, rank));
     STRATA_TRY(const double of_rank, training.RunStep(parts));
-    const double shared = schedule && !ranks.is_one_process() ? ShareLoss(rank, of_rank) : of_rank;
+    const double shared = FromLossRank(rank, {of_rank})[0];
     if (IsTaken(rank, loss_rank)) loss = shared;
     return Ok();
   }));
   return loss;
 }
 
-/// The loss of a pipeline, which its last stage knows, on every rank. Throws as
-/// RankTeam::Receive.
-double TrainerState::ShareLoss(int64_t rank, double of_rank) const {
+/// What the last stage of a pipeline knows, on every rank; without a pipeline, or where all ranks
+/// are of this process, `of_rank`. Throws as RankTeam::Receive.
+std::vector<double> TrainerState::FromLossRank(int64_t rank, std::vector<double> of_rank) const {
+  if (!schedule || ranks.is_one_process()) return of_rank;
   const std::string key = "loss";
-  if (rank != loss_rank) return RankTeam::Receive(loss_rank, key)[0].item<double>();
-  for (int64_t other = 0; other < config.parallelism.mesh.num_ranks(); ++other)
-    if (other != rank) RankTeam::Send(other, key, {at::scalar_tensor(of_rank, at::kDouble)});
-  return of_rank;
+  if (rank == loss_rank) {
+    const at::Tensor values = at::tensor(of_rank, at::kDouble);
+    for (int64_t other = 0; other < config.parallelism.mesh.num_ranks(); ++other)
+      if (other != rank) RankTeam::Send(other, key, {values});
+    return of_rank;
+  }
+  const at::Tensor values = RankTeam::Receive(loss_rank, key)[0];
+  const double* data = values.const_data_ptr<double>();
+  return {data, data + values.numel()};
 }
 
 Result<double> TrainerState::RunOptimizer() {
@@ -261,14 +267,32 @@ Result<double> TrainerState::RunOptimizer() {
   return norm;
 }
 
-Result<std::pair<double, double>> TrainerState::ValidateOn(const BatchTensors& batch) {
-  std::pair<double, double> sums;
+Result<std::vector<double>> TrainerState::ValidateOn(std::span<const BatchTensors> batches) {
+  std::vector<double> sums;
   STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {
-    STRATA_TRY(const auto of_rank, training.Validate(ranks.PartOf(batch, rank)));
-    if (IsTaken(rank, 0)) sums = of_rank;
+    std::vector<RankTraining::BatchInputs> parts;
+    for (const BatchTensors& batch : batches)
+      parts.push_back(ranks.PartOf(batch, rank));
+    STRATA_TRY(const auto of_batches, training.Validate(parts));
+    std::vector<double> of_rank;
+    for (const auto& [loss, labels] : of_batches)
+      of_rank.insert(of_rank.end(), {loss, labels});
+    std::vector<double> shared = FromLossRank(rank, std::move(of_rank));
+    if (IsTaken(rank, loss_rank)) sums = std::move(shared);
     return Ok();
   }));
   return sums;
+}
+
+Result<std::vector<BatchTensors>> TrainerState::TakeForValidation(int64_t most) {
+  std::vector<BatchTensors> batches;
+  while (std::ssize(batches) < most) {
+    STRATA_TRY(const std::optional<Batch> batch, validation->Next());
+    if (!batch) break;
+    batches.push_back(ToTensors(config, *batch, 0, place()));
+    batches.back().valid_labels = at::Tensor();
+  }
+  return batches;
 }
 
 Result<StepReport> TrainerState::RunAndReport(const std::function<Result<double>()>& loss,

@@ -33,6 +33,10 @@ Result<Executor> MakeExecutor(const Graph& graph, const SymbolSizes& sizes,
   return Executor::Bind(std::move(plan), constants, {}, device);
 }
 
+bool IsValidation(std::string_view graph) {
+  return graph == kValidateGraph || graph.ends_with(kStageValidateSuffix);
+}
+
 /// Of the step's outputs but the loss, each in memory of its own.
 int64_t GradientBytes(const Plan& step) {
   int64_t bytes = 0;
@@ -168,7 +172,7 @@ bool TrainingGraphs::LendsOutputs(std::string_view graph) const {
 std::vector<const Plan*> TrainingGraphs::StepPlans() const {
   std::vector<const Plan*> plans;
   for (const auto& [name, executor] : executors_)
-    if (name != kValidateGraph) plans.push_back(&executor.plan());
+    if (!IsValidation(name)) plans.push_back(&executor.plan());
   return plans;
 }
 
@@ -202,7 +206,7 @@ std::vector<GraphProfile> TrainingGraphs::Profiles() const {
 std::vector<GraphKernels> TrainingGraphs::Kernels() const {
   std::vector<GraphKernels> all;
   for (const auto& [name, executor] : executors_) {
-    if (name == kValidateGraph) continue;
+    if (IsValidation(name)) continue;
     std::vector<KernelAnnotation> kernels = executor.annotations();
     if (!kernels.empty())
       all.push_back({.graph = std::string(name), .kernels = std::move(kernels)});

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,7 +38,7 @@ n_kv_heads = 2
 vocab_size = 64
 multiple_of = 16
 seq_len = 16
-steps = 3
+steps = 20
 seed = 7
 [optimizer]
 lr = 3e-3
@@ -50,8 +52,10 @@ TrainConfig ConfigOf(const Sets& sets, std::string_view model = kModel) {
 }
 
 std::unique_ptr<Trainer> TrainerOf(const TrainConfig& config, std::string passes) {
-  return OrDie(Trainer::Create(
-      {.config = config, .data = OrDie(OpenDataSource(config)), .passes = std::move(passes)}));
+  TrainSetup setup{
+      .config = config, .data = OrDie(OpenDataSource(config)), .passes = std::move(passes)};
+  if (config.validator.enable) setup.validation = OrDie(OpenValidationData(config));
+  return OrDie(Trainer::Create(std::move(setup)));
 }
 
 using Values = std::map<std::string, std::string>;  // bytes by name
@@ -64,7 +68,7 @@ Values Copy(const std::vector<TensorView>& views) {
 }
 
 struct Course {
-  std::vector<double> losses, norms;
+  std::vector<double> losses, norms, validation_losses;
   Values gradients, parameters, optimizer;
 };
 
@@ -75,6 +79,7 @@ Course Finish(Trainer& trainer) {
     course.losses.push_back(report.metrics.loss);
     course.norms.push_back(report.metrics.grad_norm);
     if (course.losses.size() == 1) course.gradients = Copy(trainer.Gradients());
+    if (trainer.IsValidationStep()) course.validation_losses.push_back(OrDie(trainer.Validate()));
   }
   course.parameters = Copy(trainer.Parameters());
   course.optimizer = Copy(trainer.OptimizerTensors());
@@ -91,6 +96,7 @@ Course Train(const Sets& sets, std::string_view model = kModel,
 void CheckSameBits(const Course& course, const Course& oracle) {
   CHECK_EQ(course.losses, oracle.losses);
   CHECK_EQ(course.norms, oracle.norms);
+  CHECK_EQ(course.validation_losses, oracle.validation_losses);
   CHECK(course.gradients == oracle.gradients);
   CHECK(course.parameters == oracle.parameters);
   CHECK(course.optimizer == oracle.optimizer);
@@ -141,11 +147,49 @@ TEST_CASE("GR-27: four ranks, and four stages on each of two ranks, have the bit
                 oracle);
 }
 
+/// The batches of another source, in groups of `count`, each from its last batch to its first.
+class BackwardSource final : public DataSource {
+ public:
+  BackwardSource(std::unique_ptr<DataSource> source, size_t count)
+      : source_(std::move(source)), count_(count) {}
+
+  Result<std::optional<Batch>> Next() override {
+    while (left_ == 0 && group_.size() < count_) {
+      STRATA_TRY(std::optional<Batch> batch, source_->Next());
+      if (!batch) return std::optional<Batch>();
+      group_.push_back(*std::move(batch));
+    }
+    left_ = group_.size() - 1;
+    Batch batch = std::move(group_.back());
+    group_.pop_back();
+    return std::optional(std::move(batch));
+  }
+  std::string Position() const override { return source_->Position(); }
+  Status Seek(std::string_view position) override { return source_->Seek(position); }
+
+ private:
+  std::unique_ptr<DataSource> source_;
+  size_t count_, left_ = 0;
+  std::vector<Batch> group_;
+};
+
 TEST_CASE("GR-27: a schedule that runs microbatches backwards adds their gradients in that order") {
-  CheckSameBits(Train(Pipeline("LoopedBFS", 2, 2, 1)), Train(Accumulating(2, 1)));
-  const Course course = Train(Pipeline("LoopedBFS", 2, 4, 1)), oracle = Train(Accumulating(4, 1));
-  CHECK_EQ(course.losses[0], oracle.losses[0]);
-  CHECK_EQ(course.norms[0], doctest::Approx(oracle.norms[0]).epsilon(1e-6));
+  for (const int64_t microbatches : {2, 4, 8}) {
+    CAPTURE(microbatches);
+    const Course course = Train(Pipeline("LoopedBFS", 2, microbatches, 1));
+    const TrainConfig config = ConfigOf(Accumulating(microbatches, 1));
+    const auto one_rank = OrDie(
+        Trainer::Create({.config = config,
+                         .data = std::make_unique<BackwardSource>(
+                             OrDie(OpenDataSource(config)), static_cast<size_t>(microbatches))}));
+    OrDie(one_rank->Compile());
+    Course oracle = Finish(*one_rank);
+    // Losses are added from the first microbatch to the last.
+    for (size_t i = 0; i < oracle.losses.size(); ++i)
+      CHECK_EQ(course.losses[i], doctest::Approx(oracle.losses[i]).epsilon(1e-6));
+    oracle.losses = course.losses;
+    CheckSameBits(course, oracle);
+  }
 }
 
 TEST_CASE("GR-29: a schedule runs several times in a step") {
@@ -158,19 +202,62 @@ TEST_CASE("GR-29: a schedule runs several times in a step") {
 }
 
 TEST_CASE("stages of each model family have the bits of one rank") {
-  for (const std::string_view model : {testing::kSmallQwen3, testing::kSmallDeepSeekV3}) {
+  const Sets layers = {"steps=20", "n_layers=4"};
+  for (const auto& [model, ties] : {std::pair(testing::kSmallLlama3, false),
+                                    {testing::kSmallLlama3, true},
+                                    {testing::kSmallQwen3, false},
+                                    {testing::kSmallQwen3, true},
+                                    {testing::kSmallDeepSeekV3, false}}) {
     CAPTURE(model);
-    const Sets untied = model == testing::kSmallQwen3 ? Sets{"enable_weight_tying=false"} : Sets{};
-    const Course oracle = Train(untied + Accumulating(4, 1, 10), model);
-    for (const char* schedule : {"GPipe", "1F1B"})
-      CheckSameBits(Train(untied + Pipeline(schedule, 2, 4, 1), model), oracle);
-    CheckSameBits(Train(untied +
-                            Sets{"parallelism.pipeline_parallel_first_stage_less_layers=1",
-                                 "parallelism.pipeline_parallel_last_stage_less_layers=1"} +
-                            Pipeline("InterleavedZeroBubble", 2, 4, 1),
-                        model),
-                  oracle);
+    CAPTURE(ties);
+    const Sets sets = layers + (model == testing::kSmallDeepSeekV3
+                                    ? Sets{}
+                                    : Sets{fmt::format("enable_weight_tying={}", ties)});
+    const Course oracle = Train(sets + Accumulating(4, 1, 10), model);
+    for (const char* schedule :
+         {"GPipe", "1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"}) {
+      CAPTURE(schedule);
+      CheckSameBits(Train(sets + Pipeline(schedule, 2, 4, 1), model), oracle);
+    }
   }
+}
+
+TEST_CASE("weights that the first and the last stage share are those of one rank") {
+  const Sets tied = {"enable_weight_tying=true"};
+  const Sets validated = {"validator.enable=true", "validator.freq=5"};
+  for (const Sets& sets :
+       {tied, tied + Sets{"loss.name=chunked_cross_entropy", "loss.num_chunks=4"},
+        tied + Sets{"training.mixed_precision_param=bfloat16"}, tied + validated}) {
+    CAPTURE(sets.back());
+    const bool validates = sets.back() == validated.back();
+    const auto steps = [&](int count) {
+      return validates ? Sets{fmt::format("validator.steps={}", count)} : Sets{};
+    };
+    const Course oracle = Train(sets + Accumulating(4, 1) + steps(8));
+    CHECK_EQ(oracle.validation_losses.size(), validates ? 5 : 0);
+    for (const char* schedule : {"1F1B", "Interleaved1F1B", "ZBVZeroBubble"}) {
+      CAPTURE(schedule);
+      CheckSameBits(Train(sets + Pipeline(schedule, 2, 4, 1) + steps(2)), oracle);
+    }
+    CheckSameBits(Train(sets + Pipeline("1F1B", 4, 4, 1) + steps(2)), oracle);
+  }
+}
+
+TEST_CASE("stages validate as one rank does") {
+  const auto sets = [](int64_t steps) {
+    return Sets{"validator.enable=true", "validator.freq=10",
+                fmt::format("validator.steps={}", steps)};
+  };
+  const Course oracle = Train(sets(8) + Accumulating(4, 1));
+  CHECK_EQ(oracle.validation_losses.size(), 3);
+  for (const char* schedule : {"GPipe", "Interleaved1F1B", "DualPipeV"}) {
+    CAPTURE(schedule);
+    CheckSameBits(Train(sets(2) + Pipeline(schedule, 2, 4, 1)), oracle);
+  }
+  // Of a batch that is a microbatch the steps are not multiplied: a group of 4, and one of 1.
+  const Sets by_number = {"parallelism.pipeline_parallel_degree=2",
+                          "parallelism.num_pp_microbatches=4", "batch_size=1"};
+  CheckSameBits(Train(sets(5) + by_number), Train(sets(5) + Accumulating(4, 1)));
 }
 
 TEST_CASE("GR-24: a chunked loss, narrow types, recomputation and fused kernels keep the bits") {
