@@ -1,6 +1,7 @@
 #include "passes/pipeline/pipeline_passes.h"
 
 #include "passes/pipeline/split_backward.h"
+#include "passes/pipeline/split_fsdp.h"
 #include "passes/pipeline/split_optimizer.h"
 #include "passes/pipeline/split_stages.h"
 #include "passes/pipeline/split_weight_gradients.h"
@@ -9,6 +10,7 @@ namespace strata {
 
 void RegisterPipelinePasses(PassRegistry& registry) {
   registry.Add<SplitStages>("split-stages");
+  registry.Add<SplitFsdp>("split-fsdp");
   registry.Add<SplitBackward>("split-backward");
   registry.Add<SplitWeightGradients>("split-weight-gradients");
   registry.Add<SplitOptimizer>("split-optimizer");

@@ -3,8 +3,8 @@
 
 namespace strata {
 
-/// Passes that cut a training into the stages of a pipeline: `split-stages`, `split-backward`,
-/// `split-weight-gradients`, `split-optimizer`.
+/// Passes that cut a training into the stages of a pipeline: `split-stages`, `split-fsdp`,
+/// `split-backward`, `split-weight-gradients`, `split-optimizer`.
 void RegisterPipelinePasses(PassRegistry& registry);
 
 }  // namespace strata

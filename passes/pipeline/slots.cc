@@ -9,10 +9,11 @@
 namespace strata {
 namespace {
 
-constexpr std::array<std::pair<StageSlot::Kind, std::string_view>, 8> kKinds = {{
+constexpr std::array<std::pair<StageSlot::Kind, std::string_view>, 9> kKinds = {{
     {StageSlot::Kind::kInput, "input"},
     {StageSlot::Kind::kActivation, "activation"},
     {StageSlot::Kind::kGradient, "gradient"},
+    {StageSlot::Kind::kWhole, "whole"},
     {StageSlot::Kind::kSaved, "saved"},
     {StageSlot::Kind::kKept, "kept"},
     {StageSlot::Kind::kLoss, "loss"},

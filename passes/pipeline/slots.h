@@ -18,6 +18,7 @@ struct StageSlot {
     kInput,       ///< input of the global graph, by name: `input layers.0.attention.wq.weight`
     kActivation,  ///< value that the next stage reads; an input of that stage: `activation 0`
     kGradient,    ///< value that the previous stage's backward reads; an input there: `gradient 0`
+    kWhole,       ///< gathered parameter, output of `unshard` by number: `whole 2`
     kSaved,       ///< value of a microbatch between two graphs of one stage: `saved 3`
     kKept,        ///< value between the two halves of a stage's backward: `kept 0`
     kLoss,        ///< `loss`

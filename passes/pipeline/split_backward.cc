@@ -339,6 +339,7 @@ Result<Changed> SplitBackward::Run(Module& module) {
     const std::string name = fmt::format("stage{}", stage);
     const Graph* joint = module.FindGraph(name);
     if (joint == nullptr) break;
+    if (const Graph* compute = module.FindGraph(name + ".compute")) joint = compute;
     const std::string forward = name + ".forward", backward = name + ".backward";
     if (module.FindGraph(forward) != nullptr) continue;
     STRATA_TRY(const StageSlots slots, StageSlotsOf(*joint));

@@ -9,8 +9,8 @@
 namespace strata {
 
 /// Splits the joint graph of each pipeline stage into forward and backward, which run at different
-/// times of a schedule: `stage0` into `stage0.forward` and `stage0.backward`. The joint graph
-/// stays.
+/// times of a schedule: `stage0`, or after `split-fsdp` `stage0.compute`, into `stage0.forward` and
+/// `stage0.backward`. The joint graph stays.
 ///
 ///   stage1           y = mm(x, w)  gx = mm(gy, t(w))  gw = mm(t(x), gy)    -> y; gw, gx
 ///   stage1.forward   y = mm(x, w)                                          -> y

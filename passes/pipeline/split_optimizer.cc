@@ -202,6 +202,35 @@ Status WriteParts(Module& module, const Graph& graph, const ParameterStages& par
   return Ok();
 }
 
+/// Lets a stage add gradients as its backward makes them, where it reduces their sum.
+Status AddUnreduced(Module& module, int64_t stage) {
+  const Graph* reduce = module.FindGraph(fmt::format("stage{}.reduce", stage));
+  if (reduce == nullptr) return Ok();
+  STRATA_TRY(const StageSlots slots, StageSlotsOf(*reduce));
+  std::map<std::string, TypeId> types;  // by the names of the inputs
+  const std::vector<NodeId> inputs = reduce->placeholders();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TypeId type = reduce->value(reduce->result(inputs[i])).type;
+    for (const std::string_view suffix : {".grad", ".batch_grad"})
+      types.emplace(slots.inputs[i].name + std::string(suffix), type);
+  }
+  Graph& graph = *module.FindGraph(fmt::format("stage{}.accumulate", stage));
+  Rewriter rewriter(graph);
+  std::set<ValueId> changed;
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind == NodeKind::kPlaceholder) {
+      const auto found = types.find(StageInputName(graph, node));
+      if (found == types.end()) continue;
+      rewriter.SetType(graph.result(node), found->second);
+      changed.insert(graph.result(node));
+    } else if (IsCall(graph, node) && changed.contains(graph.operands(node)[0])) {
+      rewriter.SetType(graph.result(node), graph.value(graph.operands(node)[0]).type);
+      changed.insert(graph.result(node));
+    }
+  }
+  return Ok();
+}
+
 }  // namespace
 
 void SplitOptimizer::Options::Bind(OptionList& list) {
@@ -231,6 +260,8 @@ Result<Changed> SplitOptimizer::Run(Module& module) {
   if (const Graph* accumulate = module.FindGraph("accumulate")) {
     STRATA_RETURN_IF_ERROR(
         WriteParts(module, *accumulate, parameters, own_stage, stages, "stage{}.accumulate"));
+    for (int64_t stage = 0; stage < stages; ++stage)
+      STRATA_RETURN_IF_ERROR(AddUnreduced(module, stage));
   }
   if (const Graph* optimizer = module.FindGraph("optimizer")) {
     STRATA_RETURN_IF_ERROR(WriteParts(module, *optimizer, parameters,

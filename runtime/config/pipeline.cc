@@ -118,6 +118,11 @@ Status CompletePipeline(const ConfigReader& reader, TrainConfig& config) {
     STRATA_RETURN_IF_ERROR(CheckRange(reader, key, less, 0, kMaxSize));
   STRATA_TRY(pipeline.num_stages, CountStages(reader, config, *kind, layers_per_stage));
   STRATA_RETURN_IF_ERROR(SplitBatch(reader, config));
+  if (config.parallelism.reshard == ReshardAfterForward::kAlways) {
+    return Impossible(reader, "parallelism.fsdp_reshard_after_forward",
+                      "parameters of a stage stay whole from UNSHARD to RESHARD of the schedule, "
+                      "take 'default' or 'never'");
+  }
   if (config.moe && !config.moe->use_grouped_mm) {
     return Impossible(reader, kDegree,
                       "stages cannot share sizes that are read from data, take 1 or "

@@ -125,23 +125,29 @@ Status InsertMemory(const TrainConfig& config, const PassRegistry& registry, Pas
   return Ok();
 }
 
+constexpr std::string_view kSplitFsdp = "split-fsdp";
+
 /// `split-stages{stages=4},split-backward,split-optimizer{ranks=2}`.
-Result<std::string> PipelineText(const PipelineConfig& pipeline) {
+Result<std::string> PipelineText(const TrainConfig& config) {
+  const PipelineConfig& pipeline = config.parallelism.pipeline;
   STRATA_TRY(const ScheduleKind kind, FindScheduleKind(pipeline.schedule));
   STRATA_TRY(const PipelineSchedule schedule, ScheduleOf(pipeline));
+  const std::vector<std::string>& disabled = config.compile.disable_passes;
+  const bool splits_fsdp = config.parallelism.stage_mesh.num_ranks() > 1 &&
+                           std::ranges::find(disabled, kSplitFsdp) == disabled.end();
   return fmt::format(
-      "split-stages{{stages={},first_less={},last_less={}}},split-backward,{}"
+      "{}split-stages{{stages={},first_less={},last_less={}}},{}split-backward,{}"
       "split-optimizer{{ranks={},style={}}}",
-      pipeline.num_stages, pipeline.first_less, pipeline.last_less,
+      splits_fsdp ? "dedup-unshards{across_phases=true}," : "", pipeline.num_stages,
+      pipeline.first_less, pipeline.last_less, splits_fsdp ? "split-fsdp," : "",
       SplitsBackward(schedule) ? "split-weight-gradients," : "", pipeline.degree,
       ToString(kind.style));
 }
 
 /// What places and recomputes sees the whole step, what makes kernels the parts that run.
-Status InsertPipeline(const PipelineConfig& pipeline, const PassRegistry& registry,
-                      Passes& passes) {
-  if (pipeline.degree == 1 || Has(passes, "split-stages")) return Ok();
-  STRATA_TRY(const std::string text, PipelineText(pipeline));
+Status InsertPipeline(const TrainConfig& config, const PassRegistry& registry, Passes& passes) {
+  if (config.parallelism.pipeline.degree == 1 || Has(passes, "split-stages")) return Ok();
+  STRATA_TRY(const std::string text, PipelineText(config));
   STRATA_TRY(Passes split, ParsePipeline(text, registry));
   InsertBeforeKernels(std::move(split), passes);
   return Ok();
@@ -268,7 +274,7 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
         "true, take one of them out");
   }
   STRATA_RETURN_IF_ERROR(InsertPlacement(config, registry, passes));
-  STRATA_RETURN_IF_ERROR(InsertPipeline(config.parallelism.pipeline, registry, passes));
+  STRATA_RETURN_IF_ERROR(InsertPipeline(config, registry, passes));
   return passes;
 }
 

@@ -59,6 +59,11 @@ Status PipelineRank::Bind(const TracedTraining& traced) {
     if (traced.module->FindGraph(kAccumulateGraph) != nullptr) {
       STRATA_TRY(made.accumulate, Resolve(traced, name + ".accumulate"));
     }
+    for (const auto& [suffix, graph] :
+         {std::pair(".unshard", &made.unshard), {".reduce", &made.reduce}})
+      if (traced.module->FindGraph(name + suffix) != nullptr) {
+        STRATA_TRY(*graph, Resolve(traced, name + suffix));
+      }
     if (traced.module->FindGraph(kValidateGraph) != nullptr) {
       STRATA_TRY(made.validate, Resolve(traced, name + std::string(kStageValidateSuffix)));
     }
@@ -137,8 +142,8 @@ std::vector<std::string> PipelineRank::GraphNames() const {
   std::vector<std::string> names;
   for (const auto& [number, stage] : stages_) {
     for (const StageGraph* graph :
-         {&stage.forward, &stage.backward, &stage.input, &stage.weight, &stage.accumulate,
-          &stage.validate})
+         {&stage.unshard, &stage.forward, &stage.backward, &stage.input, &stage.weight,
+          &stage.accumulate, &stage.reduce, &stage.validate})
       if (!graph->name.empty()) names.push_back(graph->name);
   }
   return names;
@@ -150,11 +155,14 @@ void PipelineRank::Begin(std::span<const Tensors> inputs) {
   for (auto* values :
        {&activations_, &gradients_, &saved_, &kept_, &extras_, &to_next_, &to_previous_})
     values->clear();
+  whole_.clear();
+  reduced_.clear();
 }
 
-Status PipelineRank::Run(std::span<const Tensors> inputs, Sums& sums) {
+Status PipelineRank::Run(std::span<const Tensors> inputs, Sums& sums, bool is_last) {
   Begin(inputs);
   sums_ = &sums;
+  is_last_ = is_last;
   sums.losses.resize(inputs.size());
   sums.gradients.resize(gradient_index_.size());
   sums.extras.resize(num_extras_);
@@ -162,6 +170,30 @@ Status PipelineRank::Run(std::span<const Tensors> inputs, Sums& sums) {
     if (auto done = RunAction(action); !done)
       return std::move(done).error().In(fmt::format("action {}", ToString(action)));
   }
+  // A schedule that says what it sends need not say this.
+  for (const auto& [stage, graphs] : stages_)
+    STRATA_RETURN_IF_ERROR(Reduce(stage));
+  whole_.clear();
+  return Ok();
+}
+
+Status PipelineRank::Unshard(int64_t stage) {
+  const StageGraph& graph = stages_.at(stage).unshard;
+  if (graph.name.empty() || whole_.contains(stage)) return Ok();
+  STRATA_TRY(const Tensors arguments, Arguments(graph, {.stage = stage, .microbatch = 0}));
+  STRATA_TRY(whole_[stage], graphs_.Run(graph.name, arguments));
+  return Ok();
+}
+
+Status PipelineRank::Reduce(int64_t stage) {
+  const StageGraph& graph = stages_.at(stage).reduce;
+  if (graph.name.empty() || !is_last_ || !reduced_.insert(stage).second) return Ok();
+  Tensors arguments;
+  for (const auto& [kind, number] : graph.inputs)
+    arguments.push_back(AsGraphInput(std::exchange(sums_->gradients[number], {})));
+  STRATA_TRY(const Tensors reduced, graphs_.Run(graph.name, arguments));
+  for (size_t i = 0; i < reduced.size(); ++i)
+    sums_->gradients[graph.outputs[i].second] = reduced[i];
   return Ok();
 }
 
@@ -175,11 +207,13 @@ Status PipelineRank::RunAction(const Action& action) {
       return BackwardInput(action);
     case ActionType::kBackwardWeight:
       return BackwardWeight(action);
-    // Parameters are gathered by the graphs themselves.
     case ActionType::kUnshard:
+      return Unshard(action.stage);
     case ActionType::kReshard:
-    case ActionType::kReduceGradient:
+      whole_.erase(action.stage);
       return Ok();
+    case ActionType::kReduceGradient:
+      return Reduce(action.stage);
     case ActionType::kSendForward:
     case ActionType::kSendBackward:
       return Send(action);
@@ -207,8 +241,8 @@ Result<std::vector<PipelineRank::Tensors>> PipelineRank::Validate(std::span<cons
       if (number > 0 && !IsLocal(number - 1))
         STRATA_RETURN_IF_ERROR(Receive(action(ActionType::kReceiveForward)));
       const Action forward = action(ActionType::kForward);
-      STRATA_TRY(Tensors outputs,
-                 graphs_.Run(stage.validate.name, Arguments(stage.validate, forward)));
+      STRATA_TRY(const Tensors arguments, Arguments(stage.validate, forward));
+      STRATA_TRY(Tensors outputs, graphs_.Run(stage.validate.name, arguments));
       activations_.erase({number, forward.microbatch});
       Tensors activations;
       for (size_t i = 0; i < outputs.size(); ++i) {
@@ -230,20 +264,27 @@ std::map<PipelineRank::Key, PipelineRank::Tensors>& PipelineRank::ValuesOf(Stage
   return kind == StageSlot::Kind::kKept ? kept_ : saved_;
 }
 
-PipelineRank::Tensors PipelineRank::Arguments(const StageGraph& graph, const Action& action) {
+Result<PipelineRank::Tensors> PipelineRank::Arguments(const StageGraph& graph,
+                                                      const Action& action) {
   Tensors arguments;
   for (const auto& [kind, number] : graph.inputs) {
-    arguments.push_back(kind == StageSlot::Kind::kInput
-                            ? inputs_[static_cast<size_t>(action.microbatch)][number]
-                            : ValuesOf(kind).at({action.stage, action.microbatch}).at(number));
+    if (kind == StageSlot::Kind::kInput) {
+      arguments.push_back(inputs_[static_cast<size_t>(action.microbatch)][number]);
+    } else if (kind == StageSlot::Kind::kWhole) {
+      STRATA_RETURN_IF_ERROR(Unshard(action.stage));
+      arguments.push_back(whole_.at(action.stage).at(number));
+    } else {
+      arguments.push_back(ValuesOf(kind).at({action.stage, action.microbatch}).at(number));
+    }
   }
   return arguments;
 }
 
 Status PipelineRank::Forward(const Action& action) {
   const StageGraph& graph = stages_.at(action.stage).forward;
+  STRATA_TRY(const Tensors arguments, Arguments(graph, action));
+  STRATA_TRY(Tensors results, graphs_.Run(graph.name, arguments));
   const Key key = {action.stage, action.microbatch};
-  STRATA_TRY(Tensors results, graphs_.Run(graph.name, Arguments(graph, action)));
   Tensors activations;
   for (size_t i = 0; i < results.size(); ++i) {
     const auto [kind, number] = graph.outputs[i];
@@ -263,7 +304,7 @@ Status PipelineRank::Forward(const Action& action) {
 
 Status PipelineRank::Backward(const Action& action) {
   Stage& stage = stages_.at(action.stage);
-  Tensors arguments = Arguments(stage.backward, action);
+  STRATA_TRY(Tensors arguments, Arguments(stage.backward, action));
   // Their memory is free as soon as the graph has read them.
   KeepFor({}, action);
   STRATA_TRY(Tensors results, graphs_.Run(stage.backward.name, arguments));
@@ -281,7 +322,8 @@ Status PipelineRank::Backward(const Action& action) {
 Status PipelineRank::BackwardInput(const Action& action) {
   Stage& stage = stages_.at(action.stage);
   if (stage.input.name.empty()) return Ok();  // W does all
-  STRATA_TRY(Tensors results, graphs_.Run(stage.input.name, Arguments(stage.input, action)));
+  STRATA_TRY(const Tensors arguments, Arguments(stage.input, action));
+  STRATA_TRY(Tensors results, graphs_.Run(stage.input.name, arguments));
   Tensors to_previous;
   for (size_t i = 0; i < results.size(); ++i) {
     const auto [kind, number] = stage.input.outputs[i];
@@ -297,7 +339,7 @@ Status PipelineRank::BackwardInput(const Action& action) {
 Status PipelineRank::BackwardWeight(const Action& action) {
   Stage& stage = stages_.at(action.stage);
   if (stage.weight.name.empty()) return Backward(action);
-  Tensors arguments = Arguments(stage.weight, action);
+  STRATA_TRY(Tensors arguments, Arguments(stage.weight, action));
   KeepFor({}, action);
   STRATA_TRY(Tensors results, graphs_.Run(stage.weight.name, arguments));
   arguments.clear();

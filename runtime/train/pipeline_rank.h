@@ -49,9 +49,10 @@ class PipelineRank {
   /// `Validate`. Throws as RankTeam::Receive.
   void ShareParameters(std::vector<at::Tensor>& inputs) const;
   /// Runs the schedule once. `inputs`: of the step's graph, for each microbatch; tensors of other
-  /// ranks' stages are undefined. Errors: those of the graphs. Throws as RankTeam::Receive.
-  /// REQUIRES: bound; as many microbatches as the schedule has.
-  Status Run(std::span<const std::vector<at::Tensor>> inputs, Sums& sums);
+  /// ranks' stages are undefined. Gradients are reduced in the step's last run, `is_last`. Errors:
+  /// those of the graphs. Throws as RankTeam::Receive. REQUIRES: bound; as many microbatches as the
+  /// schedule has.
+  Status Run(std::span<const std::vector<at::Tensor>> inputs, Sums& sums, bool is_last);
 
   /// Runs the stages' graphs `validate` on batches; `inputs` as of `Run`. What the graph returns
   /// for each batch; empty on ranks without the last stage. Errors and exceptions as of `Run`.
@@ -69,8 +70,9 @@ class PipelineRank {
   };
   struct Stage {
     StageGraph forward, backward, accumulate;
-    StageGraph input, weight;  ///< without names: the backward is not split
-    StageGraph validate;       ///< without a name: there is no validation
+    StageGraph input, weight;    ///< without names: the backward is not split
+    StageGraph validate;         ///< without a name: there is no validation
+    StageGraph unshard, reduce;  ///< without names: the other graphs do this for each microbatch
   };
   /// A parameter that stages of other ranks than its own read.
   struct Shared {
@@ -84,6 +86,9 @@ class PipelineRank {
   void Begin(std::span<const Tensors> inputs);
   Result<StageGraph> Resolve(const TracedTraining& traced, const std::string& name) const;
   Status RunAction(const Action& action);
+  Status Unshard(int64_t stage);
+  /// What is left to reduce, of the microbatches of all runs.
+  Status Reduce(int64_t stage);
   Status Forward(const Action& action);
   /// Action B; of a stage whose backward is not split also W.
   Status Backward(const Action& action);
@@ -93,7 +98,7 @@ class PipelineRank {
   /// Drops the values of a microbatch that the graph does not read.
   void KeepFor(const StageGraph& graph, const Action& action);
   std::map<Key, Tensors>& ValuesOf(StageSlot::Kind kind);
-  Tensors Arguments(const StageGraph& graph, const Action& action);
+  Result<Tensors> Arguments(const StageGraph& graph, const Action& action);
   Status Accumulate(Stage& stage, const Tensors& gradients, const Tensors& extras);
   bool IsLocal(int64_t stage) const;
   /// Gives values to a neighbour stage on this rank, or keeps them until they are sent.
@@ -114,6 +119,9 @@ class PipelineRank {
   std::span<const Tensors> inputs_;
   Sums* sums_ = nullptr;
   std::map<Key, Tensors> activations_, gradients_, saved_, kept_, extras_;
+  std::map<int64_t, Tensors> whole_;  // parameters, by stage
+  std::set<int64_t> reduced_;         // stages
+  bool is_last_ = true;
   std::map<Key, Tensors> to_next_, to_previous_;  // until they are sent, by the sender's stage
 };
 

@@ -63,7 +63,8 @@ Result<double> RankTraining::RunPipeline(std::span<const BatchInputs> batches) {
   double loss = 0.0;
   const auto count = static_cast<size_t>(spec_.config.parallelism.pipeline.microbatches);
   for (size_t first = 0; first < inputs.size(); first += count) {
-    STRATA_RETURN_IF_ERROR(pipeline_->Run(std::span(inputs).subspan(first, count), sums));
+    STRATA_RETURN_IF_ERROR(pipeline_->Run(std::span(inputs).subspan(first, count), sums,
+                                          first + count == inputs.size()));
     for (const Tensor& of_microbatch : sums.losses)
       if (of_microbatch.defined()) loss = AddLoss(loss, of_microbatch);
   }

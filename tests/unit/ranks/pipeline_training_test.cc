@@ -1,5 +1,6 @@
 // The stages of a pipeline on ranks of their own train as one rank does.
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "passes/simulate/collective_uses.h"
 #include "runtime/train/data/data.h"
 #include "runtime/train/data/packing.h"
 #include "runtime/train/files/checkpoint.h"
@@ -274,12 +276,131 @@ TEST_CASE("GR-24: a chunked loss, narrow types, recomputation and fused kernels 
                 Train(Accumulating(4, 1), kModel, fused));
 }
 
+const Sets kSharded = {"parallelism.data_parallel_shard_degree=2"};
+/// Gradients are reduced for each microbatch.
+const Sets kReducedEach = {"compile.disable_passes=[\"split-fsdp\"]"};
+
 TEST_CASE("GP-15: stages whose ranks share parameters have the bits of those ranks alone") {
-  const Sets sharded = {"parallelism.data_parallel_shard_degree=2"};
   const Course oracle =
-      Train(sharded + Accumulating(4, 1) + Sets{"training.num_tokens_per_train_step=128"});
-  for (const char* schedule : {"GPipe", "ZBVZeroBubble"})
-    CheckSameBits(Train(sharded + Pipeline(schedule, 2, 4, 1)), oracle);
+      Train(kSharded + Accumulating(4, 1) + Sets{"training.num_tokens_per_train_step=128"});
+  for (const char* schedule : {"GPipe", "1F1B", "Interleaved1F1B", "ZBVZeroBubble", "DualPipeV"}) {
+    CAPTURE(schedule);
+    CheckSameBits(Train(kSharded + kReducedEach + Pipeline(schedule, 2, 4, 1)), oracle);
+  }
+}
+
+TEST_CASE("GP-15: reduced once for all microbatches, schedules have the same bits") {
+  const Sets tied = {"enable_weight_tying=true"};
+  for (const Sets& sets : {Sets{}, tied, Sets{"training.mixed_precision_param=bfloat16"}}) {
+    const Course oracle = Train(kSharded + sets + Pipeline("GPipe", 2, 4, 1));
+    for (const char* schedule : {"1F1B", "Interleaved1F1B", "ZBVZeroBubble", "DualPipeV"}) {
+      CAPTURE(schedule);
+      CheckSameBits(Train(kSharded + sets + Pipeline(schedule, 2, 4, 1)), oracle);
+    }
+    // Two runs of a schedule are reduced together.
+    CheckSameBits(Train(kSharded + sets + Pipeline("1F1B", 2, 2, 1) +
+                        Sets{"training.num_tokens_per_train_step=128"}),
+                  oracle);
+  }
+}
+
+std::vector<float> Floats(const std::string& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST_CASE("GP-15: one reduction and one for each microbatch differ by the rounding of two sums") {
+  const Sets one_step = {"steps=1"};
+  const int64_t ranks = 2, microbatches = 4, terms = ranks * microbatches;
+  const Sets pipeline = kSharded + Pipeline("1F1B", 2, microbatches, 1) + one_step;
+  const Values once = Train(pipeline).gradients;
+  const Values each = Train(pipeline + kReducedEach).gradients;
+  // What is summed: the gradient of each sequence, whose loss is divided by a power of two.
+  std::map<std::string, std::vector<double>> magnitudes;
+  const TrainConfig whole = ConfigOf(pipeline), single = ConfigOf(one_step + Sets{"batch_size=1"});
+  const auto batches = OrDie(OpenDataSource(whole));
+  for (int64_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+    const Batch batch = *OrDie(batches->Next());
+    REQUIRE_EQ(batch.rows, ranks);
+    for (int64_t row = 0; row < ranks; ++row) {
+      class OneRow final : public DataSource {
+       public:
+        explicit OneRow(Batch batch) : batch_(std::move(batch)) {}
+        Result<std::optional<Batch>> Next() override { return std::exchange(batch_, std::nullopt); }
+        std::string Position() const override { return "0"; }
+        Status Seek(std::string_view) override { return Ok(); }
+
+       private:
+        std::optional<Batch> batch_;
+      };
+      const auto row_of = [&](const std::vector<int64_t>& values) {
+        const auto begin = values.begin() + row * whole.seq_len;
+        return std::vector<int64_t>(begin, begin + whole.seq_len);
+      };
+      Batch one{.rows = 1,
+                .tokens = row_of(batch.tokens),
+                .labels = row_of(batch.labels),
+                .positions = row_of(batch.positions)};
+      const auto trainer = OrDie(
+          Trainer::Create({.config = single, .data = std::make_unique<OneRow>(std::move(one))}));
+      OrDie(trainer->Compile());
+      for (const auto& [name, bytes] : Finish(*trainer).gradients) {
+        const std::vector<float> gradient = Floats(bytes);
+        std::vector<double>& sums = magnitudes[name];
+        sums.resize(gradient.size());
+        for (size_t i = 0; i < gradient.size(); ++i)
+          sums[i] += std::abs(gradient[i]) / static_cast<double>(terms);
+      }
+    }
+  }
+  int64_t differences = 0;
+  for (const auto& [name, bytes] : once) {
+    CAPTURE(name);
+    const std::vector<float> a = Floats(bytes), b = Floats(each.at(name));
+    const std::vector<double>& sums = magnitudes.at(name);
+    REQUIRE_EQ(a.size(), sums.size());
+    bool is_bounded = true;
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double bound = 2.0 * static_cast<double>(terms - 1) * std::ldexp(1.0, -24) * sums[i];
+      is_bounded &= std::abs(static_cast<double>(a[i]) - b[i]) <= bound;
+      differences += a[i] == b[i] ? 0 : 1;
+    }
+    CHECK(is_bounded);
+  }
+  CHECK_GT(differences, 0);
+}
+
+/// How often the first rank ran each graph.
+class GraphCounter final : public TrainingObserver {
+ public:
+  void BeginGraph(const Graph& graph) override { ++runs[std::string(graph.name_text())]; }
+  void OnStep(const PlanStep&, std::span<const at::Tensor>) override {}
+  bool WantsAllSteps() const override { return false; }
+
+  std::map<std::string, int> runs;
+};
+
+TEST_CASE("microbatches do not gather again") {
+  const auto trainer =
+      TrainerOf(ConfigOf(kSharded + Pipeline("1F1B", 2, 4, 1)), std::string(kDefaultPasses));
+  OrDie(trainer->Compile());
+  GraphCounter counter;
+  OrDie(trainer->Step(&counter));
+  CHECK_EQ(counter.runs, std::map<std::string, int>{{"stage0.unshard", 1},
+                                                    {"stage0.forward", 4},
+                                                    {"stage0.backward", 4},
+                                                    {"stage0.accumulate", 3},
+                                                    {"stage0.reduce", 1},
+                                                    {"optimizer.rank0", 1}});
+  for (const GraphId id : trainer->module().programs()) {
+    const Graph& graph = trainer->module().graph(id);
+    const std::string name(graph.name_text());
+    if (!name.ends_with(".forward") && !name.ends_with(".backward")) continue;
+    CAPTURE(name);
+    for (const CollectiveUse& use : CollectiveUses(graph))
+      CHECK_EQ(use.op, "all_reduce");  // of the loss, and of the number of labels
+  }
 }
 
 TEST_CASE("a checkpoint resumes on any number of stages") {
@@ -338,8 +459,9 @@ TEST_CASE("the passes of a pipeline stand before those that make kernels") {
   CHECK_EQ(pipeline(Pipeline("ZBVZeroBubble", 2, 4, 1) +
                         Sets{"parallelism.data_parallel_shard_degree=2"},
                     "dce"),
-           "dce,place{mesh=\"fsdp=2\"},lower,split-stages{stages=4},split-backward,"
-           "split-weight-gradients,split-optimizer{style=v}");
+           "dce,place{mesh=\"fsdp=2\"},lower,dedup-unshards{across_phases=true},"
+           "split-stages{stages=4},split-fsdp,split-backward,split-weight-gradients,"
+           "split-optimizer{style=v}");
 }
 
 }  // namespace

@@ -115,6 +115,14 @@ TEST_CASE("GR-11: schedules and sizes that do not fit are errors") {
            "stages per rank, DualPipeV takes 2 or more");
 }
 
+TEST_CASE("GR-11: parameters of a stage stay whole between forward and backward") {
+  for (const char* reshard : {"default", "never"})
+    CHECK(Load({"degree=2", "fsdp_reshard_after_forward=" + std::string(reshard)}));
+  CHECK_EQ(ErrorOf({"degree=2", "fsdp_reshard_after_forward=always"}),
+           "--set parallelism.fsdp_reshard_after_forward=always: parameters of a stage stay whole "
+           "from UNSHARD to RESHARD of the schedule, take 'default' or 'never'");
+}
+
 TEST_CASE("keys of a pipeline without one are errors") {
   CHECK_EQ(
       ErrorOf({"microbatch_size=2"}),
