@@ -14,7 +14,7 @@ NodeId GraphCopier::AddInput(ValueId value, const StageSlot& slot) {
   const bool is_placeholder = from_.node(def).kind == NodeKind::kPlaceholder;
   const NodeId node = rewriter_.Create({.kind = NodeKind::kPlaceholder,
                                         .results = std::span(&type, 1),
-                                        .name = from_.value_name(value)},
+                                        .name = Named(from_.value_name(value))},
                                        From(from_, {def}, Origin::kCloned));
   if (is_placeholder) CopyAttributes(def, node);
   SetInputSlot(rewriter_, node, slot);
@@ -70,14 +70,14 @@ NodeId GraphCopier::Copy(NodeId node) {
                                         .kwargs = kwargs,
                                         .results = results,
                                         .returns_tuple = original.returns_tuple,
-                                        .name = from_.name(node)},
+                                        .name = Named(from_.name(node))},
                                        From(from_, {node}, Origin::kCloned));
   if (results.empty()) rewriter_.SetResults(copy, {}, original.returns_tuple);
   for (size_t i = 0; i < results.size(); ++i) {
     const ValueId from = from_.result(node, i), to = rewriter_.graph().result(copy, i);
     values_[from] = to;
     if (from_.value(from).name.valid())
-      rewriter_.SetElementName(to, from_.module().str(from_.value(from).name));
+      rewriter_.SetElementName(to, Named(from_.module().str(from_.value(from).name)));
   }
   CopyAliases(node, copy);
   CopyAttributes(node, copy);

@@ -1,8 +1,10 @@
 #pragma once
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "ir/graph.h"
 #include "ir/rewriter.h"
@@ -15,7 +17,12 @@ namespace strata {
 class GraphCopier {
  public:
   /// REQUIRES: `to` is empty; both outlive this.
-  GraphCopier(const Graph& from, Graph& to) : from_(from), rewriter_(to) {}
+  GraphCopier(const Graph& from, Graph& to) : from_(from), own_(to), rewriter_(*own_) {}
+  /// Into a graph that has nodes of another copier; `prefix` distinguishes the names of this one's.
+  GraphCopier(const Graph& from, Rewriter& to, std::string prefix)
+      : from_(from), rewriter_(to), prefix_(std::move(prefix)) {}
+  GraphCopier(const GraphCopier&) = delete;
+  GraphCopier& operator=(const GraphCopier&) = delete;
 
   /// A placeholder that stands for `value`. A copied placeholder keeps its attributes.
   NodeId AddInput(ValueId value, const StageSlot& slot);
@@ -38,8 +45,12 @@ class GraphCopier {
   void CopyAttributes(NodeId from, NodeId to);
   void CopyAliases(NodeId from, NodeId to);
 
+  std::string Named(std::string_view name) const { return prefix_ + std::string(name); }
+
   const Graph& from_;
-  Rewriter rewriter_;
+  std::optional<Rewriter> own_;
+  Rewriter& rewriter_;
+  std::string prefix_;
   std::unordered_map<ValueId, ValueId> values_;
 };
 

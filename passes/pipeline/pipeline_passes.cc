@@ -1,5 +1,6 @@
 #include "passes/pipeline/pipeline_passes.h"
 
+#include "passes/pipeline/multiplex_overlaps.h"
 #include "passes/pipeline/split_backward.h"
 #include "passes/pipeline/split_fsdp.h"
 #include "passes/pipeline/split_optimizer.h"
@@ -14,6 +15,7 @@ void RegisterPipelinePasses(PassRegistry& registry) {
   registry.Add<SplitBackward>("split-backward");
   registry.Add<SplitWeightGradients>("split-weight-gradients");
   registry.Add<SplitOptimizer>("split-optimizer");
+  registry.Add<MultiplexOverlaps>("multiplex-overlaps");
 }
 
 }  // namespace strata

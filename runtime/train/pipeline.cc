@@ -127,6 +127,14 @@ Status InsertMemory(const TrainConfig& config, const PassRegistry& registry, Pas
 
 constexpr std::string_view kSplitFsdp = "split-fsdp";
 
+/// `,multiplex-overlaps{pairs="0-3;3-0"}`, if the schedule overlaps these.
+std::string MultiplexText(const PipelineSchedule& schedule) {
+  std::string pairs;
+  for (const auto& [forward, backward] : OverlapsOf(schedule))
+    pairs += fmt::format("{}{}-{}", pairs.empty() ? "" : ";", forward, backward);
+  return pairs.empty() ? "" : fmt::format(",multiplex-overlaps{{pairs=\"{}\"}}", pairs);
+}
+
 /// `split-stages{stages=4},split-backward,split-optimizer{ranks=2}`.
 Result<std::string> PipelineText(const TrainConfig& config) {
   const PipelineConfig& pipeline = config.parallelism.pipeline;
@@ -137,11 +145,11 @@ Result<std::string> PipelineText(const TrainConfig& config) {
                            std::ranges::find(disabled, kSplitFsdp) == disabled.end();
   return fmt::format(
       "{}split-stages{{stages={},first_less={},last_less={}}},{}split-backward,{}"
-      "split-optimizer{{ranks={},style={}}}",
+      "split-optimizer{{ranks={},style={}}}{}",
       splits_fsdp ? "dedup-unshards{across_phases=true}," : "", pipeline.num_stages,
       pipeline.first_less, pipeline.last_less, splits_fsdp ? "split-fsdp," : "",
       SplitsBackward(schedule) ? "split-weight-gradients," : "", pipeline.degree,
-      ToString(kind.style));
+      ToString(kind.style), MultiplexText(schedule));
 }
 
 /// What places and recomputes sees the whole step, what makes kernels the parts that run.

@@ -1,9 +1,11 @@
 #include "runtime/train/pipeline_rank.h"
 
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "passes/pipeline/multiplex_overlaps.h"
 #include "passes/pipeline/split_stages.h"
 #include "runtime/ranks/rank_team.h"
 
@@ -68,6 +70,11 @@ Status PipelineRank::Bind(const TracedTraining& traced) {
       STRATA_TRY(made.validate, Resolve(traced, name + std::string(kStageValidateSuffix)));
     }
     stages_.emplace(static_cast<int64_t>(stage), std::move(made));
+  }
+  for (const Action& action : program_) {
+    if (action.type != ActionType::kOverlap) continue;
+    std::string name = OverlapGraphName(action.parts.at(0).stage, action.parts.at(1).stage);
+    if (traced.module->FindGraph(name) != nullptr) overlaps_.insert(std::move(name));
   }
   return FindShared(traced);
 }
@@ -146,6 +153,7 @@ std::vector<std::string> PipelineRank::GraphNames() const {
           &stage.accumulate, &stage.reduce, &stage.validate})
       if (!graph->name.empty()) names.push_back(graph->name);
   }
+  names.insert(names.end(), overlaps_.begin(), overlaps_.end());
   return names;
 }
 
@@ -221,9 +229,7 @@ Status PipelineRank::RunAction(const Action& action) {
     case ActionType::kReceiveBackward:
       return Receive(action);
     case ActionType::kOverlap:
-      for (const Action& part : action.parts)
-        STRATA_RETURN_IF_ERROR(RunAction(part));
-      return Ok();
+      return Overlap(action.parts.at(0), action.parts.at(1));
   }
   return Ok();
 }
@@ -284,6 +290,11 @@ Status PipelineRank::Forward(const Action& action) {
   const StageGraph& graph = stages_.at(action.stage).forward;
   STRATA_TRY(const Tensors arguments, Arguments(graph, action));
   STRATA_TRY(Tensors results, graphs_.Run(graph.name, arguments));
+  return FinishForward(action, std::move(results));
+}
+
+Status PipelineRank::FinishForward(const Action& action, Tensors results) {
+  const StageGraph& graph = stages_.at(action.stage).forward;
   const Key key = {action.stage, action.microbatch};
   Tensors activations;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -303,12 +314,17 @@ Status PipelineRank::Forward(const Action& action) {
 }
 
 Status PipelineRank::Backward(const Action& action) {
-  Stage& stage = stages_.at(action.stage);
-  STRATA_TRY(Tensors arguments, Arguments(stage.backward, action));
+  const StageGraph& graph = stages_.at(action.stage).backward;
+  STRATA_TRY(Tensors arguments, Arguments(graph, action));
   // Their memory is free as soon as the graph has read them.
   KeepFor({}, action);
-  STRATA_TRY(Tensors results, graphs_.Run(stage.backward.name, arguments));
+  STRATA_TRY(Tensors results, graphs_.Run(graph.name, arguments));
   arguments.clear();
+  return FinishBackward(action, std::move(results));
+}
+
+Status PipelineRank::FinishBackward(const Action& action, Tensors results) {
+  Stage& stage = stages_.at(action.stage);
   Tensors gradients, to_previous;
   for (size_t i = 0; i < results.size(); ++i) {
     const auto [kind, number] = stage.backward.outputs[i];
@@ -317,6 +333,25 @@ Status PipelineRank::Backward(const Action& action) {
   }
   HandOver(action, StageSlot::Kind::kGradient, std::move(to_previous));
   return AddUp(stage, action, std::move(gradients));
+}
+
+Status PipelineRank::Overlap(const Action& forward, const Action& backward) {
+  const std::string name = OverlapGraphName(forward.stage, backward.stage);
+  if (!overlaps_.contains(name)) {
+    STRATA_RETURN_IF_ERROR(Forward(forward));
+    return Backward(backward);
+  }
+  const StageGraph& graph = stages_.at(backward.stage).backward;
+  STRATA_TRY(Tensors arguments, Arguments(graph, backward));
+  STRATA_TRY(const Tensors more, Arguments(stages_.at(forward.stage).forward, forward));
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  KeepFor({}, backward);
+  STRATA_TRY(Tensors results, graphs_.Run(name, arguments));
+  const auto of_forward = results.begin() + static_cast<std::ptrdiff_t>(graph.outputs.size());
+  STRATA_RETURN_IF_ERROR(FinishForward(
+      forward, {std::make_move_iterator(of_forward), std::make_move_iterator(results.end())}));
+  results.erase(of_forward, results.end());
+  return FinishBackward(backward, std::move(results));
 }
 
 Status PipelineRank::BackwardInput(const Action& action) {

@@ -92,6 +92,10 @@ class PipelineRank {
   Status Forward(const Action& action);
   /// Action B; of a stage whose backward is not split also W.
   Status Backward(const Action& action);
+  /// Of OVERLAP_F_B: one graph, where the passes made it.
+  Status Overlap(const Action& forward, const Action& backward);
+  Status FinishForward(const Action& action, Tensors results);
+  Status FinishBackward(const Action& action, Tensors results);
   Status BackwardInput(const Action& action);
   Status BackwardWeight(const Action& action);
   Status AddUp(Stage& stage, const Action& action, Tensors gradients);
@@ -114,6 +118,7 @@ class PipelineRank {
   size_t num_extras_ = 0;
   std::map<int64_t, Stage> stages_;  // of this rank
   std::vector<Shared> shared_;       // of all ranks, in the order of the inputs
+  std::set<std::string> overlaps_;   // graphs
 
   // Of the step that runs.
   std::span<const Tensors> inputs_;

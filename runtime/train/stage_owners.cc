@@ -83,4 +83,14 @@ bool SplitsBackward(const PipelineSchedule& schedule) {
   return splits;
 }
 
+std::set<std::pair<int64_t, int64_t>> OverlapsOf(const PipelineSchedule& schedule) {
+  std::set<std::pair<int64_t, int64_t>> pairs;
+  for (const auto& actions : schedule.ranks) {
+    for (const std::optional<Action>& action : actions)
+      if (action && action->type == ActionType::kOverlap)
+        pairs.emplace(action->parts.at(0).stage, action->parts.at(1).stage);
+  }
+  return pairs;
+}
+
 }  // namespace strata

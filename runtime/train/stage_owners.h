@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -25,5 +27,7 @@ struct StageOwners {
 Result<PipelineSchedule> ScheduleOf(const PipelineConfig& pipeline);
 /// Whether it has actions I and W.
 bool SplitsBackward(const PipelineSchedule& schedule);
+/// Stages of the forward and the backward of its OVERLAP_F_B, each pair once, ascending.
+std::set<std::pair<int64_t, int64_t>> OverlapsOf(const PipelineSchedule& schedule);
 
 }  // namespace strata

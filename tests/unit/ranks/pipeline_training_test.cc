@@ -403,6 +403,27 @@ TEST_CASE("microbatches do not gather again") {
   }
 }
 
+TEST_CASE("GR-14: a forward and a backward that the schedule overlaps are one graph") {
+  const auto trainer =
+      TrainerOf(ConfigOf(Pipeline("DualPipeV", 2, 4, 1)), std::string(kDefaultPasses));
+  OrDie(trainer->Compile());
+  GraphCounter counter;
+  OrDie(trainer->Step(&counter));
+  // 0F0 0F1 0F2 3F0 3I0 3W0 3F1 (0F3;3B1) (3F2;0B0) 3B2 (3F3;0B1) 3B3 0I2 0W2 0I3 0W3, and of stage
+  // 0, whose backward is not split, W is B.
+  CHECK_EQ(counter.runs, std::map<std::string, int>{{"stage0.forward", 3},
+                                                    {"stage3.forward", 2},
+                                                    {"stage3.backward_input", 1},
+                                                    {"stage3.backward_weight", 1},
+                                                    {"overlap.F0.B3", 1},
+                                                    {"overlap.F3.B0", 2},
+                                                    {"stage3.backward", 2},
+                                                    {"stage0.backward", 2},
+                                                    {"stage0.accumulate", 3},
+                                                    {"stage3.accumulate", 3},
+                                                    {"optimizer.rank0", 1}});
+}
+
 TEST_CASE("a checkpoint resumes on any number of stages") {
   const Sets one = Accumulating(4, 1), two = Pipeline("1F1B", 2, 4, 1);
   const Course oracle = Train(one);
