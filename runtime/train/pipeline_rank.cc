@@ -1,5 +1,6 @@
 #include "runtime/train/pipeline_rank.h"
 
+#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -18,6 +19,12 @@ using at::Tensor;
 void PutAt(std::vector<Tensor>& list, size_t index, Tensor value) {
   if (list.size() <= index) list.resize(index + 1);
   list[index] = std::move(value);
+}
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 bool IsForward(ActionType type) {
@@ -174,9 +181,12 @@ Status PipelineRank::Run(std::span<const Tensors> inputs, Sums& sums, bool is_la
   sums.losses.resize(inputs.size());
   sums.gradients.resize(gradient_index_.size());
   sums.extras.resize(num_extras_);
+  spans_.clear();
   for (const Action& action : program_) {
+    const int64_t begin = measures_ ? NowNs() : 0;
     if (auto done = RunAction(action); !done)
       return std::move(done).error().In(fmt::format("action {}", ToString(action)));
+    if (measures_) spans_.push_back({.begin_ns = begin, .end_ns = NowNs()});
   }
   // A schedule that says what it sends need not say this.
   for (const auto& [stage, graphs] : stages_)

@@ -34,6 +34,15 @@ class PipelineRank {
   /// Finds out what the graphs of its stages read and return. Call once.
   /// Errors: a module that the passes of pipelines did not cut.
   Status Bind(const TracedTraining& traced);
+  /// Measures the actions of the runs that follow, or does not.
+  void Measure(bool measures) { measures_ = measures; }
+  /// When an action of a measured run began and ended, ns of std::chrono::steady_clock.
+  struct Span {
+    int64_t begin_ns = 0, end_ns = 0;
+  };
+  /// Of the last run, if it was measured: one for each action of the program.
+  const std::vector<Span>& spans() const { return spans_; }
+
   /// The graphs that a step runs, without those of the update.
   std::vector<std::string> GraphNames() const;
 
@@ -126,7 +135,8 @@ class PipelineRank {
   std::map<Key, Tensors> activations_, gradients_, saved_, kept_, extras_;
   std::map<int64_t, Tensors> whole_;  // parameters, by stage
   std::set<int64_t> reduced_;         // stages
-  bool is_last_ = true;
+  bool is_last_ = true, measures_ = false;
+  std::vector<Span> spans_;
   std::map<Key, Tensors> to_next_, to_previous_;  // until they are sent, by the sender's stage
 };
 

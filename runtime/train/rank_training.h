@@ -68,6 +68,9 @@ class RankTraining {
     return kept_gradients_.empty() ? gradients_ : kept_gradients_;
   }
 
+  /// Of a rank of a pipeline; null: of another.
+  PipelineRank* pipeline() { return pipeline_ ? &*pipeline_ : nullptr; }
+
   TrainingState& state() { return state_; }
   const TrainingState& state() const { return state_; }
   TrainingGraphs& graphs() { return graphs_; }

@@ -140,6 +140,7 @@ Result<double> Trainer::Validate() {
 }
 
 void Trainer::ProfileNext(bool values) {
+  state_->measures = true;
   for (const std::unique_ptr<RankTraining>& rank : state_->programs())
     rank->graphs().Profile(values);
 }
@@ -154,6 +155,10 @@ std::vector<GraphProfile> Trainer::Profiles() const {
     }
   }
   return profiles;
+}
+
+const std::vector<MeasuredAction>& Trainer::MeasuredActions() const {
+  return state_->measured;
 }
 
 void Trainer::KeepInputs() {

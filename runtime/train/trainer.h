@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "ir/fingerprint.h"
 #include "ir/module.h"
+#include "passes/pipeline/schedule/measured.h"
 #include "runtime/config/config.h"
 #include "runtime/files/safetensors.h"
 #include "runtime/files/tensor_files.h"
@@ -116,6 +117,12 @@ class Trainer {
   void ProfileNext(bool values);
   /// By graph.
   std::vector<GraphProfile> Profiles() const;
+
+  /// What the ranks of a pipeline did in the last step, if `ProfileNext` was called before it: in
+  /// the last run of the schedule, by the first rank of each stage. Times are ns of
+  /// std::chrono::steady_clock: of the machine's, where ranks are processes. Empty on processes
+  /// without rank 0, and without a pipeline.
+  const std::vector<MeasuredAction>& MeasuredActions() const;
 
   /// Keeps copies of what the graphs of the next step read. REQUIRES: compiled.
   void KeepInputs();

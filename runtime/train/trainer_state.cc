@@ -228,16 +228,53 @@ UpdateRates TrainerState::Rates() const {
 Result<double> TrainerState::RunGraphs() {
   STRATA_TRY(const std::vector<BatchTensors> batches, TakeBatches());
   double loss = 0.0;
+  std::vector<at::Tensor> spans(schedule ? actions.size() : 0);
   STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {
     std::vector<RankTraining::BatchInputs> parts;
     for (const BatchTensors& batch : batches)
       parts.push_back(ranks.PartOf(batch, rank));
+    if (schedule) training.pipeline()->Measure(measures);
     STRATA_TRY(const double of_rank, training.RunStep(parts));
+    if (schedule && measures) CollectSpans(rank, *training.pipeline(), spans);
     const double shared = FromLossRank(rank, {of_rank})[0];
     if (IsTaken(rank, loss_rank)) loss = shared;
     return Ok();
   }));
+  KeepMeasured(spans);
   return loss;
+}
+
+/// Puts begins and ends of the actions of the first rank of each stage, `[actions, 2]`, where
+/// rank 0 is. Throws as RankTeam::Receive.
+void TrainerState::CollectSpans(int64_t rank, const PipelineRank& pipeline,
+                                std::vector<at::Tensor>& spans) const {
+  const int64_t stride = config.parallelism.stage_mesh.num_ranks();
+  if (rank % stride != 0) return;
+  const std::string key = "actions";
+  std::vector<int64_t> times;
+  for (const PipelineRank::Span& span : pipeline.spans())
+    times.insert(times.end(), {span.begin_ns, span.end_ns});
+  const at::Tensor own = at::tensor(times, at::kLong);
+  if (ranks.is_one_process() || rank == 0) spans[static_cast<size_t>(rank / stride)] = own;
+  if (ranks.is_one_process()) return;
+  if (rank != 0) return RankTeam::Send(0, key, {own});
+  for (size_t other = 1; other < spans.size(); ++other)
+    spans[other] = RankTeam::Receive(static_cast<int64_t>(other) * stride, key)[0];
+}
+
+void TrainerState::KeepMeasured(const std::vector<at::Tensor>& spans) {
+  measured.clear();
+  if (!std::exchange(measures, false) || spans.empty() || !ranks.has_first_rank()) return;
+  for (size_t rank = 0; rank < spans.size(); ++rank) {
+    const int64_t* times = spans[rank].const_data_ptr<int64_t>();
+    for (const Action& action : actions[rank]) {
+      measured.push_back({.rank = static_cast<int64_t>(rank),
+                          .action = action,
+                          .begin = static_cast<double>(times[0]),
+                          .end = static_cast<double>(times[1])});
+      times += 2;
+    }
+  }
 }
 
 /// What the last stage of a pipeline knows, on every rank; without a pipeline, or where all ranks

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "passes/core/pass.h"
 #include "passes/pipeline/schedule/lowering.h"
+#include "passes/pipeline/schedule/measured.h"
 #include "passes/pipeline/schedule/schedule.h"
 #include "runtime/config/config.h"
 #include "runtime/plan/device/device.h"
@@ -23,6 +24,7 @@
 #include "runtime/train/data/data.h"
 #include "runtime/train/initial_weights.h"
 #include "runtime/train/pipeline.h"
+#include "runtime/train/pipeline_rank.h"
 #include "runtime/train/programs.h"
 #include "runtime/train/rank_training.h"
 #include "runtime/train/trainer.h"
@@ -90,6 +92,8 @@ struct TrainerState {
   std::optional<PipelineSchedule> schedule;  // of a pipeline
   RankPrograms actions;                      // the same
   int64_t loss_rank = 0;
+  bool measures = false;  // the actions of the next step
+  std::vector<MeasuredAction> measured;
   TrainingRanks ranks;  // after what their threads use
 
   int64_t num_runs = 0;  // steps of this run
@@ -104,6 +108,9 @@ struct TrainerState {
   Status BindPipeline(int64_t rank, RankTraining& training);
   bool IsTaken(int64_t rank, int64_t one) const;
   double Rate(double lr) const;
+  void CollectSpans(int64_t rank, const PipelineRank& pipeline,
+                    std::vector<at::Tensor>& spans) const;
+  void KeepMeasured(const std::vector<at::Tensor>& spans);
   std::vector<double> FromLossRank(int64_t rank, std::vector<double> of_rank) const;
   Status CheckFinite(std::string_view what, double value) const;
 };

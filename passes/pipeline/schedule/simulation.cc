@@ -47,9 +47,9 @@ class Simulator {
     if (next_[rank] == actions.size()) return false;
     const std::optional<Action>& action = actions[next_[rank]];
     if (action) {
-      double begin = now_[rank], duration = 0.0;
+      double begin = now_[rank];
       if (Waits(*action, begin)) return false;
-      ForEachPart(*action, [&](const Action& part) { duration += times_.Of(part); });
+      const double duration = times_.Of(*action);
       ForEachPart(*action, [&](const Action& part) { Finish(rank, part, begin + duration); });
       now_[rank] = begin + duration;
       result_.busy[rank] += duration;
@@ -187,7 +187,24 @@ class Simulator {
 
 }  // namespace
 
+std::string TextWithoutMicrobatch(Action action) {
+  action.microbatch = -1;
+  for (Action& part : action.parts)
+    part.microbatch = -1;
+  return ToString(action);
+}
+
 double ActionTimes::Of(const Action& action) const {
+  if (!of_action.empty()) {
+    const auto found = of_action.find(TextWithoutMicrobatch(action));
+    if (found != of_action.end()) return found->second;
+  }
+  if (action.type == ActionType::kOverlap) {
+    double sum = 0.0;
+    for (const Action& part : action.parts)
+      sum += Of(part);
+    return sum;
+  }
   const auto stage = static_cast<size_t>(action.stage);
   const double factor = stage < stages.size() ? stages[stage] : 1.0;
   switch (action.type) {

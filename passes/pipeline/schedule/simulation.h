@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,8 +18,11 @@ struct ActionTimes {
   double weight = 1.0;              ///< W
   double transfer = 0.0;            ///< from the end of an action until another rank has its values
   std::vector<double> stages = {};  ///< factors of the first four by stage; missing: 1
+  /// Of actions that stand as text without their microbatch, `2F`, `0UNSHARD` or
+  /// `(0F;3B)OVERLAP_F_B`, instead of the above.
+  std::map<std::string, double, std::less<>> of_action = {};
 
-  /// Of F, B, I or W; 0 of other actions.
+  /// 0 of actions that are neither F, B, I, W, a pair of them, nor in `of_action`.
   double Of(const Action& action) const;
 };
 
@@ -44,6 +49,9 @@ struct Simulation {
   /// Part of the ranks' time that nothing runs in.
   double bubble() const;
 };
+
+/// `2F`, `(0F;3B)OVERLAP_F_B`: the action of any microbatch.
+std::string TextWithoutMicrobatch(Action action);
 
 /// Executes a schedule in which each rank does one action after the other. Receptions wait for what
 /// is sent; without SEND and RECV, actions wait for those of neighbour stages.
