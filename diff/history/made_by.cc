@@ -37,6 +37,9 @@ class Visit {
     return Ok();
   }
 
+  /// The snapshot added last, -1: none.
+  int32_t last() const { return last_; }
+
   /// Of the nodes of the last snapshot. What the first one came with was made by none.
   IdVector<EntityId, std::string> Makers() const {
     const Listing listing(graph_.graph());
@@ -64,11 +67,12 @@ Result<IdVector<EntityId, std::string>> PassesThatMade(const History& history, i
   for (const HistoryStep& step : history.steps) {
     if (step.graph != history.snapshot(snapshot).graph) continue;
     if (step.before >= 0) STRATA_RETURN_IF_ERROR(visit.Add(step.before, ""));
-    if (step.before == snapshot) return visit.Makers();
+    if (step.before == snapshot) break;
     STRATA_RETURN_IF_ERROR(visit.Add(step.after, step.pass));
-    if (step.after == snapshot) return visit.Makers();
+    if (step.after == snapshot) break;
   }
-  STRATA_CHECK(false, "a snapshot of no step");
+  STRATA_CHECK(visit.last() == snapshot, "a snapshot of no step");
+  return visit.Makers();
 }
 
 }  // namespace strata
