@@ -16,6 +16,7 @@
 #include "passes/flex/flex_mods.h"
 #include "passes/flex/flex_node.h"
 #include "runtime/exec/executor.h"
+#include "runtime/files/tensor_io.h"
 #include "runtime/trace/tracer.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
@@ -53,7 +54,8 @@ Tensor Documents(const FlexCase& c) {
 
 std::vector<FlexCase> Cases() {
   std::vector<FlexCase> cases = {{.name = "causal"}};
-  cases.push_back({.name = "one head, a value of another width, a row of one block"});
+  cases.push_back({.name = "one head"});
+  // A value of another width, and rows of one block.
   cases.back().heads = cases.back().kv_heads = 1;
   cases.back().seq = 9;
   cases.back().value_width = 20;
@@ -219,6 +221,52 @@ TEST_CASE("operators and kernels of flex attention compute its definition and gr
       CHECK_EQ(plan.flex_kernels.size(), 3);
       CHECK_LT(WorstError(traced.Run(Kernels(), inputs), expected), tolerance);
     }
+  }
+}
+
+/// A case with the sizes, inputs, results and gradients that PyTorch computed. See
+/// tests/data/flex/make_reference.py.
+struct ReferenceCase {
+  FlexCase c;
+  at::ScalarType type;
+  Tensors inputs, expected;
+};
+
+std::vector<ReferenceCase> ReferenceCases() {
+  const NamedTensors tensors = OrDie(LoadTensors("tests/data/flex/reference.safetensors"));
+  std::vector<ReferenceCase> cases;
+  for (FlexCase& c : Cases()) {
+    const std::string sizes = tensors.contains(c.name + "/q") ? c.name : "main";
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      const std::string results = c.name + (type == at::kFloat ? "/float/" : "/bfloat16/");
+      if (!tensors.contains(results + "out")) continue;
+      ReferenceCase reference{.c = c, .type = type, .inputs = {}, .expected = {}};
+      for (const char* const input : {"/q", "/k", "/v", "/grad"})
+        reference.inputs.push_back(tensors.at(sizes + input).to(type));
+      for (const char* const result : {"out", "q", "k", "v"})
+        reference.expected.push_back(tensors.at(results + result));
+      reference.c.batch = reference.inputs[0].size(0);
+      reference.c.seq = reference.inputs[0].size(1);
+      reference.c.width = reference.inputs[0].size(3);
+      reference.c.value_width = reference.inputs[2].size(3);
+      if (c.has_documents) reference.inputs.push_back(Documents(reference.c));
+      cases.push_back(std::move(reference));
+    }
+  }
+  return cases;
+}
+
+TEST_CASE("operators and kernels of flex attention compute what PyTorch computes") {
+  const std::vector<ReferenceCase> cases = ReferenceCases();
+  REQUIRE_EQ(cases.size(), 12);
+  for (const ReferenceCase& reference : cases) {
+    CAPTURE(reference.c.name);
+    CAPTURE(at::toString(reference.type));
+    // Both sides are rounded to the type: twice the tolerance against the definition in double.
+    const double tolerance = reference.type == at::kFloat ? 4e-6 : 6e-2;
+    const TracedCase traced(reference.c, reference.inputs);
+    for (const PlanOptions& options : {kOperators, Kernels()})
+      CHECK_LT(WorstError(traced.Run(options, reference.inputs), reference.expected), tolerance);
   }
 }
 
