@@ -6,6 +6,8 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,6 +38,7 @@ struct Property {
   bool sums;                    ///< numbers of a slab add up
   double (*number)(const Comparison& c, int32_t node);
   std::string (*kind)(const Comparison& c, int32_t node);
+  bool of_type = false;  ///< nodes of equal types have equal kinds
 };
 
 double FlopsAt(const Comparison& c, int32_t node) {
@@ -89,7 +92,7 @@ const std::array<Property, 11>& Properties() {
       {"mean", "Mean value", RealText, false, MeanAt, nullptr},
       {"nan", "NaN and infinite", CountText, true, NotFiniteAt, nullptr},
       {"dtype", "Data type", nullptr, false, nullptr,
-       [](const Comparison& c, int32_t i) { return std::string(DtypeOf(c.TypeOf(i))); }},
+       [](const Comparison& c, int32_t i) { return std::string(DtypeOf(c.TypeOf(i))); }, true},
       {"phase", "Phase", nullptr, false, nullptr,
        [](const Comparison& c, int32_t i) {
          return c.PhaseOf(i) == Phase::kUnknown ? std::string()
@@ -104,9 +107,22 @@ const std::array<Property, 11>& Properties() {
   return kProperties;
 }
 
+/// The type of a node, which tells it from all other types of the comparison.
+std::pair<const Module*, TypeId> TypeAt(const Comparison& c, int32_t node) {
+  const ValueId value = c.listing_of(node).value(c.entity_of(node));
+  const Graph& graph = c.graph_of(node);
+  return {&graph.module(), value.valid() ? graph.value(value).type : TypeId()};
+}
+
 bool HasAny(const Comparison& c, const Property& property) {
   std::optional<std::string> first;
+  // Types are few, and their texts take long.
+  std::set<std::pair<const Module*, int32_t>> seen;
   for (int32_t i = 0; i < c.size(); ++i) {
+    if (property.of_type) {
+      const auto [module, type] = TypeAt(c, i);
+      if (!seen.insert({module, type.index}).second) continue;
+    }
     if (property.number != nullptr) {
       if (!std::isnan(property.number(c, i))) return true;
     } else if (!first) {
