@@ -54,11 +54,12 @@ Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
     STRATA_TRY(const std::string text, ReadFile(options.keys));
     STRATA_RETURN_IF_ERROR(app->commands_.ReadBindings(text, options.keys, NameOfKey));
   }
-  // A file is read while the window opens.
+  // A file is read, and its first graph compared, while the window opens.
   if (!options.compare.empty()) {
     app->model_.OpenPair(options.open, options.compare);
   } else if (!options.open.empty()) {
     app->model_.Open(options.open);
+    app->model_.PollUntilOpened(std::chrono::milliseconds(20));
   }
   STRATA_TRY(app->window_, Window::Open("Strata", options.width, options.height));
   app->has_window_ = true;

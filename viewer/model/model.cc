@@ -1,6 +1,7 @@
 #include "viewer/model/model.h"
 
 #include <algorithm>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -48,6 +49,14 @@ bool Model::Poll() {
   const bool delivered = static_cast<int>(workers_.Poll()) + static_cast<int>(PollControl()) > 0;
   if (!busy()) WorkAhead();
   return delivered;
+}
+
+void Model::PollUntilOpened(std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (opening() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    Poll();
+  }
 }
 
 // --- Documents ---

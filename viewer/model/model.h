@@ -1,5 +1,6 @@
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -56,6 +57,9 @@ class Model {
   Workers& workers() { return workers_; }
   /// Delivers what workers have finished. True when something changed.
   bool Poll();
+  /// Polls while a file is being opened, for at most `patience`: before there is a window that
+  /// would wait. A trace opens in a few milliseconds, whatever its size.
+  void PollUntilOpened(std::chrono::milliseconds patience);
   /// What the user waits for is not there yet.
   bool busy() const { return workers_.busy() || awaited_.has_value(); }
 
