@@ -57,6 +57,7 @@ class GraphModel {
   const std::shared_ptr<const Comparison>& shared_comparison() const { return comparison_; }
   /// Null: not laid out yet.
   const SceneGeometry* geometry() const { return geometry_.get(); }
+  const std::shared_ptr<const SceneGeometry>& shared_geometry() const { return geometry_; }
   bool laying_out() const;
   /// How often it was laid out: another number, another view.
   uint64_t layouts() const { return layouts_; }

@@ -261,6 +261,10 @@ class Model {
   /// What was laid out ahead of a comparison; that of all others is dropped.
   std::optional<GraphModel::LaidOut> TakeLaidOut(const Comparison& comparison);
   void DropLaidOut();
+  /// Keeps the layout of the graph that was shown before, if it is how LayOutAhead would lay it
+  /// out: going back takes no time.
+  void KeepLaidOut(const GraphModel& before);
+  void CancelAhead();
   void OnComparedAhead(const Compared& compared);
   void Search();
   /// Sees what the training under control said, and asks for the selected node's value.

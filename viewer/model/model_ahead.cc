@@ -35,11 +35,21 @@ void Model::WorkAhead() {
       continue;
     }
     ahead_ = wanted.key;
+    // What is near stays when room is needed, the nearest longest.
+    for (auto near = neighbours.rbegin(); near != neighbours.rend(); ++near) {
+      if (*near >= 0 && *near < count) kept_.Find(WantedOf(*near, -1).key);
+    }
+    kept_.Find(shown_->key);
     workers_.PostAhead("ahead", ComparisonJob(wanted, [this](const Compared& compared) {
                          OnComparedAhead(compared);
                        }));
     return;
   }
+}
+
+void Model::CancelAhead() {
+  workers_.Cancel("ahead");
+  ahead_.clear();
 }
 
 void Model::OnComparedAhead(const Compared& compared) {
@@ -82,6 +92,14 @@ std::optional<GraphModel::LaidOut> Model::TakeLaidOut(const Comparison& comparis
     taken = std::move(found->second);
   DropLaidOut();
   return taken;
+}
+
+void Model::KeepLaidOut(const GraphModel& before) {
+  laid_out_for_ = {comparison()->id(), graph_->layouts()};
+  if (before.shared_geometry() == nullptr || before.laying_out()) return;
+  if (before.view() != GraphModel::FirstView(before.comparison(), graph_->OpenPaths(), -1, hops_))
+    return;
+  laid_out_[before.comparison().id()] = {before.view(), before.shared_geometry()};
 }
 
 void Model::DropLaidOut() {

@@ -118,6 +118,8 @@ void Model::Compare(Wanted wanted) {
   shown_ = wanted;
   if (std::shared_ptr<const Comparison> kept = kept_.Find(wanted.key)) {
     workers_.Cancel("compare");
+    // What was a neighbour of the pass shown before would take the room of those of this one.
+    CancelAhead();
     ShowComparison(std::move(kept), wanted.graph_key);
     return;
   }
@@ -126,8 +128,7 @@ void Model::Compare(Wanted wanted) {
     awaited_ = wanted.graph_key;
     return;
   }
-  workers_.Cancel("ahead");
-  ahead_.clear();
+  CancelAhead();
   workers_.Post("compare", ComparisonJob(wanted, [this, wanted](const Compared& compared) {
                   if (!compared) return Fail(compared.error());
                   KeepComparison(wanted.key, *compared);
@@ -159,8 +160,7 @@ void Model::KeepComparison(const std::string& key, std::shared_ptr<const Compari
 }
 
 void Model::ForgetComparisons() {
-  workers_.Cancel("ahead");
-  ahead_.clear();
+  CancelAhead();
   awaited_.reset();
   for (std::shared_ptr<const Comparison>& gone : kept_.Clear())
     workers_.Dispose(std::move(gone));
@@ -190,6 +190,7 @@ void Model::ShowComparison(std::shared_ptr<const Comparison> comparison, const s
   graph_->SetStage(stage);
   const int32_t node = selected.empty() ? -1 : graph_->comparison().Find(selected);
   graph_->Begin(kept, node, hops_, ahead);
+  if (kept && before) KeepLaidOut(*before);
   Search();
   if (link && node >= 0) graph_->Reveal(node);
   if (link && !link->node.empty() && node < 0)
