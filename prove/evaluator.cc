@@ -136,6 +136,17 @@ Result<Argument> Evaluator::ArgumentOf(const Arg& arg) const {
   return Error(ErrorCode::kUnsupported, "an argument of no tensor operator");
 }
 
+Result<Sizes> Evaluator::IntegersOf(const Arg& list) const {
+  STRATA_TRY(const Argument argument, ArgumentOf(list));
+  Sizes integers;
+  if (const auto* elements = std::get_if<std::vector<Argument>>(&argument.value)) {
+    for (const Argument& element : *elements)
+      if (const auto* number = std::get_if<int64_t>(&element.value)) integers.push_back(*number);
+    if (integers.size() == elements->size()) return integers;
+  }
+  return Error(ErrorCode::kUnsupported, "not a list of integers");
+}
+
 Result<Call> Evaluator::CallOf(NodeId node) {
   std::vector<Argument> args;
   for (const Arg& arg : graph_.args(node)) {

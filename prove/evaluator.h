@@ -37,6 +37,8 @@ class Evaluator {
   /// REQUIRES: a node that is not evaluated yet reads it.
   const Value& value(ValueId id) const { return values_[static_cast<size_t>(id.index)]; }
   std::vector<Value> Outputs() const;
+  /// The integers of a list: literals, sizes, or results of nodes. Errors: another argument.
+  Result<Sizes> IntegersOf(const Arg& list) const;
 
   /// Operators without a definition that were called. Of those only this is known: equal calls give
   /// equal results.

@@ -51,11 +51,12 @@ Tensor PaddedChunk(const Tensor& tensor, int64_t dim, int64_t index, int64_t par
 /// One after the other along dimension 0.
 Tensor Concatenated(std::span<const Tensor> parts) {
   Sizes sizes = parts[0].sizes();
-  sizes[0] *= static_cast<int64_t>(parts.size());
+  sizes[0] = 0;
   std::vector<uint64_t> words;
   for (const Tensor& part : parts) {
     const std::vector<uint64_t> more = part.Read();
     words.insert(words.end(), more.begin(), more.end());
+    sizes[0] += part.sizes()[0];
   }
   return OfWords(parts[0].domain(), std::move(sizes), std::move(words));
 }
@@ -165,14 +166,48 @@ Result<std::vector<Values>> RankEvaluator::Collective(NodeId node) const {
       STRATA_TRY(const Tensor sum, Reduced(operands, graph_.module().str(args[1].str())));
       results.push_back({Chunk(sum, 0, index, count).Copy()});
     } else if (name == "all_to_all_single") {
-      for (Tensor& operand : operands)
-        operand = Chunk(operand, 0, index, count);
-      results.push_back({Concatenated(operands)});
+      STRATA_TRY(Tensor received, Exchanged(node, operands, members, index));
+      results.push_back({std::move(received)});
     } else {
       return Error(ErrorCode::kUnsupported, "{}: {} has no definition", graph_.name(node), op);
     }
   }
   return results;
+}
+
+/// What the rank at `index` of a group receives: of each member's operand the piece that is meant
+/// for it. Members state how many rows they send to and receive from each member.
+Result<Tensor> RankEvaluator::Exchanged(NodeId node, std::span<const Tensor> operands,
+                                        std::span<const int64_t> members, int64_t index) const {
+  const auto args = graph_.args(node);
+  const auto splits = [&](size_t member, size_t argument) -> Result<Sizes> {
+    const Evaluator& rank = ranks_[static_cast<size_t>(members[member])];
+    STRATA_TRY(Sizes sizes, rank.IntegersOf(args[argument]));
+    if (sizes.empty()) sizes.assign(members.size(), operands[member].size(0) / std::ssize(members));
+    if (sizes.size() == members.size()) return sizes;
+    return Error(ErrorCode::kInvalid, "{}: {} parts for {} ranks", graph_.name(node), sizes.size(),
+                 members.size());
+  };
+  const auto own = static_cast<size_t>(index);
+  STRATA_TRY(const Sizes received, splits(own, 1));
+  std::vector<Tensor> pieces;
+  for (size_t member = 0; member < operands.size(); ++member) {
+    STRATA_TRY(const Sizes sent, splits(member, 2));
+    const Tensor& operand = operands[member];
+    int64_t begin = 0;
+    for (size_t i = 0; i < own; ++i)
+      begin += sent[i];
+    const int64_t rows = sent[own];
+    if (rows != received[member] || begin + rows > operand.size(0)) {
+      return Error(ErrorCode::kInvalid, "{}: rank {} expects {} rows of rank {}, which sends {}",
+                   graph_.name(node), members[own], received[member], members[member], rows);
+    }
+    Sizes sizes = operand.sizes();
+    sizes[0] = rows;
+    pieces.emplace_back(operand.domain(), operand.storage(), std::move(sizes), operand.strides(),
+                        operand.offset() + begin * operand.strides()[0]);
+  }
+  return Concatenated(pieces);
 }
 
 /// Operators whose result depends on the rank.

@@ -33,6 +33,8 @@ class RankEvaluator {
 
  private:
   Result<std::vector<Values>> Collective(NodeId node) const;
+  Result<Tensor> Exchanged(NodeId node, std::span<const Tensor> operands,
+                           std::span<const int64_t> members, int64_t index) const;
   Result<Values> OwnOp(NodeId node, size_t rank) const;
   /// The result of the launch that `node` waits for; null: it waits for no launch.
   const std::vector<Values>* LaunchedBefore(NodeId node) const;

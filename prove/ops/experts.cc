@@ -169,9 +169,39 @@ Result<Values> EvaluateGroupedProduct(Call& call) {
   return Values{OfWords(Domain::kFloat, {rows, b.size(2)}, std::move(words))};
 }
 
+/// _local_scalar_dense(self): a number that the host reads.
+Result<Values> EvaluateScalarRead(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  if (a.domain() != Domain::kInteger || a.numel() != 1)
+    return Error(ErrorCode::kUnsupported, "a number with a fraction that the host reads");
+  return Values{static_cast<int64_t>(a.Read()[0])};
+}
+
+/// repeat_interleave.Tensor(repeats): i, `repeats[i]` times, for each i.
+Result<Values> EvaluateRepeatInterleave(Call& call) {
+  STRATA_TRY(const Tensor repeats, call.TensorAt(0, "repeats"));
+  if (!call.op().ends_with(".Tensor") || repeats.dim() != 1 ||
+      repeats.domain() != Domain::kInteger) {
+    return Error(ErrorCode::kUnsupported, "repeated elements");
+  }
+  constexpr int64_t kMaxCount = 1 << 24;
+  Words words;
+  uint64_t index = 0;
+  for (const uint64_t word : repeats.Read()) {
+    const auto count = static_cast<int64_t>(word);
+    if (count < 0 || count > kMaxCount)
+      return Error(ErrorCode::kInvalid, "an element that is repeated {} times", count);
+    words.insert(words.end(), static_cast<size_t>(count), index++);
+  }
+  Sizes sizes = {static_cast<int64_t>(words.size())};
+  return Values{OfWords(Domain::kInteger, std::move(sizes), std::move(words))};
+}
+
 constexpr OpDefinition kExpertsOps[] = {
     {"aten._grouped_mm", EvaluateGroupedProduct},
+    {"aten._local_scalar_dense", EvaluateScalarRead},
     {"aten.index_add", EvaluateIndexAdd},
+    {"aten.repeat_interleave", EvaluateRepeatInterleave},
     {"aten.slice_backward", EvaluateSliceBackward},
     {"aten.sort", EvaluateSort},
     {"aten.topk", EvaluateTopK},

@@ -11,6 +11,7 @@
 #include "passes/core/collectives.h"
 #include "passes/placement/lower.h"
 #include "passes/placement/place.h"
+#include "prove/ranks.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {
@@ -109,6 +110,49 @@ TEST_CASE("on ranks: more ranks than can be evaluated are not proven") {
   const Proof proof = ProofOf(*before, *after);
   CHECK(proof.verdict == Verdict::kUnproven);
   CHECK_EQ(proof.reason, "128 ranks are more than a proof evaluates, which is 64");
+}
+
+constexpr std::string_view kExchange = R"(
+  x = placeholder : i64[4, 2][2, 1]cpu
+  sent = placeholder : i64[2][1]cpu
+  received = placeholder : i64[2][1]cpu
+  s0 = aten.select.int(sent, 0, 0) : i64[][]cpu ~sent
+  s1 = aten.select.int(sent, 0, 1) : i64[][]cpu ~sent
+  r0 = aten.select.int(received, 0, 0) : i64[][]cpu ~received
+  r1 = aten.select.int(received, 0, 1) : i64[][]cpu ~received
+  m0 = aten._local_scalar_dense.default(s0)
+  m1 = aten._local_scalar_dense.default(s1)
+  n0 = aten._local_scalar_dense.default(r0)
+  n1 = aten._local_scalar_dense.default(r1)
+  launch = _c10d_functional.all_to_all_single.default(x, [n0, n1], [m0, m1], 'fsdp')
+  y = _c10d_functional.wait_tensor.default(launch)
+  output(y)
+)";
+
+Tensor Integers(Sizes sizes, const std::vector<uint64_t>& words) {
+  Tensor tensor(Domain::kInteger, std::move(sizes));
+  tensor.Write(words);
+  return tensor;
+}
+
+TEST_CASE("on ranks: an exchange sends as many rows as data say") {
+  const auto module = ParseBody(kExchange);
+  const Mesh mesh = OrDie(Mesh::Parse("fsdp=2"));
+  const auto run = [&](const std::vector<uint64_t>& received_by_first) {
+    const std::vector<std::vector<Value>> inputs = {
+        {Integers({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), Integers({2}, {1, 3}),
+         Integers({2}, received_by_first)},
+        {Integers({4, 2}, {11, 12, 13, 14, 15, 16, 17, 18}), Integers({2}, {2, 2}),
+         Integers({2}, {3, 2})}};
+    return RankEvaluator(*module->FindGraph("g"), mesh, 1).Run(inputs);
+  };
+  const auto outputs = OrDie(run({1, 2}));
+  CHECK(SameElements(std::get<Tensor>(outputs[0][0]), Integers({3, 2}, {1, 2, 11, 12, 13, 14})));
+  CHECK(SameElements(std::get<Tensor>(outputs[1][0]),
+                     Integers({5, 2}, {3, 4, 5, 6, 7, 8, 15, 16, 17, 18})));
+  const auto wrong = run({1, 1});
+  REQUIRE_FALSE(wrong);
+  CHECK_EQ(wrong.error().message(), "launch: rank 0 expects 1 rows of rank 1, which sends 2");
 }
 
 }  // namespace
