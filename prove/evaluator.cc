@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "ir/module.h"
+#include "prove/bounds.h"
 #include "prove/inputs.h"
 #include "prove/ops/elementwise.h"
 
@@ -165,6 +166,7 @@ Result<Call> Evaluator::CallOf(NodeId node) {
     STRATA_TRY(Values results, evaluator.Run(inputs));
     opaque_.insert(evaluator.opaque().begin(), evaluator.opaque().end());
     evaluations_ += evaluator.evaluations();
+    at_bound_ += evaluator.at_bound();
     return results;
   };
   return call;
@@ -190,6 +192,7 @@ Result<Values> Evaluator::EvaluateCall(NodeId node) {
   if (definition == nullptr) return EvaluateOpaque(node, call);
   STRATA_TRY(Values results, definition->evaluate(call));
   if (definition->moves_data) KeepLaws(*definition, call, results);
+  if (IsAtBound(call, results)) ++at_bound_;
   const Argument* target = call.Find(SIZE_MAX, "out");
   if (target == nullptr && IsInPlace(call.op())) target = call.Find(0, {});
   if (target != nullptr && target->is_tensor() && results.size() == 1) {
@@ -243,6 +246,7 @@ Result<Values> Evaluator::Evaluate(NodeId node) {
   ++evaluations_;
   Result<Values> results = EvaluateNode(node);
   if (results) return results;
+  failed_ = node;
   return std::move(results).error().In(fmt::format("{} ({})", graph_.name(node), graph_.op(node)));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -44,6 +45,10 @@ class Evaluator {
   /// equal results.
   const std::set<std::string>& opaque() const { return opaque_; }
   int64_t evaluations() const { return evaluations_; }
+  /// Numbers that a bound took the place of: what bounds them reads another number than they are.
+  int64_t at_bound() const { return at_bound_; }
+  /// The node at which the last run failed; none: it did not.
+  NodeId failed() const { return failed_; }
 
  private:
   Result<Values> EvaluateNode(NodeId node);
@@ -62,12 +67,16 @@ class Evaluator {
   std::vector<int32_t> last_use_;  // by ValueId: position of the last node that reads it
   std::set<std::string> opaque_;
   int64_t evaluations_ = 0;
+  int64_t at_bound_ = 0;
+  NodeId failed_;
 };
 
 /// Random inputs for a graph, the same for the same seed, names and types: numbers are not 0;
-/// integers that index a dimension lie in it, and some labels are ignored. Errors: an input of
-/// unknown type or size.
-Result<std::vector<Value>> MakeInputs(const Graph& graph, uint64_t seed);
+/// integers that index a dimension lie in it, and some labels are ignored, other numbers of them in
+/// each part of the batch, and, where ranks have inputs of their own, on each `rank`. Errors: an
+/// input of unknown type or size.
+Result<std::vector<Value>> MakeInputs(const Graph& graph, uint64_t seed,
+                                      std::optional<int64_t> rank = {});
 
 /// The value with memory of its own.
 Value CopyOf(const Value& value);

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "ir/ops.h"
 #include "prove/evaluator.h"
+#include "prove/labels.h"
 #include "prove/ops/elementwise.h"
 #include "prove/work.h"
 
@@ -106,15 +107,13 @@ void FollowUses(const Graph& graph, ValueId value, int depth, IndexUse& use) {
   }
 }
 
-/// Every eighth label is ignored, the first too.
-void FillIntegers(const Tensor& tensor, const IndexUse& use, uint64_t key) {
+void FillIntegers(const Tensor& tensor, const IndexUse& use, uint64_t key,
+                  std::optional<int64_t> rank) {
   std::vector<uint64_t>& words = tensor.storage()->words;
   const uint64_t bound = use.bound > 0 ? static_cast<uint64_t>(use.bound) : kSmallIntegers;
-  for (size_t i = 0; i < words.size(); ++i) {
+  for (size_t i = 0; i < words.size(); ++i)
     words[i] = RandomBits(key, i) % bound;
-    if (use.ignored && RandomBits(key ^ 1, i) % 8 == 0)
-      words[i] = static_cast<uint64_t>(*use.ignored);
-  }
+  if (use.ignored) IgnoreLabels(tensor, *use.ignored, key ^ 1, rank);
 }
 
 }  // namespace
@@ -135,11 +134,12 @@ Result<Value> RandomValue(const Module& module, TypeId id, uint64_t key) {
   Tensor tensor(domain, std::move(sizes), 0);
   IndexUse use;
   use.bound = type.dtype == DType::kBool ? 2 : 0;
-  FillIntegers(tensor, use, key);
+  FillIntegers(tensor, use, key, {});
   return Value(std::move(tensor));
 }
 
-Result<std::vector<Value>> MakeInputs(const Graph& graph, uint64_t seed) {
+Result<std::vector<Value>> MakeInputs(const Graph& graph, uint64_t seed,
+                                      std::optional<int64_t> rank) {
   if (const double products = ProductsOf(graph); products > kMaxProducts) {
     return Error(ErrorCode::kUnsupported,
                  "graph {} needs {:.0e} products, more than the {:.0e} that a proof evaluates: "
@@ -157,7 +157,7 @@ Result<std::vector<Value>> MakeInputs(const Graph& graph, uint64_t seed) {
         graph.module().types()[type].dtype != DType::kBool) {
       IndexUse use;
       FollowUses(graph, graph.result(node), 0, use);
-      FillIntegers(*tensor, use, key);
+      FillIntegers(*tensor, use, key, rank);
     }
     inputs.push_back(*std::move(value));
   }

@@ -12,6 +12,7 @@
 
 #include "ir/module.h"
 #include "passes/placement/placement.h"
+#include "prove/bounds.h"
 #include "prove/compare.h"
 #include "prove/evaluator.h"
 #include "prove/ops/elementwise.h"
@@ -43,16 +44,18 @@ class LoweringProver {
       : placed_(placed), lowered_(lowered), mesh_(std::move(mesh)), options_(options) {}
 
   Result<Proof> Run() {
-    STRATA_TRY(const std::vector<Value> inputs, MakeInputs(placed_, options_.seed));
+    const uint64_t seed = SeedInsideBounds(
+        placed_, options_.seed, [&](uint64_t tried) { return BoundsReached(placed_, tried); });
+    STRATA_TRY(const std::vector<Value> inputs, MakeInputs(placed_, seed));
     std::vector<Value> wholes;
     for (const Value& input : inputs)
       wholes.push_back(CopyOf(input));
-    Evaluator reference(placed_, options_.seed);
+    Evaluator reference(placed_, seed);
     STRATA_TRY(
         const std::vector<Value> outputs,
         reference.Run(wholes, [&](NodeId node, std::span<Value> results) { Keep(node, results); }));
     STRATA_TRY(std::vector<std::vector<Value>> parts, PartsOf(inputs));
-    RankEvaluator ranks(lowered_, mesh_, options_.seed);
+    RankEvaluator ranks(lowered_, mesh_, seed);
     STRATA_TRY(const auto rank_outputs,
                ranks.Run(parts, [&](NodeId node, std::span<Values> results) {
                  CheckNode(node, results);

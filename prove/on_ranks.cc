@@ -12,6 +12,7 @@
 
 #include "ir/module.h"
 #include "passes/placement/placement.h"
+#include "prove/bounds.h"
 #include "prove/compare.h"
 #include "prove/evaluator.h"
 #include "prove/lowering.h"
@@ -39,15 +40,13 @@ class RankProver {
     const std::vector<NodeId> from = before_.placeholders(), to = after_.placeholders();
     if (from.size() != to.size())
       return Error(ErrorCode::kUnsupported, "{} inputs become {}", from.size(), to.size());
-    RankValues first_inputs, second_inputs;
-    for (int64_t rank = 0; rank < mesh_.num_ranks(); ++rank) {
-      constexpr uint64_t kStride = 0x9e3779b97f4a7c15;  // far from the next seed
-      const uint64_t seed = options_.seed + static_cast<uint64_t>(rank) * kStride;
-      STRATA_TRY(const std::vector<Value> inputs, MakeInputs(before_, seed));
-      first_inputs.push_back(Copies(inputs));
+    const uint64_t seed = SeedInsideBounds(
+        before_, options_.seed, [&](uint64_t tried) { return BoundsReachedOnRanks(tried); });
+    STRATA_TRY(RankValues first_inputs, InputsOfRanks(seed));
+    RankValues second_inputs;
+    for (const Values& inputs : first_inputs)
       second_inputs.push_back(Copies(inputs));
-    }
-    RankEvaluator first(before_, mesh_, options_.seed), second(after_, mesh_, options_.seed);
+    RankEvaluator first(before_, mesh_, seed), second(after_, mesh_, seed);
     STRATA_TRY(const RankValues expected,
                first.Run(first_inputs, [&](NodeId node, std::span<Values> results) {
                  if (options_.stable_ids) Keep(node, results);
@@ -74,6 +73,25 @@ class RankProver {
     NodeId node;
     RankValues results;
   };
+
+  /// Other ones on each rank.
+  Result<RankValues> InputsOfRanks(uint64_t seed) const {
+    constexpr uint64_t kStride = 0x9e3779b97f4a7c15;  // far from the next seed
+    RankValues ranks;
+    for (int64_t rank = 0; rank < mesh_.num_ranks(); ++rank) {
+      STRATA_TRY(std::vector<Value> inputs,
+                 MakeInputs(before_, seed + static_cast<uint64_t>(rank) * kStride, rank));
+      ranks.push_back(std::move(inputs));
+    }
+    return ranks;
+  }
+
+  Result<int64_t> BoundsReachedOnRanks(uint64_t seed) const {
+    STRATA_TRY(const RankValues inputs, InputsOfRanks(seed));
+    RankEvaluator ranks(before_, mesh_, seed);
+    STRATA_RETURN_IF_ERROR(ranks.Run(inputs));
+    return ranks.at_bound();
+  }
 
   void Keep(NodeId node, std::span<const Values> results) {
     constexpr size_t kMaxKeptWords = size_t{1} << 27;  // 1 GB

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "ir/module.h"
 #include "passes/expert/chunk_attributes.h"
+#include "prove/bounds.h"
 #include "prove/compare.h"
 #include "prove/evaluator.h"
 
@@ -96,12 +97,14 @@ class Prover {
 
  private:
   Status Compare() {
-    STRATA_TRY(const std::vector<Value> inputs, MakeInputs(before_, options_.seed));
+    const uint64_t seed = SeedInsideBounds(
+        before_, options_.seed, [&](uint64_t tried) { return BoundsReached(before_, tried); });
+    STRATA_TRY(const std::vector<Value> inputs, MakeInputs(before_, seed));
     STRATA_TRY(const std::vector<Value> for_after, InputsOfAfter(inputs));
     std::vector<Value> for_before;
     for (const Value& input : inputs)
       for_before.push_back(CopyOf(input));
-    Evaluator first(before_, options_.seed), second(after_, options_.seed);
+    Evaluator first(before_, seed), second(after_, seed);
     STRATA_TRY(const std::vector<Value> expected,
                first.Run(for_before, [&](NodeId node, std::span<Value> results) {
                  if (options_.stable_ids) reference_.Keep(before_, node, results);

@@ -252,7 +252,12 @@ Result<std::vector<std::vector<Value>>> RankEvaluator::Run(
     ranks_[rank].Begin(inputs[rank]);
   for (const NodeId node : graph_.nodes()) {
     if (graph_.node(node).kind == NodeKind::kOutput) break;
-    STRATA_TRY(std::vector<Values> results, Evaluate(node));
+    Result<std::vector<Values>> evaluated = Evaluate(node);
+    if (!evaluated) {
+      failed_ = node;
+      return std::move(evaluated).error();
+    }
+    std::vector<Values> results = *std::move(evaluated);
     if (observe) observe(node, results);
     const std::string_view op = graph_.op(node);
     if (op.starts_with(kCollectives) && op != kWait) {
@@ -280,6 +285,13 @@ int64_t RankEvaluator::evaluations() const {
   int64_t sum = 0;
   for (const Evaluator& rank : ranks_)
     sum += rank.evaluations();
+  return sum;
+}
+
+int64_t RankEvaluator::at_bound() const {
+  int64_t sum = 0;
+  for (const Evaluator& rank : ranks_)
+    sum += rank.at_bound();
   return sum;
 }
 

@@ -30,6 +30,9 @@ class RankEvaluator {
 
   std::set<std::string> opaque() const;
   int64_t evaluations() const;
+  /// As of Evaluator, on all ranks.
+  int64_t at_bound() const;
+  NodeId failed() const { return failed_; }
 
  private:
   Result<std::vector<Values>> Collective(NodeId node) const;
@@ -43,6 +46,7 @@ class RankEvaluator {
   const Graph& graph_;
   const Mesh& mesh_;
   std::vector<Evaluator> ranks_;
+  NodeId failed_;
   std::map<int32_t, std::vector<Values>> launched_;  // by the launch's NodeId: what a wait returns
 };
 
