@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -243,6 +244,7 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
   Progress progress("training");
   DataWarning data_warning;
   std::string detail;
+  const auto start = std::chrono::steady_clock::now();
   while (true) {
     if (flags.is_first()) progress.Update(trainer.steps_done(), config.steps, detail);
     STRATA_TRY(const bool has_next, trainer.HasNext());
@@ -263,6 +265,8 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
       STRATA_TRY(report.metrics.validation_loss, trainer.Validate());
     }
     STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, RecordStep(recording, report)));
+    STRATA_RETURN_IF_ERROR(
+        ContinueWithoutTrace(recording, RecordActions(recording, trainer, start)));
     STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, control.Record(recording)));
     STRATA_RETURN_IF_ERROR(outputs.AfterStep(report, trainer));
     if (outputs.last_checkpoint() == report.metrics.step) control.AfterCheckpoint(trainer);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/pipeline_actions.h"
 #include "store/node_statistics.h"
 
 namespace strata::cli {
@@ -58,6 +59,16 @@ Status RecordProfiles(Recording& recording, const Trainer& trainer, int64_t firs
     STRATA_RETURN_IF_ERROR(AddNodeStatistics(*recording.trace(), recording.run(), table));
   }
   return Ok();
+}
+
+Status RecordActions(Recording& recording, const Trainer& trainer,
+                     std::chrono::steady_clock::time_point start) {
+  if (recording.trace() == nullptr || trainer.MeasuredActions().empty()) return Ok();
+  const auto begin =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(start.time_since_epoch()).count();
+  return recording.trace()->AddEvents(
+      recording.run(),
+      ActionEvents(trainer.MeasuredActions(), trainer.steps_done(), static_cast<double>(begin)));
 }
 
 Status RecordKernels(Recording& recording, const Trainer& trainer) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 
@@ -16,6 +17,11 @@ Status RecordStep(Recording& recording, const StepReport& report);
 /// gave. `is_profiled` says which steps they are.
 Status RecordProfiles(Recording& recording, const Trainer& trainer, int64_t first_step,
                       bool has_values, const std::function<bool(int64_t step)>& is_profiled);
+
+/// Records what the ranks of a pipeline did in the last step, if that was measured: events of kind
+/// kActionEvent (cli/pipeline_actions.h). `start`: of the run.
+Status RecordActions(Recording& recording, const Trainer& trainer,
+                     std::chrono::steady_clock::time_point start);
 
 /// Records which nodes of device graphs are of which module.
 Status RecordKernels(Recording& recording, const Trainer& trainer);

@@ -1,0 +1,106 @@
+"""`strata schedule` prints, checks and measures schedules of pipelines.
+
+    schedule_test.py STRATA
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+
+class ScheduleTest(unittest.TestCase):
+    strata = ""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def run_strata(self, *arguments, code=0):
+        result = subprocess.run([self.strata, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return result.stdout if code < 2 else result.stderr
+
+    def test_prints_the_file_of_pytorch(self):
+        text = self.run_strata("schedule", "Interleaved1F1B", "--stages", "4", "--ranks", "2", "--microbatches", "4")
+        rows = [[cell for cell in line.split(",") if cell] for line in text.splitlines()]
+        self.assertEqual(rows[0], "0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 2F3 0B1 2B2 2B3 0B2 0B3".split())
+        self.assertEqual(rows[1], "1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3".split())
+        self.assertEqual(self.run_strata("schedule", "--check", self.write("printed.csv", text)), "")
+
+    def test_refuses_sizes(self):
+        error = self.run_strata("schedule", "Interleaved1F1B", "--stages", "5", "--ranks", "2", code=2)
+        self.assertEqual(error, "strata: error: 5 stages on 2 ranks: --stages: give a multiple of --ranks\n")
+        error = self.run_strata("schedule", "LoopedBFS", "--stages", "4", "--stages-per-rank", "2", code=2)
+        self.assertEqual(error, "strata: error: two numbers of stages: --stages, --stages-per-rank: give one of them\n")
+        self.run_strata("schedule", "ZBVZeroBubble", "--stages", "6", "--ranks", "2", code=2)
+
+    def test_checks_files(self):
+        path = self.write("bad.csv", "0F0,0B0,0F1,0B1\n1F0,1F1,1B1,1B0\n")
+        self.assertEqual(self.run_strata("schedule", "--check", path, code=1),
+                         f"{path}: the schedule deadlocks: rank 0: action 1, 0B0 waits for 1B0; rank 1: action 1, 1F1 waits for 0F1\n")
+        path = self.write("short.csv", "0F0,0F1,0B0\n1F0,1B0,1F1,1B1\n")
+        self.assertEqual(self.run_strata("schedule", "--check", path, code=1), f"{path}: rank 0: 0B1 is missing\n")
+        path = self.write("typo.csv", "0F0,0B0\n1F0,1Q0\n")
+        self.assertRegex(self.run_strata("schedule", "--check", path, code=2), rf"^strata: error: {re.escape(path)}:2:5: ")
+        self.run_strata("schedule", "--check", self.path("none.csv"), code=2)
+        error = self.run_strata("schedule", "GPipe", "--check", path, code=2)
+        self.assertEqual(error, "strata: error: --check reads one file: give no other schedule, and no --search\n")
+
+    def test_shows_what_ranks_did(self):
+        if not os.path.exists(os.path.join(os.path.dirname(self.strata), "strata-runtime")):
+            self.skipTest("no LibTorch")
+        trace = self.path("pipeline.strata")
+        self.run_strata("train", "configs/demo_llama3.toml", "--set", "steps=3", "--profile", "2", "--trace", trace,
+                        *(f"--set=parallelism.pipeline_parallel_{key}" for key in
+                          ("degree=2", "schedule=Interleaved1F1B", "microbatch_size=2")))
+        timeline = self.path("timeline.json")
+        text = self.run_strata("schedule", trace, "--timeline", timeline)
+        self.assertRegex(text, r"\nmeasured in step 3, µs +\d+ +\d+\.\d %  \d+ \d+\nsimulated, µs +\d+ ")
+
+        # What was executed is the schedule of that name, lowered.
+        executed = self.run_strata("schedule", trace, "--format", "actions")
+        lowered = self.run_strata("schedule", "Interleaved1F1B", "--format", "actions")
+        self.assertEqual(executed, lowered)
+        self.assertEqual(self.run_strata("schedule", "--check", self.write("measured.csv", self.run_strata("schedule", trace, "--format", "csv"))), "")
+
+        with open(timeline, encoding="utf-8") as file:
+            events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+        for pid in (0, 1):  # measured, simulated
+            for rank in (0, 1):
+                mine = sorted((e for e in events if e["pid"] == pid and e["tid"] == rank), key=lambda e: e["ts"])
+                computed = [e["name"] for e in mine if e["cat"] != "communication"]
+                self.assertEqual(computed, [word for word in lowered.splitlines()[rank].split() if re.fullmatch(r"\d[FB]\d", word)])
+                for one, next_one in zip(mine, mine[1:]):
+                    self.assertLessEqual(one["ts"] + one["dur"], next_one["ts"] + 0.002, "a rank does one thing at a time")
+
+        svg = self.run_strata("schedule", trace, "--format", "svg")
+        self.assertEqual(len(re.findall(r"<title>rank [01]: \d[FB]\d,", svg)), 2 * 32)
+        self.run_strata("report", trace, "-o", self.path("report.html"))
+        with open(self.path("report.html"), encoding="utf-8") as file:
+            self.assertIn(f'<template id="figure">{svg}</template>', file.read())
+
+    def test_names_what_was_not_measured(self):
+        graph = self.write("graph.txt", "graph step\n  x = placeholder : f32[4][1]cpu\n  output([x])\n")
+        trace = self.path("plain.strata")
+        self.run_strata("opt", graph, "--passes", "dce", "-o", trace)
+        error = self.run_strata("schedule", trace, code=2)
+        self.assertEqual(error, f"strata: error: no measured actions of a pipeline: {trace}: record them with strata train --trace T --profile 1\n")
+
+
+if __name__ == "__main__":
+    ScheduleTest.strata = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
