@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +15,7 @@
 #include "base/shell.h"
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/pipeline_actions.h"
 #include "diff/diff.h"
 #include "refs/diff_costs.h"
 #include "refs/histories.h"
@@ -24,12 +28,24 @@
 namespace strata::cli {
 namespace {
 
+/// What the ranks of a pipeline did in the last step that was profiled, and as it is simulated.
+Result<std::string> PipelineFigure(TraceReader& trace) {
+  std::optional<MeasuredStep> last;
+  for (const StoredRun& run : trace.runs()) {
+    STRATA_TRY(std::optional<MeasuredStep> step, LoadMeasuredStep(trace, run.id));
+    if (step) last = std::move(step);
+  }
+  return last ? StepSvg(*last) : std::string();
+}
+
 /// The whole of a trace, a log, a folder of logs.
 Result<ReportModel> ReportOfFile(const std::string& input, ReportOptions options) {
   if (options.title.empty()) options.title = std::filesystem::path(input).filename().string();
   STRATA_TRY(const SourceTrace source, SourceTrace::Open(input, "strata report " + input, Warn));
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(source.path()));
-  return MakeReport(*trace, options);
+  STRATA_TRY(ReportModel model, MakeReport(*trace, options));
+  STRATA_TRY(model.figure, PipelineFigure(*trace));
+  return model;
 }
 
 /// What one pass did, or one graph as it stands.

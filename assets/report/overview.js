@@ -29,6 +29,7 @@ export function overview() {
         table(["=compilation", "what", "?function", "~reason"], run.events),
       ),
     run.steps.length > 0 && boxed("What ran", "", lossChart(run), executed(run)),
+    $("#figure") && boxed("Pipeline", "ranks over time", $("#figure").content.cloneNode(true)),
     otherGraphs(run),
     run.stages.length > 0 && stageTable(run),
     report.runs.length > 1 && runTable(run),

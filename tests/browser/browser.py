@@ -83,6 +83,15 @@ class Site:
             self.run("train", os.path.join(ROOT, "configs", "demo_llama3.toml"), "--set", "steps=2", "--passes", "dce,canonicalize", "--profile", "1", "--values", "last", "--trace", trace)
         return self.report(trace)
 
+    def pipeline(self):
+        """The report of a profiled training with two stages; None without LibTorch."""
+        if not os.path.exists(os.path.join(os.path.dirname(self.strata), "strata-runtime")):
+            return None
+        trace = self.path("pipeline.strata")
+        if not os.path.exists(trace):
+            self.run("train", os.path.join(ROOT, "configs", "demo_llama3.toml"), "--set", "steps=2", "--set", "parallelism.pipeline_parallel_degree=2", "--set", "parallelism.pipeline_parallel_microbatch_size=4", "--profile", "1", "--trace", trace)
+        return self.report(trace)
+
     def two_runs(self):
         """One program in two versions, through the same passes."""
         self.opt("training", training_step())

@@ -150,6 +150,26 @@ def phone(site):
     site.resize(WIDE)
 
 
+def pipeline(site):
+    """What the ranks of a pipeline did in a profiled step."""
+    page = site.pipeline()
+    if page is None:
+        return
+    site.open(page)
+    site.shows("main", "ranks over time")
+    svg = "main svg.lanes"
+    assert site.count(svg) == 1
+    words = site.js("return document.querySelector(arguments[0]).textContent", svg)
+    assert "measured in step 2" in words and "simulated" in words, words
+    # Both ranks and both microbatches, forward and backward, measured and simulated.
+    titles = site.js("return [...document.querySelectorAll('main svg.lanes g title')].map((title) => title.textContent)")
+    computed = [title.split(",")[0] for title in titles if re.fullmatch(r"rank \d: \d[FB]\d", title.split(",")[0])]
+    assert sorted(computed) == sorted(2 * [f"rank {r}: {r}{kind}{m}" for r in (0, 1) for kind in "FB" for m in (0, 1)]), computed
+    assert site.js("return document.documentElement.scrollWidth - innerWidth") <= 0
+    site.shot("pipeline_light")
+    site.quiet()
+
+
 def nothing_to_show(site):
     """A log that only names files has no run."""
     log = site.path("names.log")
@@ -171,4 +191,4 @@ def without_script(site):
     assert "canonicalize" in words and "view" in words, words[:400]
 
 
-run((overview, unchanged_passes_are_folded, report_of_a_pass, two_runs, stages, memory_and_operators, phone, nothing_to_show, without_script))
+run((overview, unchanged_passes_are_folded, report_of_a_pass, two_runs, stages, memory_and_operators, pipeline, phone, nothing_to_show, without_script))

@@ -114,6 +114,7 @@ Result<std::string> ReportHtml(const ReportModel& model) {
   html += assets::kReportCss;
   html += "</style>\n</head>\n<body>\n";
   html += assets::kFrameHtml;
+  if (!model.figure.empty()) html += "<template id=\"figure\">" + model.figure + "</template>\n";
   AppendSummary(model, html);
   STRATA_TRY(const std::string main, Pack(MainJson(model)));
   AppendData("data-main", main, html);

@@ -109,6 +109,7 @@ struct ReportModel {
   std::vector<LogTable> log_tables;   ///< where the logs of ranks diverge
   std::vector<std::string> barcodes;  ///< of each scene, also of those left out
   std::vector<std::string> left_out;  ///< what did not fit, in words
+  std::string figure;                 ///< SVG without styles, shown on the first page; "": none
 };
 
 /// Comparing graphs of a log that no pass joins takes half a second for about as many nodes, of
