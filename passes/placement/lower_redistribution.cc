@@ -335,7 +335,7 @@ ValueId Permuted(Rewriter& rewriter, ValueId value, const std::vector<size_t>& o
 
 Placements InOrder(Placements placements, const std::vector<size_t>& place_of) {
   for (Placement& p : placements)
-    if (IsShard(p)) p.dim = static_cast<int32_t>(place_of[static_cast<size_t>(p.dim)]);
+    if (IsCut(p)) p.dim = static_cast<int32_t>(place_of[static_cast<size_t>(p.dim)]);
   return placements;
 }
 

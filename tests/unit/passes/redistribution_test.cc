@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "passes/placement/lower_redistribution.h"
 #include "tests/support/graphs.h"
 
 namespace strata {
@@ -68,6 +69,27 @@ TEST_CASE("redistribution: rows go to their experts and back, and are not gather
 TEST_CASE(
     "redistribution: partial values are scattered before they are summed up, on inner axes first") {
   CHECK_EQ(Changes("P(sum)P(sum)", "S(0)R", "fsdp=2,tp=2"), "0:P(sum)>S(0) 1:P(sum)>R");
+}
+
+TEST_CASE("redistribution: a gather of a transposed tensor leaves its other dimensions whole") {
+  for (const char* rows : {"T(1)", "_S(1, 2)", "S(1)"}) {
+    CAPTURE(rows);
+    // The part [8, 64] of [16, 128].
+    auto module = testing::ParseBody(R"(
+  x = placeholder : f32[8, 64][1, 8]cpu
+  output(x)
+)");
+    Graph& graph = *module->FindGraph("g");
+    const Mesh mesh = OrDie(Mesh::Parse("fsdp=2,tp=2"));
+    const std::vector<DimId> whole = {module->dims().Const(16), module->dims().Const(128)};
+    Rewriter rewriter(graph);
+    rewriter.SetCursorToEnd();
+    const ValueId x = testing::ValueNamed(graph, "x");
+    const ValueId y = OrDie(LowerRedistribution(
+        rewriter, x, whole, OrDie(ParsePlacements(*module, std::string(rows) + "S(0)", mesh)),
+        OrDie(ParsePlacements(*module, std::string(rows) + "R", mesh)), mesh, graph.value(x).def));
+    CHECK_EQ(module->types().ToString(graph.value(y).type), "f32[16, 64][1, 16]cpu");
+  }
 }
 
 }  // namespace
