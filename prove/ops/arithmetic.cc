@@ -239,6 +239,19 @@ Result<Values> EvaluateAbs(Call& call) {
   })};
 }
 
+Result<Values> EvaluateSign(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  if (a.domain() == Domain::kInteger) {
+    return Values{Map(a, Domain::kInteger, [](uint64_t x) {
+      return Word((Signed(x) > 0 ? 1 : 0) - (Signed(x) < 0 ? 1 : 0));
+    })};
+  }
+  return Values{Map(a, Domain::kFloat, [](Residue x) {
+    if (x == kNan || x == kUndefined) return x;
+    return FromInteger(Compare(x, 0));
+  })};
+}
+
 // --- Integers and truth values -----------------------------------------------------------------
 
 enum class Bits : uint8_t { kAnd, kOr, kXor };
@@ -360,6 +373,7 @@ constexpr OpDefinition kArithmeticOps[] = {
     {"aten.relu", EvaluateRelu},
     {"aten.remainder", EvaluateFloorDivide<true>},
     {"aten.rsub", EvaluateReverseSub},
+    {"aten.sign", EvaluateSign},
     {"aten.sub", EvaluateSub},
     {"aten.threshold_backward", EvaluateThresholdBackward},
     {"aten.where", EvaluateWhere},

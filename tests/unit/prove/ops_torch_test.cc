@@ -103,6 +103,8 @@ TEST_CASE("PV-3: products, sums and pointwise arithmetic are ATen's") {
   CheckCall("aten.pow.Tensor_Scalar(x, 3)", "f64[9]", "f64[9]", "f64[9]");
   CheckCall("aten.relu.default(x)", "f64[9]", "f64[9]", "f64[9]");
   CheckCall("aten.abs.default(x)", "f64[9]", "f64[9]", "f64[9]");
+  CheckCall("aten.sign.default(x)", "f64[9]", "f64[9]", "f64[9]");
+  CheckCall("aten.sign.default(x)", "i64[9]", "f64[9]", "i64[9]");
 }
 
 TEST_CASE("PV-3: comparisons and integers are ATen's") {
