@@ -130,6 +130,8 @@ class ExchangeImporter::File {
         return TakeEdge(record);
       case ExchangeKind::kEnd:
         return EndPass(std::move(record));
+      case ExchangeKind::kArtifact:
+        return AddArtifact(record);
       case ExchangeKind::kDrop:
         Warn(fmt::format("the recorder left out {} ({} times)", record.name, record.count));
         return Ok();
@@ -170,6 +172,13 @@ class ExchangeImporter::File {
     state.graph.StartFrom(parent->second.graph);
     STRATA_TRY(state.last, trace_.AddSnapshotOf(run_, name, parent->second.last));
     ++summary_.snapshots;
+    return Ok();
+  }
+
+  Status AddArtifact(const ExchangeRecord& record) {
+    if (record.name.empty()) return Refuse("an artifact without a name");
+    STRATA_TRY([[maybe_unused]] const ArtifactId id,
+               trace_.AddArtifact(run_, record.name, "python", record.content));
     return Ok();
   }
 

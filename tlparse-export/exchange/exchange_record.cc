@@ -14,7 +14,7 @@ constexpr int64_t kMaxId = int64_t{1} << 48;
 /// Nodes of one body; a range of more would only be an attack on memory.
 constexpr int64_t kMaxOrder = int64_t{1} << 24;
 
-constexpr std::array<std::pair<std::string_view, ExchangeKind>, 9> kKinds = {{
+constexpr std::array<std::pair<std::string_view, ExchangeKind>, 10> kKinds = {{
     {"head", ExchangeKind::kHead},
     {"text", ExchangeKind::kText},
     {"graph", ExchangeKind::kGraph},
@@ -22,6 +22,7 @@ constexpr std::array<std::pair<std::string_view, ExchangeKind>, 9> kKinds = {{
     {"snap", ExchangeKind::kSnap},
     {"edge", ExchangeKind::kEdge},
     {"end", ExchangeKind::kEnd},
+    {"artifact", ExchangeKind::kArtifact},
     {"drop", ExchangeKind::kDrop},
     {"tail", ExchangeKind::kTail},
 }};
@@ -143,6 +144,7 @@ Status ReadField(const JsonField& field, ExchangeRecord& record) {
     return ReadString(field, record.name);
   }
   if (key == "when" || key == "how" || key == "status") return ReadString(field, record.when);
+  if (key == "content") return ReadString(field, record.content);
   if (key == "options") return ReadString(field, record.options);
   if (key == "file") return ReadString(field, record.file);
   if (key == "error") return ReadString(field, record.error);

@@ -19,6 +19,7 @@ enum class ExchangeKind : uint8_t {
   kSnap,   ///< a graph, as the nodes that differ from its last snapshot
   kEdge,   ///< new nodes and the nodes they were made from
   kEnd,    ///< a pass ended
+  kArtifact,  ///< a text that belongs to the run, such as generated code
   kDrop,   ///< the recorder left something out
   kTail,   ///< the recording ended
   kOther,  ///< of a later version: ignored
@@ -50,6 +51,7 @@ struct ExchangeRecord {
   std::string name;   ///< kText: the text; kGraph, kBegin: name; kDrop: what
   std::string when;   ///< kSnap: before, after, failed; kEdge: clone, create, replace; kEnd: status
   std::string options, file, error, class_name, source, command;
+  std::string content;  ///< kArtifact: the text; its name is `name`
   int64_t line = 0, ns = 0, rank = 0, world = 1, count = 0;
   std::vector<std::string> inner;  ///< kEnd: passes that ran inside
   std::vector<ExchangeNode> nodes;

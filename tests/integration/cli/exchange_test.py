@@ -54,6 +54,15 @@ class ExchangeTest(StrataCase):
         self.assertIn("born: stands for relu", self.run_strata("blame", "run.strata", "gelu").stdout)
         self.assertEqual(self.run_strata("check", "run.strata").returncode, 0)
 
+    def test_texts_of_the_run_become_artifacts(self):
+        code = {"r": "artifact", "name": "inductor_output_code", "content": "# kernel\n\u00fc = 1\n"}
+        self.assertEqual(self.imported(lines([*RECORDS[:-1], code, RECORDS[-1]]), "--strict").returncode, 0)
+        [run] = self.runs()
+        self.assertEqual([(item["name"], item["bytes"]) for item in run["artifacts"]], [("inductor_output_code", 16)])
+        nameless = self.imported(lines([*RECORDS[:-1], {**code, "name": ""}, RECORDS[-1]]), "--strict")
+        self.assertEqual(nameless.returncode, 2)
+        self.assertIn("an artifact without a name", nameless.stderr)
+
     def test_the_same_file_gives_the_same_bytes(self):
         self.imported(lines(RECORDS))
         first = self.read("run.strata")
