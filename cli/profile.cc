@@ -19,22 +19,30 @@ namespace {
 struct ProfileFlags {
   std::string ref, chrome, by = "node";
   int64_t top = 30;
-  bool json = false;
+  bool json = false, attach = false;
 };
 
 Result<bool> ParseFlags(Args args, ProfileFlags& out) {
   Flags flags("profile",
               "shows per-node times: recorded with train --profile, or of PyTorch's profiler");
-  flags.Positional("REF", &out.ref, "a graph of a run, T#graph=step; with --chrome, a log");
+  flags.Positional("REF", &out.ref,
+                   "a graph of a run, T#graph=step; with --chrome, a log or a trace");
   flags.Option("--chrome", "FILE", &out.chrome,
                "a trace of torch.profiler (export_chrome_trace) of the program that wrote the log");
+  flags.Switch("--attach", &out.attach,
+               "with --chrome and a trace: store the times in the trace, for diff --cost and others");
   flags.Choice("--by", &out.by, {"node", "op", "module"}, "sum times by node, operator or module");
   flags.Option("--top", "N", &out.top, "number of rows; 0: all");
   flags.Switch("--json", &out.json, "print strata.profile/1");
   flags.Example("strata profile 't.strata#graph=step'");
   flags.Example("strata profile 't.strata#graph=step' --by module --top 10");
   flags.Example("strata profile run.log --chrome trace.json --by op");
-  return flags.Parse(args);
+  flags.Example("strata profile run.strata --chrome trace.json --attach");
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (go_on && out.attach && out.chrome.empty()) {
+    return Error("no times: --attach: give --chrome FILE, too");
+  }
+  return go_on;
 }
 
 std::string TextOf(const ProfileFlags& flags, const StatisticsTable& table,
@@ -49,6 +57,7 @@ Status PrintChrome(const ProfileFlags& flags) {
   STRATA_TRY(const Ref ref, ParseRef(flags.ref));
   STRATA_TRY(const std::vector<History> histories, LoadHistories(flags.ref));
   STRATA_TRY(const std::vector<MeasuredGraph> graphs, MeasureByChrome(histories, flags.chrome));
+  if (flags.attach) STRATA_RETURN_IF_ERROR(StoreTimes(ref.file, graphs));
   std::string text;
   if (flags.json && graphs.size() > 1 && !ref.graph) {
     return Error("times of several graphs: {}: name one, #graph={}", flags.ref, graphs[0].name);

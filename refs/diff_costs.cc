@@ -86,9 +86,9 @@ Result<GraphTimes> GraphTimes::Open(const std::string& ref, const std::string& c
 
 std::optional<GraphTimes::Times> GraphTimes::Of(const Graph& graph, const std::string& name) const {
   const Fingerprint fingerprint = FingerprintOf(graph);
-  for (const StatisticsTable& table : recorded_) {
-    if (table.fingerprint == fingerprint) return Times{table, 0};
-  }
+  const auto last = std::ranges::find(recorded_.rbegin(), recorded_.rend(), fingerprint,
+                                      &StatisticsTable::fingerprint);
+  if (last != recorded_.rend()) return Times{*last, 0};
   for (const MeasuredGraph& measured : measured_) {
     if (measured.table.fingerprint != fingerprint || measured.name != name) continue;
     Times times{TableOf(measured, graph), 0};

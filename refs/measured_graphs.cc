@@ -8,10 +8,14 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/file.h"
 #include "diff/code/code_diff.h"
 #include "ir/fingerprint.h"
+#include "store/merge.h"
 #include "store/trace_reader.h"
+#include "store/trace_writer.h"
 #include "tlparse-export/torch_trace/chrome_trace.h"
 #include "tlparse-export/torch_trace/decompress.h"
 
@@ -106,6 +110,7 @@ class Fitter {
   MeasuredGraph Measure(const CompiledCalls& calls) const {
     const Graph& graph = candidate_.loaded.graph();
     MeasuredGraph measured;
+    measured.run = candidate_.history->ref;
     measured.name = candidate_.history->graphs[static_cast<size_t>(candidate_.graph)];
     measured.graph = candidate_.loaded;
     measured.table.graph = measured.name;
@@ -203,6 +208,21 @@ Result<std::vector<MeasuredGraph>> MeasureByChrome(const std::vector<History>& h
   return measured;
 }
 
+Status StoreTimes(const std::string& path, const std::vector<MeasuredGraph>& graphs) {
+  STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
+  STRATA_TRY(const std::unique_ptr<TraceWriter> with_times,
+             TraceWriter::Create(path, TraceWriter::Mode::kAside));
+  for (const StoredRun& run : trace->runs()) {
+    STRATA_TRY(const RunId id, CopyRun(*trace, run, run.info, *with_times));
+    const std::string ref = fmt::format("{}#run={}", path, static_cast<int64_t>(run.id));
+    for (const MeasuredGraph& measured : graphs) {
+      if (measured.run != ref) continue;
+      STRATA_RETURN_IF_ERROR(AddNodeStatistics(*with_times, id, measured.table));
+    }
+  }
+  return with_times->Finish();
+}
+
 Result<std::vector<StatisticsTable>> RecordedTimes(const Ref& ref) {
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(ref.file));
   std::vector<StatisticsTable> all;
@@ -216,9 +236,10 @@ Result<std::vector<StatisticsTable>> RecordedTimes(const Ref& ref) {
 
 Result<StatisticsTable> RecordedTimes(const Ref& ref, const Graph& graph) {
   STRATA_TRY(std::vector<StatisticsTable> tables, RecordedTimes(ref));
-  const auto found = std::ranges::find(tables, FingerprintOf(graph), &StatisticsTable::fingerprint);
-  if (found == tables.end()) return NoRecordedTimes(ref.text);
-  return std::move(*found);
+  const auto last = std::ranges::find(tables.rbegin(), tables.rend(), FingerprintOf(graph),
+                                      &StatisticsTable::fingerprint);
+  if (last == tables.rend()) return NoRecordedTimes(ref.text);
+  return std::move(*last);
 }
 
 Error NoRecordedTimes(const std::string& ref) {

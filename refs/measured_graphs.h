@@ -11,6 +11,7 @@ namespace strata {
 
 /// A graph with the times of its nodes.
 struct MeasuredGraph {
+  std::string run;        ///< REF of the run
   std::string name;       ///< of the graph in its run
   LoadedGraph graph;      ///< the table's nodes are its nodes, by StableId
   StatisticsTable table;  ///< `steps`: calls of the graph
@@ -32,9 +33,14 @@ struct MeasuredGraph {
 Result<std::vector<MeasuredGraph>> MeasureByChrome(const std::vector<History>& histories,
                                                    const std::string& chrome_path);
 
-/// The times that `strata train --profile` recorded in the runs that `ref` names. Errors: no trace.
+/// Stores the times in the trace that the graphs are of: it is written anew, aside, and renamed.
+/// Errors: `path` is no trace.
+Status StoreTimes(const std::string& path, const std::vector<MeasuredGraph>& graphs);
+
+/// The times that the runs of the trace that `ref` names hold: of `strata train --profile`, or stored
+/// by StoreTimes, in this order. Errors: no trace.
 Result<std::vector<StatisticsTable>> RecordedTimes(const Ref& ref);
-/// Those of a graph. Errors: none were recorded.
+/// The last ones of a graph. Errors: none were recorded.
 Result<StatisticsTable> RecordedTimes(const Ref& ref, const Graph& graph);
 /// The Error for a REF whose graph has no recorded times.
 Error NoRecordedTimes(const std::string& ref);
