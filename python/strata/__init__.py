@@ -19,6 +19,8 @@ _NAMES = {
     "diff": "strata._look",
     "show": "strata._look",
     "report": "strata._look",
+    "view": "strata._look",
+    "attach_profile": "strata._look",
     "Diff": "strata._look",
     "RecordingWarning": "strata._recorder",
     "Error": "strata._program",

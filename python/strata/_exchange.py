@@ -6,6 +6,7 @@ import socket
 import sys
 
 _FAILURES = 3
+_MAX_TEXTS = 50_000
 
 
 class ExchangeFile:
@@ -17,6 +18,7 @@ class ExchangeFile:
         self._descriptor = -1
         self._failures = 0
         self._texts = {}
+        self._next_text = 0
         self.path = None
         self.pid = os.getpid()
 
@@ -55,7 +57,10 @@ class ExchangeFile:
         """The number of a text; a new one is added to the records `pending`."""
         number = self._texts.get(text)
         if number is None:
-            number = self._texts[text] = len(self._texts) + 1
+            if len(self._texts) >= _MAX_TEXTS:  # a long run: what comes again is written again
+                self._texts.clear()
+            self._next_text += 1
+            number = self._texts[text] = self._next_text
             pending.append({"r": "text", "id": number, "s": text})
         return number
 

@@ -23,6 +23,7 @@ class Hooks:
         self._wraps = []
         self._watch = None
         self._patch = None
+        self._modules = 0  # how many were loaded when the last of them were wrapped
 
     def install(self):
         """Installs the wraps, unless an outer recording has."""
@@ -31,7 +32,23 @@ class Hooks:
             return
         self._watch = Watch(self._torch, self._current, self._guard)
         self._watch.install()
-        for install in (self._observer, self._partitioners, self._pass_manager, self._export, self._caches):
+        for install in (self._observer, self._partitioners, self._pass_managers, self._pass_base, self._caches):
+            with self._guard(install.__name__.strip("_")):
+                install()
+        self.catch_up()
+
+    def catch_up(self):
+        """Wraps what was imported, or configured, since the recording began: `torch.compile` imports its backend late."""
+        active = _installed[0] if _installed else self
+        if active is not self:
+            active.catch_up()
+            return
+        with self._guard("own_partitioner"):
+            self._own_partitioner()
+        if len(sys.modules) == self._modules:
+            return
+        self._modules = len(sys.modules)
+        for install in (self._names_of_partitioners, self._export, self._graph_trainers, self._generated_code):
             with self._guard(install.__name__.strip("_")):
                 install()
 
@@ -54,11 +71,18 @@ class Hooks:
 
     def _wrap(self, owner, name, make):
         original = owner.__dict__.get(name)
-        if original is None:
+        if original is None or self._has_wrapped(owner, name):
             return
+        for *_, replaced, wrapper in self._wraps:
+            if original is wrapper:  # imported by name from where it is wrapped
+                self._wraps.append((owner, name, replaced, wrapper))
+                return
         wrapper = functools.wraps(original)(make(original))
         setattr(owner, name, wrapper)
         self._wraps.append((owner, name, original, wrapper))
+
+    def _has_wrapped(self, owner, name):
+        return any(owner is wrapped and name == known for wrapped, known, *_ in self._wraps)
 
     # Inductor and everything else that runs its passes under GraphTransformObserver.
 
@@ -67,32 +91,68 @@ class Hooks:
 
         from strata._things import name_of
 
-        def wrap(original):
+        steps = []  # of observers that are entered by themselves
+
+        def subsystem(observer):
+            return _SUBSYSTEMS.get(getattr(observer, "subsystem", None))
+
+        def pass_name(observer):
+            return observer.passname if isinstance(observer.passname, str) else "pass"
+
+        def wrap_apply(original):
             def apply(observer, pass_fn, *args, **kwargs):
                 run = self._current()
                 if run is None:
                     return original(observer, pass_fn, *args, **kwargs)
-                name = observer.passname if isinstance(observer.passname, str) else "pass"
-                subsystem = getattr(observer, "subsystem", None)
-                label = name_of(pass_fn)
+                name, label = pass_name(observer), name_of(pass_fn)
                 if label not in (name, "<lambda>", "function", "partial"):
                     # One name of Inductor's stands for two passes: the callable distinguishes them.
                     name = f"{name}:{label}"
                 return run.call(name, lambda: original(observer, pass_fn, *args, **kwargs), (), {},
-                                graphs=(observer.gm,), graph_name=_SUBSYSTEMS.get(subsystem))
+                                graphs=(observer.gm,), graph_name=subsystem(observer), key=observer, source=pass_fn)
 
             return apply
 
+        def wrap_enter(original):
+            def enter(observer):
+                result = original(observer)
+                run = self._current()
+                if run is not None:
+                    step = run.begin(pass_name(observer), None, (observer.gm,), graph_name=subsystem(observer),
+                                     key=observer)
+                    if step is not None:
+                        steps.append((observer, run, step))
+                return result
+
+            return enter
+
+        def wrap_exit(original):
+            def leave(observer, kind, error, trace):
+                for at in reversed(range(len(steps))):
+                    if steps[at][0] is observer:
+                        _, run, step = steps.pop(at)
+                        run.finish(step, (), error)
+                        break
+                return original(observer, kind, error, trace)
+
+            return leave
+
         for method in ("apply_gm_pass", "apply_graph_pass"):
-            self._wrap(GraphTransformObserver, method, wrap)
+            self._wrap(GraphTransformObserver, method, wrap_apply)
+        self._wrap(GraphTransformObserver, "__enter__", wrap_enter)
+        self._wrap(GraphTransformObserver, "__exit__", wrap_exit)
 
     def _partitioners(self):
-        modules = [sys.modules.get(name) for name in ("torch._functorch.partitioners", "torch._inductor.compile_fx")]
-        if modules[0] is None:
-            import torch._functorch.partitioners as partitioners
+        import torch._functorch.partitioners as partitioners
 
-            modules[0] = partitioners
+        self._wrap_partitioners(partitioners)
 
+    def _names_of_partitioners(self):
+        module = sys.modules.get("torch._inductor.compile_fx")
+        if module is not None:
+            self._wrap_partitioners(module)
+
+    def _wrap_partitioners(self, module):
         def wrap(original):
             def partition(*args, **kwargs):
                 run = self._current()
@@ -102,33 +162,74 @@ class Hooks:
 
             return partition
 
-        for module in filter(None, modules):
-            for name in ("min_cut_rematerialization_partition", "default_partition"):
-                self._wrap(module, name, wrap)
+        for name in ("min_cut_rematerialization_partition", "default_partition"):
+            self._wrap(module, name, wrap)
 
-    def _pass_manager(self):
+    def _own_partitioner(self):
+        """A partitioner of the configuration is an object with a uuid, which stays as it is."""
+        config = sys.modules.get("torch._inductor.config")
+        own = getattr(config, "custom_partitioner_fn", None)
+        if own is not None:
+            name = type(own).__name__
+
+            def wrap_own(original):
+                def partition(partitioner, *args, **kwargs):
+                    run = self._current()
+                    if run is None:
+                        return original(partitioner, *args, **kwargs)
+                    return run.call(f"{name}:partition", functools.partial(original, partitioner), args, kwargs,
+                                    graph_name="joint")
+
+                return partition
+
+            self._wrap(type(own), "__call__", wrap_own)
+
+    # Pass managers of torch.fx.
+
+    def _pass_managers(self):
         """Passes are exchanged for the duration of a call, after the constraints, which compare objects, are solved."""
+        from torch.fx.passes import pass_manager as older
         from torch.fx.passes.infra.pass_manager import PassManager
 
         from strata._things import name_of
 
+        def wrap_with(solve):
+            def wrap(original):
+                def call(manager, source, *args, **kwargs):
+                    run = self._current()
+                    if run is None:
+                        return original(manager, source, *args, **kwargs)
+                    if not manager._validated:
+                        solve(manager)
+                    passes = manager.passes
+                    manager.passes = [_Recorded(run, name_of(item), item) for item in passes]
+                    try:
+                        return original(manager, source, *args, **kwargs)
+                    finally:
+                        manager.passes = passes
+
+                return call
+
+            return wrap
+
+        self._wrap(PassManager, "__call__", wrap_with(lambda manager: manager.solve_constraints()))
+        self._wrap(older.PassManager, "__call__", wrap_with(lambda manager: manager.validate()))
+
+    def _pass_base(self):
+        """A pass of torch.fx that is called by itself; those of torch.export are such passes."""
+        from torch.fx.passes.infra.pass_base import PassBase
+
         def wrap(original):
-            def call(manager, source, *args, **kwargs):
+            def call(fx_pass, *args, **kwargs):
                 run = self._current()
                 if run is None:
-                    return original(manager, source, *args, **kwargs)
-                if not manager._validated:
-                    manager.solve_constraints()
-                passes = manager.passes
-                manager.passes = [_Recorded(run, name_of(item), item) for item in passes]
-                try:
-                    return original(manager, source, *args, **kwargs)
-                finally:
-                    manager.passes = passes
+                    return original(fx_pass, *args, **kwargs)
+                return run.call(type(fx_pass).__name__, functools.partial(original, fx_pass), args, kwargs, key=fx_pass,
+                                source=getattr(fx_pass, "call", None))
 
             return call
 
-        self._wrap(PassManager, "__call__", wrap)
+        self._wrap(PassBase, "__call__", wrap)
 
     def _export(self):
         export = sys.modules.get("torch.export.exported_program")
@@ -145,6 +246,46 @@ class Hooks:
             return run_decompositions
 
         self._wrap(export.ExportedProgram, "run_decompositions", wrap)
+
+    # Runners that are part of no PyTorch.
+
+    def _graph_trainers(self):
+        """`apply_graph_passes(gm, example_inputs, passes, …)` of torchtitan, in every loaded module that has it."""
+        from strata._recorder import watch_list
+
+        def wrap(original):
+            def apply_graph_passes(gm, example_inputs, passes, *args, **kwargs):
+                if self._current() is not None:
+                    with self._guard("list of passes"):
+                        passes = watch_list(passes)
+                return original(gm, example_inputs, passes, *args, **kwargs)
+
+            return apply_graph_passes
+
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] == "torchtitan" and "apply_graph_passes" in getattr(module, "__dict__", ()):
+                self._wrap(module, "apply_graph_passes", wrap)
+
+    # What Inductor wrote for a graph: its comments tell which nodes a kernel computes.
+
+    def _generated_code(self):
+        graph = sys.modules.get("torch._inductor.graph")
+        lowering = getattr(graph, "GraphLowering", None)
+        name = "save_output_code"  # None, or what the program put there
+        if lowering is None or name not in lowering.__dict__ or self._has_wrapped(lowering, name):
+            return
+        original, call = lowering.__dict__[name], getattr(lowering, name)
+
+        def save_output_code(code):
+            run = self._current()
+            if run is not None:
+                with self._guard("code"):
+                    run.keep_text("inductor_output_code", code)
+            return call(code) if call is not None else None
+
+        wrapper = staticmethod(save_output_code)
+        setattr(lowering, name, wrapper)
+        self._wraps.append((lowering, name, original, wrapper))
 
     def _caches(self):
         """Nothing is read from a cache and nothing is written while every pass is to be seen."""
@@ -163,4 +304,5 @@ class _Recorded:
         self._run, self.__name__, self._pass = run, name, pass_fn
 
     def __call__(self, *args, **kwargs):
-        return self._run.call(self.__name__, self._pass, args, kwargs)
+        # A PassBase is also recorded where it is called: it is its own key.
+        return self._run.call(self.__name__, self._pass, args, kwargs, key=self._pass)

@@ -12,10 +12,10 @@ _ATTRIBUTE = "_strata"
 class Info:
     """What is known of a node. Lives as long as the node; not pickled with it."""
 
-    __slots__ = ("run", "id", "same", "source", "seen", "text", "kind", "alias", "comment")
+    __slots__ = ("token", "id", "same", "source", "seen", "text", "kind", "alias", "comment", "__weakref__")
 
-    def __init__(self, run):
-        self.run = run
+    def __init__(self, token):
+        self.token = token   # of the recording
         self.id = 0          # in the exchange file; 0: in no snapshot yet
         self.same = False    # `source` is the node that this one is a copy of; otherwise its ancestors
         self.source = ()     # Infos
@@ -27,6 +27,10 @@ class Info:
         """Stands for the node of `source` from now on, as that was written last."""
         self.id, self.source = source.id, ()
         self.text, self.kind, self.alias, self.comment = source.text, source.kind, source.alias, source.comment
+
+    def leave(self):
+        """The node left its graph, which may keep it alive: names are kept by node."""
+        self.seen = self.text = self.kind = self.alias = None
 
     def __reduce__(self):
         return (_nothing, ())
@@ -42,10 +46,10 @@ def _nothing():
     return None
 
 
-def info_of(node, run):
+def info_of(node, token):
     info = node.__dict__.get(_ATTRIBUTE)
-    if type(info) is not Info or info.run is not run:
-        info = Info(run)
+    if type(info) is not Info or info.token is not token:
+        info = Info(token)
         node.__dict__[_ATTRIBUTE] = info
     return info
 
@@ -149,8 +153,8 @@ class Watch:
             run = self._current()
             if run is not None:
                 with self._guard("copy"):
-                    info = info_of(copy, run)
-                    info.source, info.same = (info_of(node, run),), True
+                    info = info_of(copy, run.token)
+                    info.source, info.same = (info_of(node, run.token),), True
             return copy
 
         return node_copy
@@ -176,7 +180,7 @@ class Watch:
         if run is not None:
             with self._guard("replace"):
                 if isinstance(old, self._fx.Node) and isinstance(new, self._fx.Node):
-                    run.note_replacement(info_of(old, run), info_of(new, run))
+                    run.note_replacement(info_of(old, run.token), info_of(new, run.token))
 
     def _run_node(self, original):
         def run_node(interpreter, n, *args, **kwargs):
@@ -198,11 +202,11 @@ class Watch:
 
     @staticmethod
     def _interpreted(run, source, made):
-        origin = info_of(source, run)
+        origin = info_of(source, run.token)
         same = len(made) == 1 and made[0].op == source.op and made[0].target is source.target
         if len(made) == 1 and made[0].op == source.op and isinstance(source.target, str):
             same = made[0].target == source.target
         for node in made:
-            info = info_of(node, run)
+            info = info_of(node, run.token)
             if not info.source and not info.id:
                 info.source, info.same = (origin,), same

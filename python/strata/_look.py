@@ -1,4 +1,4 @@
-"""Graphs of this process and of files, compared and shown: `diff`, `show`, `report`."""
+"""Graphs of this process and of files, compared and shown: `diff`, `show`, `report`, `view`; `attach_profile`."""
 
 import contextlib
 import html
@@ -6,7 +6,8 @@ import json
 import os
 import tempfile
 
-from strata._program import Error, call, run
+from strata._program import Error, call
+from strata._program import run as run_program
 
 _MAX_FRAME = 2_000_000  # bytes of a report inside a notebook; its server refuses more a second
 _MAX_ROWS = 50
@@ -46,7 +47,7 @@ def _snapshot(graph, owner, folder, name):
     snapshots.take(snapshots.add(graph, name), graph, owner, 0, "before")
     exchange.close()
     trace = os.path.join(folder, name + ".strata")
-    run("import", source, "-o", trace)
+    run_program("import", source, "-o", trace)
     return trace
 
 
@@ -214,5 +215,71 @@ def report(first, second=None, *, output):
     """Writes the report of a trace, a log or a graph, or of two of them; returns the path."""
     things = {"first": first} if second is None else {"first": first, "second": second}
     with _refs(**things) as refs:
-        run("report", *refs, "-o", output)
+        run_program("report", *refs, "-o", output)
     return os.fspath(output)
+
+
+class View:
+    """A window of the desktop viewer. It stays open until `wait` returns, `close` is called, or the process ends."""
+
+    def __init__(self, process, folder):
+        self._process, self._folder = process, folder
+
+    def wait(self, timeout=None):
+        """Waits until the window is closed. Raises Error with what the viewer says when it cannot open one."""
+        import subprocess
+
+        try:
+            _, message = self._process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            return False
+        self._folder.cleanup()
+        if self._process.returncode not in (0, -15):
+            raise Error(message.decode("utf-8", "replace").strip().removeprefix("strata: error: "))
+        return True
+
+    def close(self):
+        self._process.terminate()
+        self.wait()
+
+
+def view(first, second=None, *, screenshot=None):
+    """Opens the desktop viewer with a graph, a trace or a log, or with two of them compared; returns a View.
+
+    screenshot: write a picture to this file instead, and return when it is written.
+    """
+    import subprocess
+
+    from strata._program import find_program
+
+    folder = tempfile.TemporaryDirectory(prefix="strata-")
+    refs = [_ref(thing, folder.name, name) for thing, name in ((first, "first"), (second, "second"))
+            if thing is not None]
+    options = ["--screenshot", os.path.abspath(screenshot)] if screenshot is not None else []
+    found = View(subprocess.Popen([find_program(), "view", *refs, *options], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE), folder)
+    # Without a display it ends at once.
+    found.wait(timeout=None if screenshot is not None else 1)
+    return found
+
+
+def attach_profile(run, profile):
+    """Stores the times of a torch.profiler in a trace, node by node; returns them as text.
+
+    run: a recording that is closed, or the path of a trace. profile: the profiler, or the path of what
+    `export_chrome_trace` wrote, of calls of the graphs that torch.compile made while they were recorded.
+    `strata profile`, `strata diff --cost` and the viewer show the times.
+    """
+    path = getattr(run, "path", None) or os.fspath(run)
+    if getattr(run, "is_open", False):
+        raise Error(f"the recording is open: {path}: attach the profile after its block")
+    with tempfile.TemporaryDirectory(prefix="strata-") as folder:
+        if hasattr(profile, "export_chrome_trace"):
+            file = os.path.join(folder, "profile.json")
+            try:
+                profile.export_chrome_trace(file)
+            except RuntimeError as error:  # a profiler writes its trace once
+                raise Error(f"the profiler gave no trace: {error} Give the path of what it wrote.") from None
+        else:
+            file = os.fspath(profile)
+        return run_program("profile", path, "--chrome", file, "--attach", "--top", "0")

@@ -68,13 +68,18 @@ class Run:
         self._warned = {}
         self._exchange = None
         self._snapshots = None
-        self._replacements = []
-        self._depth = threading.local()
+        self._hooks = None
+        self.token = None
+        self._local = threading.local()  # step: the pass in flight; replacements: since it or the last one began
         self._start = time.perf_counter_ns()
         self._exit = contextlib.ExitStack()
         self._names = {}
 
     # Beginning and end.
+
+    @property
+    def is_open(self):
+        return self in _runs
 
     def __enter__(self):
         with _lock:
@@ -94,15 +99,17 @@ class Run:
         self._exchange = _exchange.ExchangeFile(self.folder, self.warn)
         self._exchange.open(self._head)
         self._make_snapshots()
-        hooks = _hooks.Hooks(torch, current, _guard, self._cache)
-        hooks.install()
-        self._exit.callback(hooks.remove)
+        self._hooks = _hooks.Hooks(torch, current, _guard, self._cache)
+        self._hooks.install()
+        self._exit.callback(self._hooks.remove)
 
     def _make_snapshots(self):
         from strata import _lineage, _snapshot
 
+        # A child that was forked knows nothing of the ids that its parent gave.
+        self.token = object()
         self._snapshots = _snapshot.Snapshots(self._torch, self.warn, self._exchange,
-                                              functools.partial(_lineage.info_of, run=self))
+                                              functools.partial(_lineage.info_of, token=self.token))
 
     def _remove_old_files(self):
         """Files of an earlier recording of that name; with several ranks, those of this rank."""
@@ -125,7 +132,7 @@ class Run:
         if self._snapshots is not None:
             for graph in self._snapshots.graphs():
                 _forget(graph)
-        self._replacements = []
+        self._local = threading.local()
         exchange = self._exchange
         if exchange is None or exchange.pid != os.getpid():
             return
@@ -167,38 +174,65 @@ class Run:
                     warnings.warn(f"strata: warning: {text}", RecordingWarning, stacklevel=3)
 
     def note_replacement(self, old, new):
-        if len(self._replacements) < 1_000_000:
-            self._replacements.append((old, new))
+        replacements = self._replacements()
+        if len(replacements) < 1_000_000:
+            replacements.append((old, new))
+
+    def _replacements(self):
+        """[(old, new)] Infos of what this thread replaced."""
+        found = getattr(self._local, "replacements", None)
+        if found is None:
+            found = self._local.replacements = []
+        return found
 
     # Passes.
 
-    def call(self, name, fn, args, kwargs, *, graphs=None, graph_name=None, options=""):
-        """Calls `fn(*args, **kwargs)` as a pass over the graphs among its arguments and in its result."""
-        level = getattr(self._depth, "level", None)
-        if level is not None:  # inside another pass: a name of it
-            level.append(name)
-            return fn(*args, **kwargs)
-        self._depth.level = inner = []
-        step = None
-        try:
-            with _lock, _guard("before"):
-                step = self._begin(name, fn, graphs if graphs is not None else args, graph_name, options)
-            start = time.perf_counter_ns()
-            try:
-                result = fn(*args, **kwargs)
-            except BaseException as error:
-                self._finish(step, start, inner, (), error)
-                raise
-            self._finish(step, start, inner, result, None)
-            return result
-        finally:
-            self._depth.level = None
+    def call(self, name, fn, args, kwargs, *, graphs=None, graph_name=None, key=None, source=None):
+        """Calls `fn(*args, **kwargs)` as a pass over the graphs among its arguments and in its result.
 
-    def _finish(self, step, start, inner, result, error):
-        ns = time.perf_counter_ns() - start
-        with _lock, _guard("after"):
-            if step is not None:
-                self._end(step, ns, inner, result, error)
+        source: the function that the user wrote, if it is not `fn`.
+        """
+        step = self.begin(name, fn if source is None else source, graphs if graphs is not None else args,
+                          graph_name=graph_name, key=key)
+        if step is None:
+            return fn(*args, **kwargs)
+        try:
+            result = fn(*args, **kwargs)
+        except BaseException as error:
+            self.finish(step, (), error)
+            raise
+        self.finish(step, result, None)
+        return result
+
+    def begin(self, name, fn, things, *, graph_name=None, key=None):
+        """Begins a pass that `finish` ends. None inside of another pass of the thread: its name belongs to that one.
+
+        key: an object that stands for the pass; what begins inside with the same key is the same pass.
+        """
+        outer = getattr(self._local, "step", None)
+        if outer is not None:
+            if key is None or key is not outer.key:
+                outer.inner.append(name)
+            return None
+        step = self._local.step = _Step(name, key)
+        with _lock, _guard("before"):
+            self._begin(step, fn, things, graph_name)
+        step.start = time.perf_counter_ns()
+        return step
+
+    def finish(self, step, result, error):
+        ns = time.perf_counter_ns() - step.start
+        self._local.step = None
+        # A pass that forked belongs to the parent alone.
+        if step.number and step.pid == os.getpid():
+            with _lock, _guard("after"):
+                self._end(step, ns, result, error)
+
+    def keep_text(self, name, text):
+        """Adds a text of up to 16 MB to the trace, as an artifact."""
+        if isinstance(text, str) and len(text) <= 16_000_000:
+            with _lock:
+                self._exchange.write({"r": "artifact", "name": name, "content": text.encode("utf-8", "replace").decode()})
 
     def graph_of(self, thing):
         """(graph, owner) of a GraphModule, Graph or ExportedProgram; None of anything else."""
@@ -212,23 +246,20 @@ class Run:
             return inner.graph, inner
         return None
 
-    def _begin(self, name, fn, things, graph_name, options):
+    def _begin(self, step, fn, things, graph_name):
+        self._hooks.catch_up()
         found = next(filter(None, map(self.graph_of, flat(things))), None)
-        step = _Step(name)
         if found is not None:
             step.graph, step.owner = found
             step.state = self._sync(step, graph_name)
         self.passes += 1
-        step.number = self.passes
-        self._replacements = []
-        record = self._begin_record(step.number, name, step.state)
-        if options:
-            record["options"] = options
+        self._local.replacements = []
+        record = self._begin_record(self.passes, step.name, step.state)
         code = getattr(innermost(fn), "__code__", None)
         if code is not None:
             record["file"], record["line"] = code.co_filename, code.co_firstlineno
         self._exchange.write(record)
-        return step
+        step.number = self.passes
 
     def _begin_record(self, number, name, state):
         record = {"r": "begin", "p": number, "pass": name, "ns": time.perf_counter_ns() - self._start}
@@ -246,7 +277,7 @@ class Run:
         else:
             number = self.passes + 1
             name = f"(between {state.last_pass} and {step.name})"
-            if snapshots.take(state, step.graph, step.owner, number, "after", self._replacements,
+            if snapshots.take(state, step.graph, step.owner, number, "after", self._replacements(),
                               heading=(self._begin_record(number, name, state),)):
                 self._exchange.write({"r": "end", "p": number, "ns": 0, "status": "ok"})
                 self.passes = number
@@ -265,7 +296,7 @@ class Run:
         count = self._names[name] = self._names.get(name, 0) + 1
         return name if count == 1 else f"{name}_{count - 1}"
 
-    def _end(self, step, ns, inner, result, error):
+    def _end(self, step, ns, result, error):
         changed = False
         when = "after" if error is None else "failed"
         results = [self.graph_of(thing) for thing in flat(result)] if error is None else []
@@ -274,6 +305,7 @@ class Run:
         if step.state is not None and len(fresh) == 1 and self._snapshots.state(fresh[0][0]) is None:
             # The module or its graph was replaced: the new one continues.
             self._snapshots.move(step.graph, fresh[0][0])
+            self._snapshots.link_inputs_by_place(fresh[0][0], step.graph)
             changed = self._take(step, step.state, *fresh[0], when)
         else:
             if step.owner is not None and step.graph is not getattr(step.owner, "graph", step.graph):
@@ -288,12 +320,12 @@ class Run:
         if error is not None:
             self.failed += 1
             record["error"] = describe(error)
-        if inner:
-            record["inner"] = [str(name) for name in inner[:100]]
+        if step.inner:
+            record["inner"] = [str(name) for name in step.inner[:100]]
         self._exchange.write(record)
 
     def _take(self, step, state, graph, owner, when):
-        return self._snapshots.take(state, graph, owner, step.number, when, self._replacements)
+        return self._snapshots.take(state, graph, owner, step.number, when, self._replacements())
 
     def _split(self, step, graph, owner, index, count):
         """A graph that a pass made from another one: forward and backward of a joint graph."""
@@ -310,11 +342,15 @@ class Run:
 
 
 class _Step:
-    __slots__ = ("number", "name", "graph", "owner", "state")
+    """A pass in flight."""
 
-    def __init__(self, name):
-        self.number, self.name = 0, name
+    __slots__ = ("number", "name", "key", "graph", "owner", "state", "inner", "start", "pid")
+
+    def __init__(self, name, key):
+        self.number, self.name, self.key, self.pid = 0, name, key, os.getpid()
         self.graph = self.owner = self.state = None
+        self.inner = []
+        self.start = 0
 
 
 def _shows_warnings():
@@ -359,6 +395,7 @@ def watch(fn=None, *, name=None):
             return fn(*args, **kwargs)
         return run.call(label, fn, args, kwargs)
 
+    watched._strata_watched = True
     return watched
 
 
@@ -371,6 +408,8 @@ def watch_list(passes):
 
 
 def _watch_one(item):
+    if getattr(item.func if isinstance(item, functools.partial) else item, "_strata_watched", False):
+        return item
     if isinstance(item, functools.partial):
         # Runners read the name of a partial at `.func`.
         return functools.partial(watch(item.func), *item.args, **item.keywords)
@@ -419,6 +458,7 @@ def _after_fork():
             run._exchange = _exchange.ExchangeFile(run.folder, run.warn)
             run._exchange.open(run._head)
             run._make_snapshots()
+            run._local = threading.local()
 
 
 if hasattr(os, "register_at_fork"):

@@ -6,17 +6,19 @@ from strata import _text
 from strata._lineage import original, resolve
 
 _MAX_BODIES = 64
+_MAX_LOCATIONS = 10_000
 
 
 class GraphState:
     """A graph of the exchange file: what its last snapshot wrote. Holds no node."""
 
-    __slots__ = ("number", "name", "order", "ids", "last_pass", "class_name")
+    __slots__ = ("number", "name", "order", "ids", "infos", "last_pass", "class_name")
 
     def __init__(self, number, name):
         self.number, self.name = number, name
         self.order = None  # [(path, [id, …])]
         self.ids = frozenset()
+        self.infos = ()  # weak: they hold nodes
         self.last_pass = ""
         self.class_name = ""
 
@@ -85,6 +87,14 @@ class Snapshots:
             self._states[new] = state
         return state
 
+    def link_inputs_by_place(self, graph, old):
+        """Inputs of a module that a pass made anew: callers give it what they gave the old one, in that order."""
+        inputs = [[node for node in each.nodes if node.op == "placeholder"] for each in (graph, old)]
+        infos = [self._info_of(node) for node in inputs[0]]
+        if len(infos) == len(inputs[1]) and not any(info.id or info.source for info in infos):
+            for info, node in zip(infos, inputs[1]):
+                info.source, info.same = (self._info_of(node),), True
+
     # One snapshot.
 
     def take(self, state, graph, owner, number, when, replacements=(), heading=()):
@@ -113,6 +123,11 @@ class Snapshots:
         if number and not is_first:
             records += self._edges(infos, known, state.ids, edges, replacements, number)
         self._exchange.write(*records)
+        for found in state.infos:
+            info = found()
+            if info is not None and info.id not in state.ids:
+                info.leave()
+        state.infos = [weakref.ref(info) for _, nodes in infos for _, info in nodes]
         return True
 
     @staticmethod
@@ -150,7 +165,7 @@ class Snapshots:
 
     def _identify(self, infos, state, when):
         """Gives every node its id. Returns {id: ("clone" | "create", ids it comes from)} of the new ones."""
-        taken, edges, rest = set(), {}, []
+        taken, edges, rest, names = set(), {}, [], {}
         for _, nodes in infos:
             for node, info in nodes:
                 if info.id and info.id not in taken:
@@ -162,6 +177,8 @@ class Snapshots:
                 info.id = 0
                 info.source = ()
             same, sources = resolve(info)
+            if not sources and "from_node" in node.meta:
+                same, sources = False, self._named_source(node, state.ids, names)
             if same and len(sources) == 1 and sources[0] not in taken:
                 info.id = sources[0]
             else:
@@ -175,6 +192,30 @@ class Snapshots:
             taken.add(info.id)
             info.source = ()
         return edges
+
+    def _named_source(self, node, known, names):
+        """The id of the node that `meta["from_node"]` means, if it is one of `known`: (id,), or ().
+
+        names: {graph: {name: node}}, filled here.
+        """
+        sources = node.meta["from_node"]
+        for _ in range(20):
+            if not isinstance(sources, list) or not sources:
+                return ()
+            said = sources[-1]
+            number, name = getattr(said, "graph_id", None), getattr(said, "name", None)
+            graph = next((graph for graph in list(self._states.keys()) if id(graph) == number), None)
+            if graph is not None:
+                if graph not in names:
+                    names[graph] = {found.name: found for found in graph.nodes}
+                found = names[graph].get(name) if isinstance(name, str) else None
+                # Ids of graphs are used again: the operator must be the one, too.
+                if found is not None and str(found.target) == getattr(said, "target", None):
+                    info = self._info_of(found)
+                    if info.id in known:
+                        return (info.id,)
+            sources = getattr(said, "from_node", None)
+        return ()
 
     @staticmethod
     def _keep_output(info, infos, node, state, taken):
@@ -199,8 +240,11 @@ class Snapshots:
                     value = meta.get("example_value")
                 now = (node._args, node._kwargs, node.target, node.name, value, meta.get("stack_trace"),
                        meta.get("nn_module_stack"), meta.get("seq_nr"), meta.get("recompute"),
-                       meta.get("partitioner_tag"), meta.get("tensor_meta"))
-                if seen is not None and all(map(_is, now, seen)):
+                       meta.get("partitioner_tag"), meta.get("tensor_meta"), meta.get("autograd_backward"))
+                custom = meta.get("custom")
+                if type(custom) is dict:  # it is usually changed in place
+                    now += (*custom, *custom.values())
+                if seen is not None and len(now) == len(seen) and all(map(_is, now, seen)):
                     continue
                 if seen is not None and seen[3] != now[3]:
                     renamed.append(node)
@@ -222,6 +266,8 @@ class Snapshots:
         except Exception as error:
             self._warn("node", f"cannot write a node: {type(error).__name__}")
             kind, text, alias = "n", f"{node.name} = unknown()", ""
+        if len(self._locations) > _MAX_LOCATIONS:
+            self._locations.clear()
         note = _text.comment(node.meta, self._locations)
         number = self._exchange.text(note, pending) if note else 0
         if (text, kind, alias, number) == (info.text, info.kind, info.alias, info.comment):
@@ -251,9 +297,10 @@ class Snapshots:
         replaced = {}
         for old, by in replacements:
             if old.id and by.id in ids and old.id in before:
-                replaced.setdefault(by.id, []).append(old.id)
+                replaced.setdefault(by.id, []).append(old)
+        gone = {old.id for olds in replaced.values() for old in olds}
         for id_, olds in replaced.items():
-            olds = tuple(dict.fromkeys(olds))
+            olds = self._with_absorbed(olds, gone, after)
             if id_ not in origin or origin[id_][0] != "clone":
                 origin[id_] = ("create" if any(old in after for old in olds) else "replace", olds)
         for node, info in reversed(new):
@@ -274,11 +321,41 @@ class Snapshots:
         return [{"r": "edge", "p": number, "how": how, "new": members, "old": list(sources)}
                 for (how, sources), members in groups.items()]
 
+    def _with_absorbed(self, olds, replaced, after):
+        """The ids of `olds`, and of their operands, as they were before the pass, that went away with them: the product
+        of a sum that became one operator."""
+        ids, queue = {}, list(olds)
+        while queue:
+            info = queue.pop()
+            ids[info.id] = None
+            if info.id in after or info.seen is None:
+                continue
+            for operand in _operands(info.seen[0], info.seen[1]):
+                found = self._info_of(operand)
+                if found.id and found.id not in after and found.id not in replaced and found.id not in ids:
+                    queue.append(found)
+        return tuple(ids)
+
     @staticmethod
     def _take_from(info, users, origin):
         ancestors = tuple(dict.fromkeys(source for user in users if user.id in origin for source in origin[user.id][1]))
         if ancestors:
             origin[info.id] = ("create", ancestors)
+
+
+def _operands(*values):
+    """The nodes in arguments as FX holds them."""
+    queue = list(values)
+    while queue:
+        value = queue.pop()
+        if isinstance(value, (tuple, list)):
+            queue.extend(value)
+        elif isinstance(value, dict):
+            queue.extend(value.values())
+        elif isinstance(value, slice):
+            queue.extend((value.start, value.stop, value.step))
+        elif hasattr(value, "all_input_nodes"):
+            yield value
 
 
 def _is(a, b):

@@ -7,6 +7,8 @@ type is written. Sizes that are symbolic are written by their expression, which 
 import re
 
 _LIMIT = 4096
+_MAX_NAMES = 10_000
+_MAX_ENTRIES, _MAX_ENTRY = 20, 200  # of `custom`
 _MAGIC = {
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "truediv": "{} / {}", "floordiv": "{} // {}",
     "mod": "{} % {}", "pow": "{} ** {}", "matmul": "{} @ {}", "lshift": "{} << {}", "rshift": "{} >> {}",
@@ -65,6 +67,8 @@ class Writer:
         name = self._names.get(id(target))
         if name is None:
             name = self._target(target)
+            if len(self._names) > _MAX_NAMES:
+                self._names.clear()
             self._names[id(target)] = (target, name)  # holds it, so that its id stays its own
             return name
         return name[1]
@@ -267,6 +271,44 @@ def module_path(stack):
         return ""
 
 
+def annotation(meta):
+    """The entries of `custom` that are short and of plain types, and the module path, which some trainers write there."""
+    path = module_path(meta.get("nn_module_stack") or meta.get("fwd_nn_module_stack") or {})
+    custom = meta.get("custom")
+    entries = []
+    for key, value in list(custom.items())[:_MAX_ENTRIES] if type(custom) is dict else ():
+        if type(key) is not str:
+            continue
+        if key == "module_fqn" and type(value) is str:
+            path = path or value
+            continue
+        text = _literal(value, 3)
+        if text is not None and len(text) <= _MAX_ENTRY:
+            entries.append(f"{_plain(key)!r}: {text}")
+    if path:
+        entries.insert(0, f"'module_fqn': {_plain(path)!r}")
+    return "Annotation: {" + ", ".join(entries) + "}" if entries else ""
+
+
+def _literal(value, depth):
+    """The text of a value of built-in types; None of others, and of long ones."""
+    kind = type(value)
+    if kind is str:
+        return repr(_plain(value)) if len(value) <= _MAX_ENTRY else None
+    if value is None or kind in (bool, float) or kind is int and value.bit_length() <= 256:
+        return repr(value)
+    if kind not in (list, tuple, dict) or depth == 0 or len(value) > _MAX_ENTRIES:
+        return None
+    if kind is dict:
+        items = [(_literal(key, 0), _literal(item, depth - 1)) for key, item in value.items()]
+        return None if any(None in item for item in items) else "{" + ", ".join(f"{k}: {v}" for k, v in items) + "}"
+    items = [_literal(item, depth - 1) for item in value]
+    if None in items:
+        return None
+    text = ", ".join(items)
+    return f"[{text}]" if kind is list else f"({text},)" if len(items) == 1 else f"({text})"
+
+
 def comment(meta, locations):
     """What FX prints above a node; "" when nothing is known. `locations` keeps locations by stack trace."""
     parts = []
@@ -283,9 +325,9 @@ def comment(meta, locations):
             keys.append(f"recompute: {name}")
     if keys:
         parts.append(", ".join(keys))
-    path = module_path(meta.get("nn_module_stack") or meta.get("fwd_nn_module_stack") or {})
-    if path:
-        parts.append("Annotation: {'module_fqn': " + repr(_plain(path)) + "}")
+    note = annotation(meta)
+    if note:
+        parts.append(note)
     stack = meta.get("stack_trace")
     where = ""
     if isinstance(stack, str):
