@@ -34,7 +34,7 @@ Result<std::vector<MeasuredGraph>> MeasureByChrome(const std::vector<History>& h
                                                    const std::string& chrome_path);
 
 /// Stores the times in the trace that the graphs are of: it is written anew, aside, and renamed.
-/// Errors: `path` is no trace.
+/// Errors: `path` is not a trace.
 Status StoreTimes(const std::string& path, const std::vector<MeasuredGraph>& graphs);
 
 /// The times that the runs of the trace that `ref` names hold: of `strata train --profile`, or stored

@@ -266,7 +266,7 @@ class Hooks:
             if name.partition(".")[0] == "torchtitan" and "apply_graph_passes" in getattr(module, "__dict__", ()):
                 self._wrap(module, "apply_graph_passes", wrap)
 
-    # What Inductor wrote for a graph: its comments tell which nodes a kernel computes.
+    # What Inductor wrote for a graph: its comments state which nodes a kernel computes.
 
     def _generated_code(self):
         graph = sys.modules.get("torch._inductor.graph")

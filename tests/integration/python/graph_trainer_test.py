@@ -162,7 +162,7 @@ class GraphTrainerTest(unittest.TestCase):
         clones = {(relation["before"][0], name) for relation in relations if relation["kind"] == "clone"
                   for name in relation["after"]}
         pairs = {(pair["before"], pair["after"]) for pair in self.diff("selective_activation_remat_pass")["pairs"]}
-        # An original that nobody reads any more was moved, so to speak: its copy stands for it.
+        # An original that no node reads any more has moved: its copy stands for it.
         replaced = {(old, new) for relation in relations if relation["kind"] == "replace"
                     for old in relation["before"] for new in relation["after"]}
         self.assertEqual([pair for pair in self.copies if pair not in clones | pairs | replaced], [])

@@ -2,7 +2,7 @@
 
 The oracle is independent of the recorder. A pass in place: the nodes themselves. A pass that makes a new graph: a number in
 the metadata of every node, which copies keep; or the order of the nodes, where one is made for each. What a pass replaces
-and copies it tells itself. The matcher, which sees the texts of both graphs alone, is compared with the same truth.
+and copies it states itself. The matcher, which sees the texts of both graphs alone, is compared with the same truth.
 """
 
 import copy

@@ -175,7 +175,7 @@ class ProcessesTest(Case):
                         print(len(os.listdir(run.folder)))
                     """)
                 nodes, files = map(int, out.split())
-                # Workers that are spawned are new programs: they record when they are told to.
+                # Workers that are spawned are new programs: they record when they open a recording.
                 self.assertEqual((nodes, files), (12 * 5, 4 if method == "fork" else 1))
                 self.trace = os.path.join(self.folder, method + ".strata")
                 self.strata("import", "--strict", self.trace + ".d", "-o", self.trace)
