@@ -5,7 +5,8 @@
 
 namespace strata::viewer {
 
-Workers::Workers(std::function<void()> wake, int threads) : wake_(std::move(wake)) {
+Workers::Workers(std::function<void()> wake, int threads)
+    : wake_(std::move(wake)), most_ahead_(static_cast<size_t>(std::max(1, threads - 1))) {
   for (int i = 0; i < threads; ++i)
     threads_.emplace_back([this] { Run(); });
 }
@@ -37,7 +38,8 @@ void Workers::Dispose(std::shared_ptr<const void> object) {
     waiting_.push_back({"",
                         std::make_shared<std::atomic<bool>>(true),
                         [object = std::move(object)](const Outdated&) { return Deliver(); },
-                        {}});
+                        {},
+                        true});
   }
   ready_.notify_one();
 }
@@ -50,7 +52,7 @@ void Workers::Add(const std::string& slot, Job job, bool ahead) {
     if (current.outdated) *current.outdated = true;
     current = {outdated, ahead};
     std::erase_if(waiting_, [&](const Task& task) { return task.slot == slot; });
-    waiting_.push_back({slot, std::move(outdated), std::move(job), {}});
+    waiting_.push_back({slot, std::move(outdated), std::move(job), {}, ahead});
   }
   ready_.notify_one();
 }
@@ -94,20 +96,28 @@ bool Workers::busy(const std::string& slot) const {
   return current_.contains(slot);
 }
 
+std::deque<Workers::Task>::iterator Workers::Next() {
+  return std::ranges::find_if(
+      waiting_, [&](const Task& task) { return !task.ahead || running_ahead_ < most_ahead_; });
+}
+
 void Workers::Run() {
   while (true) {
     Task task;
     {
       std::unique_lock lock(mutex_);
-      ready_.wait(lock, [&] { return ending_ || !waiting_.empty(); });
+      ready_.wait(lock, [&] { return ending_ || Next() != waiting_.end(); });
       if (ending_) return;
-      task = std::move(waiting_.front());
-      waiting_.pop_front();
+      const auto next = Next();
+      task = std::move(*next);
+      waiting_.erase(next);
+      if (task.ahead) ++running_ahead_;
     }
     task.deliver = task.job(Outdated(task.outdated));
     task.job = {};
     {
       const std::scoped_lock lock(mutex_);
+      if (task.ahead) --running_ahead_;
       if (*task.outdated) continue;
       done_.push_back(std::move(task));
     }

@@ -39,7 +39,8 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
 
   void Post(const std::string& slot, Job job);
-  /// As Post, a job that the user does not wait for: busy() leaves it out.
+  /// As Post, a job that the user does not wait for: busy() leaves it out. One thread is kept free
+  /// of such jobs, also of those that are outdated and still running.
   void PostAhead(const std::string& slot, Job job);
   /// Releases what takes long to destroy, on a worker.
   void Dispose(std::shared_ptr<const void> object);
@@ -59,12 +60,15 @@ class Workers {
     std::shared_ptr<std::atomic<bool>> outdated;
     Job job;
     Deliver deliver;
+    bool ahead = false;
   };
   struct Current {
     std::shared_ptr<std::atomic<bool>> outdated;
     bool ahead = false;
   };
   void Add(const std::string& slot, Job job, bool ahead);
+  /// The first of waiting_ that may run; end(): none.
+  std::deque<Task>::iterator Next();
   void Run();
 
   std::function<void()> wake_;
@@ -72,6 +76,7 @@ class Workers {
   std::condition_variable ready_;
   std::deque<Task> waiting_, done_;
   std::map<std::string, Current> current_;  // by slot
+  size_t running_ahead_ = 0, most_ahead_ = 1;
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

@@ -62,6 +62,32 @@ TEST_CASE("a job ahead delivers, and leaves the workers idle") {
   CHECK(delivered);
 }
 
+TEST_CASE("jobs ahead leave a thread to what the user waits for") {
+  Workers workers([] {});
+  std::atomic<bool> go = false;
+  std::atomic<int> ahead = 0;
+  // A job whose slot was cancelled goes on until it asks whether it is outdated.
+  for (const char* slot : {"a", "b", "c", "d"}) {
+    workers.PostAhead(slot, [&](const Outdated&) -> Workers::Deliver {
+      ++ahead;
+      while (!go)
+        std::this_thread::yield();
+      return {};
+    });
+  }
+  while (ahead < 2)
+    std::this_thread::yield();
+  bool delivered = false;
+  workers.Post("now",
+               [&](const Outdated&) -> Workers::Deliver { return [&] { delivered = true; }; });
+  Finish(workers);
+  CHECK(delivered);
+  CHECK(ahead == 2);
+  go = true;
+  while (ahead < 4)
+    std::this_thread::yield();
+}
+
 TEST_CASE("what is disposed of is destroyed on a worker") {
   std::atomic<bool> elsewhere = false, gone = false;
   const std::thread::id here = std::this_thread::get_id();
