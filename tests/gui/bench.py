@@ -65,7 +65,8 @@ frames 120 pan
 # command: (column, budget in ms); a command occurs several times, and each time counts.
 FRAMES = "build most"
 BUDGETS = {"(first picture)": ("ms", 1000), "frames 120 pan": (FRAMES, 4), "frames 120 zoom": (FRAMES, 4),
-           "frames 240 zoom": (FRAMES, 4), "key j": ("ms", 100), "key k": ("ms", 100), "type mm_5": ("ms", 50)}
+           "frames 240 zoom": (FRAMES, 4), "key j": ("ms", 100), "key k": ("ms", 100),
+           "run next-pass": ("ms", 100), "run previous-pass": ("ms", 100), "type mm_5": ("ms", 50)}
 LARGE_BUDGETS = {"frames 120 pan": (FRAMES, 16), "frames 120 zoom": (FRAMES, 16)}
 
 

@@ -51,7 +51,7 @@ GraphModel::Kept GraphModel::Keep() const {
 }
 
 SceneView GraphModel::FirstView(const Comparison& comparison, const std::vector<std::string>& open,
-                                int32_t selected, int32_t hops) {
+                                int32_t hops) {
   const Scene& scene = comparison.scene();
   SceneView view;
   view.hops = hops;
@@ -60,16 +60,19 @@ SceneView GraphModel::FirstView(const Comparison& comparison, const std::vector<
     if (cluster >= 0) OpenTo(scene, cluster, view.open);
   }
   if (view.open.size() == 1) view.open = FirstOpen(scene);
-  if (selected >= 0) OpenTo(scene, comparison.node(selected).cluster, view.open);
   return view;
 }
 
 void GraphModel::Begin(const std::optional<Kept>& kept, int32_t selected, int32_t hops,
                        const std::optional<LaidOut>& ahead) {
-  view_ = FirstView(*comparison_, kept ? kept->open : std::vector<std::string>(), selected, hops);
+  const std::vector<std::string> open = kept ? kept->open : std::vector<std::string>();
+  const bool prepared = ahead && ahead->view.hops == hops && ahead->open == open;
+  // Thousands of open slabs are found by name only where nobody did that ahead.
+  view_ = prepared ? ahead->view : FirstView(*comparison_, open, hops);
+  if (selected >= 0) OpenTo(comparison_->scene(), comparison_->node(selected).cluster, view_.open);
   kept_ = kept;
   selected_ = selected;
-  if (ahead && ahead->view == view_) {
+  if (prepared && ahead->view == view_) {
     ++layouts_;
     Arrive(ahead->geometry, {});
   } else {

@@ -38,15 +38,16 @@ class GraphModel {
   /// Moves the camera so that what was in the middle of another graph is where it was there.
   void PlaceLike(const Kept& kept);
 
-  /// A view that was laid out before it is shown.
+  /// A view that was laid out before it is shown: FirstView of `open`, without a selection.
   struct LaidOut {
+    std::vector<std::string> open;
     SceneView view;
     std::shared_ptr<const SceneGeometry> geometry;
   };
-  /// What Begin shows: the slabs of `open` that the graph has, else those around the first
-  /// difference, and those around the selection (-1: none).
+  /// What Begin shows without a selection: the slabs of `open` that the graph has, else those
+  /// around the first difference.
   static SceneView FirstView(const Comparison& comparison, const std::vector<std::string>& open,
-                             int32_t selected, int32_t hops);
+                             int32_t hops);
 
   /// Lays out for the first time, unless `ahead` is what has to be shown. Without `kept`: with the
   /// slabs around the first difference open, and the selection or first difference in the middle.

@@ -263,7 +263,7 @@ class Model {
   void DropLaidOut();
   /// Keeps the layout of the graph that was shown before, if it is how LayOutAhead would lay it
   /// out: going back takes no time.
-  void KeepLaidOut(const GraphModel& before);
+  void KeepLaidOut(const GraphModel& before, const std::vector<std::string>& was_open);
   void CancelAhead();
   void OnComparedAhead(const Compared& compared);
   void Search();

@@ -77,8 +77,8 @@ bool Model::LayOutAhead(const std::shared_ptr<const Comparison>& comparison, boo
       [this, comparison, hops = hops_,
        open = keeps_open ? graph_->OpenPaths()
                          : std::vector<std::string>()](const Outdated&) -> Workers::Deliver {
-        GraphModel::LaidOut made{.view = GraphModel::FirstView(*comparison, open, -1, hops),
-                                 .geometry = {}};
+        GraphModel::LaidOut made{
+            .open = open, .view = GraphModel::FirstView(*comparison, open, hops), .geometry = {}};
         made.geometry =
             std::make_shared<const SceneGeometry>(MakeGeometry(comparison->scene(), made.view));
         return [this, comparison, made = std::move(made)] { laid_out_[comparison->id()] = made; };
@@ -94,12 +94,18 @@ std::optional<GraphModel::LaidOut> Model::TakeLaidOut(const Comparison& comparis
   return taken;
 }
 
-void Model::KeepLaidOut(const GraphModel& before) {
+void Model::KeepLaidOut(const GraphModel& before, const std::vector<std::string>& was_open) {
   laid_out_for_ = {comparison()->id(), graph_->layouts()};
   if (before.shared_geometry() == nullptr || before.laying_out()) return;
-  if (before.view() != GraphModel::FirstView(before.comparison(), graph_->OpenPaths(), -1, hops_))
-    return;
-  laid_out_[before.comparison().id()] = {before.view(), before.shared_geometry()};
+  // With equal slabs open, at least one of them below the root, FirstView makes the view of before.
+  std::vector<std::string> open = graph_->OpenPaths(), sorted = open, sorted_before = was_open;
+  if (open.size() < 2 || open.size() != was_open.size()) return;
+  std::ranges::sort(sorted);
+  std::ranges::sort(sorted_before);
+  if (sorted != sorted_before) return;
+  const SceneView& view = before.view();
+  if (view.hops != hops_ || view != SceneView{.open = view.open, .hops = view.hops}) return;
+  laid_out_[before.comparison().id()] = {std::move(open), view, before.shared_geometry()};
 }
 
 void Model::DropLaidOut() {
