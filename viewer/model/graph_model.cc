@@ -67,7 +67,7 @@ void GraphModel::Begin(const std::optional<Kept>& kept, int32_t selected, int32_
                        const std::optional<LaidOut>& ahead) {
   const std::vector<std::string> open = kept ? kept->open : std::vector<std::string>();
   const bool prepared = ahead && ahead->view.hops == hops && ahead->open == open;
-  // Thousands of open slabs are found by name only where nobody did that ahead.
+  // Finding thousands of open slabs by name takes long; the work ahead has done it mostly.
   view_ = prepared ? ahead->view : FirstView(*comparison_, open, hops);
   if (selected >= 0) OpenTo(comparison_->scene(), comparison_->node(selected).cluster, view_.open);
   kept_ = kept;

@@ -107,7 +107,7 @@ const std::array<Property, 11>& Properties() {
   return kProperties;
 }
 
-/// The type of a node, which tells it from all other types of the comparison.
+/// The type of a node with the module that numbers its types.
 std::pair<const Module*, TypeId> TypeAt(const Comparison& c, int32_t node) {
   const ValueId value = c.listing_of(node).value(c.entity_of(node));
   const Graph& graph = c.graph_of(node);
