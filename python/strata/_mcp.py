@@ -21,7 +21,7 @@ _TIMEOUT = 120
 _REF = {"type": "string", "description": "FILE or FILE#SELECTOR: a trace, a PyTorch log or the text of a graph; "
         "selectors: run=, rank=, graph=, pass=N|NAME[:before|:after]"}
 
-# name: (command, positional arguments, description, fixed options)
+# name: (command, positional arguments, those with ? may be missing; description, fixed options)
 _TOOLS = {
     "ls": ("ls", ["trace"], "List the runs, graphs and passes of a trace or log.", []),
     "show": ("show", ["ref"], "Print a graph as PyTorch's FX text.", ["--format", "fx"]),
@@ -29,7 +29,8 @@ _TOOLS = {
     "blame": ("blame", ["trace", "node"], "The history of a node across all passes.", []),
     "ranks": ("ranks", ["logs"], "Find the ranks that differ, and collectives that do not match.", []),
     "bisect": ("bisect", ["before", "after"], "Find the first pass at which two runs diverge.", []),
-    "prove": ("prove", ["trace"], "Prove that each pass computes what was there before, by exact evaluation.", []),
+    "prove": ("prove", ["trace", "after?"], "Prove by exact evaluation that each pass of a trace computes what was there "
+              "before; with `after`, that this graph computes what the graph `trace` does.", []),
     "profile": ("profile", ["ref"], "The time that each node took, where the trace has times.", []),
 }
 _PLAIN = {"node"}  # these arguments are not files
@@ -39,14 +40,18 @@ class _Refused(Exception):
     """A protocol error: (code, message)."""
 
 
+def _plain(word):
+    return word.removesuffix("?")
+
+
 def _tool(name):
     _, arguments, description, _ = _TOOLS[name]
     properties = {word: {"type": "string", "description": "the name of a node"} if word in _PLAIN else _REF
-                  for word in arguments}
+                  for word in map(_plain, arguments)}
     properties["cursor"] = {"type": "string", "description": "`next` of the page before"}
     return {"name": name, "description": description,
-            "inputSchema": {"type": "object", "properties": properties, "required": list(arguments),
-                            "additionalProperties": False},
+            "inputSchema": {"type": "object", "properties": properties, "additionalProperties": False,
+                            "required": [word for word in arguments if word == _plain(word)]},
             "annotations": {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}}
 
 
@@ -97,15 +102,16 @@ class Server:
         command, words, _, options = _TOOLS[name]
         if not isinstance(arguments, dict) or not all(isinstance(value, str) for value in arguments.values()):
             raise _Refused(-32602, "arguments are strings")
-        missing = [word for word in words if word not in arguments]
-        unknown = sorted(set(arguments) - {*words, "cursor"})
+        missing = [word for word in words if _plain(word) == word and word not in arguments]
+        unknown = sorted(set(arguments) - {*map(_plain, words), "cursor"})
         if missing or unknown:
             raise _Refused(-32602, "missing: " + ", ".join(missing) if missing else "unknown: " + ", ".join(unknown))
         cursor = arguments.get("cursor", "0")
         if not re.fullmatch(r"\d{1,12}", cursor):
             raise _Refused(-32602, "cursor: not one of this server")
         try:
-            values = [arguments[word] if word in _PLAIN else self._confined(arguments[word]) for word in words]
+            values = [arguments[word] if word in _PLAIN else self._confined(arguments[word])
+                      for word in map(_plain, words) if word in arguments]
             _, text = call(command, *options, "--", *values, ok=(0, 1), timeout=_TIMEOUT)
         except Error as error:
             return _text(str(error), is_error=True)

@@ -8,6 +8,13 @@ import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+TYPED = """\
+class Step(torch.nn.Module):
+    def forward(self, x: "f32[4][1]", y: "f32[4][1]"):
+        add: "f32[4][1]" = torch.ops.aten.add.Tensor(x, y)
+        mul: "f32[4][1]" = torch.ops.aten.mul.Tensor(add, x)
+        return (mul,)
+"""
 TEXT = "def forward(self, x):\n    relu = torch.relu(x)\n    return relu\n"
 
 if importlib.util.find_spec("mcp") is None:
@@ -27,6 +34,8 @@ class ClientTest(unittest.TestCase):
         os.mkdir(self.root)
         lines = "".join(f"    x{i + 1} = torch.relu(x{i})\n" for i in range(4000))
         for name, text in (("root/a.txt", TEXT), ("root/b.txt", TEXT.replace("relu(", "sigmoid(")), ("secret.txt", TEXT),
+                           ("root/typed.txt", TYPED), ("root/commuted.txt", TYPED.replace("(x, y)", "(y, x)")),
+                           ("root/doubled.txt", TYPED.replace("(add, x)", "(add, add)")),
                            ("root/long.txt", f"def forward(self, x0):\n{lines}    return x4000\n")):
             with open(os.path.join(folder.name, name), "w", encoding="utf-8") as file:
                 file.write(text)
@@ -43,6 +52,12 @@ class ClientTest(unittest.TestCase):
         found = await client.call_tool("diff", {"before": "a.txt", "after": "b.txt"})
         self.assertFalse(found.is_error)
         self.assertIn("torch.relu → torch.sigmoid", found.content[0].text)
+        proven = await client.call_tool("prove", {"trace": "typed.txt", "after": "commuted.txt"})
+        self.assertFalse(proven.is_error, proven.content)
+        self.assertIn("proven", proven.content[0].text)
+        refuted = await client.call_tool("prove", {"trace": "typed.txt", "after": "doubled.txt"})
+        self.assertFalse(refuted.is_error, refuted.content)
+        self.assertIn("differ", refuted.content[0].text)
         refused = await client.call_tool("show", {"ref": "../secret.txt"})
         self.assertTrue(refused.is_error)
         self.assertIn("outside of the folders that may be read", refused.content[0].text)
