@@ -24,6 +24,7 @@ class Hooks:
         self._watch = None
         self._patch = None
         self._modules = 0  # how many were loaded when the last of them were wrapped
+        self._kernels = {}  # {name of a C++ kernel: {FX node}}, until the code that defines it is written
 
     def install(self):
         """Installs the wraps, unless an outer recording has."""
@@ -48,7 +49,8 @@ class Hooks:
         if len(sys.modules) == self._modules:
             return
         self._modules = len(sys.modules)
-        for install in (self._names_of_partitioners, self._export, self._graph_trainers, self._generated_code):
+        for install in (self._names_of_partitioners, self._export, self._graph_trainers, self._generated_code,
+                        self._cpp_kernels):
             with self._guard(install.__name__.strip("_")):
                 install()
 
@@ -280,12 +282,32 @@ class Hooks:
             run = self._current()
             if run is not None:
                 with self._guard("code"):
-                    run.keep_text("inductor_output_code", code)
+                    run.keep_text("inductor_output_code", _with_nodes(code, self._kernels))
+                self._kernels.clear()
             return call(code) if call is not None else None
 
         wrapper = staticmethod(save_output_code)
         setattr(lowering, name, wrapper)
         self._wraps.append((lowering, name, original, wrapper))
+
+    def _cpp_kernels(self):
+        """The nodes of a C++ kernel: Inductor writes them above Triton kernels alone."""
+        scheduling = getattr(sys.modules.get("torch._inductor.codegen.cpp"), "CppScheduling", None)
+        if scheduling is None:
+            return
+
+        def wrap(original):
+            def define_kernel(scheduling, src_code, nodes, *args, **kwargs):
+                name = original(scheduling, src_code, nodes, *args, **kwargs)
+                if self._current() is not None:
+                    with self._guard("kernel"):
+                        origins = [origin for item in nodes for origin in item.node.get_origins()]
+                        self._kernels.setdefault(name, {}).update(dict.fromkeys(origins))
+                return name
+
+            return define_kernel
+
+        self._wrap(scheduling, "define_kernel", wrap)
 
     def _caches(self):
         """Nothing is read from a cache and nothing is written while every pass is to be seen."""
@@ -295,6 +317,18 @@ class Hooks:
         if config is not None and hasattr(config, "force_disable_caches"):
             self._patch = config.patch(force_disable_caches=True)
             self._patch.__enter__()
+
+
+def _with_nodes(code, kernels):
+    """Generated code, with the nodes of C++ kernels in comments above them, as they are above Triton kernels."""
+    lines = []
+    for line in code.split("\n"):
+        name, mark, _ = line.partition(" = async_compile.cpp")
+        if mark and not (lines and lines[-1].startswith("#")):
+            lines += [f"#   %{node.name} : [num_users={len(node.users)}] = call_function[target={node.target}]"
+                      for node in kernels.get(name, ()) if node.op == "call_function"]
+        lines.append(line)
+    return "\n".join(lines)
 
 
 class _Recorded:
