@@ -109,7 +109,7 @@ class Run:
         # A child that was forked knows nothing of the ids that its parent gave.
         self.token = object()
         self._snapshots = _snapshot.Snapshots(self._torch, self.warn, self._exchange,
-                                              functools.partial(_lineage.info_of, token=self.token))
+                                              functools.partial(_lineage.info_of, token=self.token), self.token)
 
     def _remove_old_files(self):
         """Files of an earlier recording of that name; with several ranks, those of this rank."""

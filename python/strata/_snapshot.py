@@ -1,9 +1,10 @@
 """Snapshots of a graph: the nodes that differ from its last snapshot, and where each comes from."""
 
 import weakref
+from operator import is_ as _is
 
 from strata import _text
-from strata._lineage import original, resolve
+from strata._lineage import _ATTRIBUTE, original, resolve
 
 _MAX_BODIES = 64
 _MAX_LOCATIONS = 10_000
@@ -26,8 +27,9 @@ class GraphState:
 class Snapshots:
     """Takes snapshots into an exchange file. `warn(kind, text)`; `info_of(node)` gives the Info of a node."""
 
-    def __init__(self, torch, warn, exchange, info_of):
+    def __init__(self, torch, warn, exchange, info_of, token=None):
         self._torch = torch
+        self._token = token  # of the recording whose Infos are at the nodes
         self._warn = warn
         self._info_of = info_of
         self._exchange = exchange
@@ -100,6 +102,8 @@ class Snapshots:
     def take(self, state, graph, owner, number, when, replacements=(), heading=()):
         """Writes the snapshot of `graph`, after the records `heading`, if it differs from the last one; True if so."""
         bodies = list(self._bodies(graph, owner))
+        if state.order is not None and self._is_unchanged(state, bodies, owner):
+            return False
         infos = [(path, [(node, self._info_of(node)) for node in list(body.nodes)]) for path, body in bodies]
         edges = self._identify(infos, state, when)
         pending, changed = [], []
@@ -128,6 +132,24 @@ class Snapshots:
             if info is not None and info.id not in state.ids:
                 info.leave()
         state.infos = [weakref.ref(info) for _, nodes in infos for _, info in nodes]
+        return True
+
+    def _is_unchanged(self, state, bodies, owner):
+        """Whether each node is the object of the last snapshot, with the same fields. Most passes change nothing."""
+        if len(bodies) != len(state.order) or (self._class_name(owner) or state.class_name) != state.class_name:
+            return False
+        token = self._token
+        for (path, body), (old_path, ids) in zip(bodies, state.order):
+            if path != old_path or len(body.nodes) != len(ids):
+                return False
+            at = iter(ids)
+            for node in body.nodes:
+                info = node.__dict__.get(_ATTRIBUTE)
+                if info is None or info.token is not token or info.id != next(at, None) or info.seen is None:
+                    return False
+                now = _fields(node)
+                if len(now) != len(info.seen) or not all(map(_is, now, info.seen)):
+                    return False
         return True
 
     @staticmethod
@@ -233,17 +255,7 @@ class Snapshots:
         fresh = []
         for _, nodes in infos:
             for node, info in nodes:
-                meta = node.meta
-                seen = info.seen
-                value = meta.get("val")
-                if value is None:
-                    value = meta.get("example_value")
-                now = (node._args, node._kwargs, node.target, node.name, value, meta.get("stack_trace"),
-                       meta.get("nn_module_stack"), meta.get("seq_nr"), meta.get("recompute"),
-                       meta.get("partitioner_tag"), meta.get("tensor_meta"), meta.get("autograd_backward"))
-                custom = meta.get("custom")
-                if type(custom) is dict:  # it is usually changed in place
-                    now += (*custom, *custom.values())
+                seen, now = info.seen, _fields(node)
                 if seen is not None and len(now) == len(seen) and all(map(_is, now, seen)):
                     continue
                 if seen is not None and seen[3] != now[3]:
@@ -358,8 +370,13 @@ def _operands(*values):
             yield value
 
 
-def _is(a, b):
-    return a is b
+def _fields(node):
+    """What is written of a node, as objects: compared by identity, never by `==`, which is foreign code."""
+    meta = node.meta
+    custom = meta.get("custom")
+    if type(custom) is dict:  # it is usually changed in place
+        return (node._args, node._kwargs, node.target, node.name, *meta.values(), *custom, *custom.values())
+    return (node._args, node._kwargs, node.target, node.name, *meta.values())
 
 
 def _ranges(ids):
