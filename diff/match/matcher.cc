@@ -1,7 +1,9 @@
 #include "diff/match/matcher.h"
 
 #include <map>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "diff/match/chunks.h"
 #include "diff/match/cones.h"
@@ -91,6 +93,7 @@ class Matcher {
       if (!matching_.SameKind(id, found->second)) continue;
       matching_.Match(id, found->second, Via::kId, 1);
     }
+    MatchElementsThatAreNodes();
   }
 
   void MatchByStructure() {
@@ -115,6 +118,48 @@ class Matcher {
   }
 
  private:
+  /// A getitem line is an element of its operand's node where it follows that node, and a node of its
+  /// own elsewhere: a pass that moves it does not make another one.
+  void MatchElementsThatAreNodes() {
+    for (Side side : {kBefore, kAfter}) {
+      const Side other = side == kBefore ? kAfter : kBefore;
+      std::map<std::pair<StableId, int64_t>, EntityId> elements;  // of `other`, without partner
+      for (EntityId id : listings_[other]->ids()) {
+        const Entity& entity = (*listings_[other])[id];
+        if (!entity.element.valid() || matching_.matched(other, id)) continue;
+        const Graph& graph = listings_[other]->graph(id);
+        elements.emplace(std::pair(graph.node(entity.node).stable_id,
+                                   static_cast<int64_t>(graph.value(entity.element).index)),
+                         id);
+      }
+      for (EntityId id : listings_[side]->ids()) {
+        if (elements.empty()) break;
+        const std::optional<std::pair<StableId, int64_t>> taken = TakenElement(side, id);
+        if (!taken || matching_.matched(side, id)) continue;
+        const auto found = elements.find(*taken);
+        if (found == elements.end()) continue;
+        const EntityId before = side == kBefore ? id : found->second;
+        matching_.Match(before, side == kBefore ? found->second : id, Via::kId, 1);
+        elements.erase(found);
+      }
+    }
+  }
+
+  /// The node, and the place in its results, that a getitem which is a node of its own takes.
+  std::optional<std::pair<StableId, int64_t>> TakenElement(Side side, EntityId id) const {
+    const Listing& listing = *listings_[side];
+    const Entity& entity = listing[id];
+    if (entity.element.valid() || listing.target(id) != "_operator.getitem") return std::nullopt;
+    const Graph& graph = listing.graph(id);
+    const std::span<const Arg> args = graph.args(entity.node);
+    if (args.size() != 2 || !args[0].is_value() || args[1].kind() != ArgKind::kInt) {
+      return std::nullopt;
+    }
+    const StableId source = graph.node(graph.value(args[0].value()).def).stable_id;
+    if (source == StableId::kNone) return std::nullopt;
+    return std::pair(source, args[1].as_int());
+  }
+
   using BodiesOf = std::map<EntityId, std::vector<ScopeId>>;
 
   /// Bodies by the entities that refer to them.

@@ -122,6 +122,31 @@ class RecordTest(unittest.TestCase):
             with self.subTest(fn.__name__):
                 self.record_in_place(fx.symbolic_trace(Layers()), fn)
 
+    def test_results_of_a_node_that_move_away_from_it_stay_what_they_are(self):
+        def part(gm):
+            relu = next(node for node in gm.graph.nodes if node.target is torch.relu)
+            relu.append(next(node for node in gm.graph.nodes if node.target is operator.getitem))
+
+        def join(gm):
+            split = next(node for node in gm.graph.nodes if node.target is torch.split)
+            for node in reversed([node for node in gm.graph.nodes if node.target is operator.getitem]):
+                split.append(node)
+
+        gm = self.unpacked()
+        for fn in (part, join):
+            with self.subTest(fn.__name__):
+                self.record_in_place(gm, fn)
+
+    @staticmethod
+    def unpacked():
+        graph = fx.Graph()
+        x = graph.placeholder("x")
+        split = graph.call_function(torch.split, (x, 2))
+        halves = [graph.call_function(operator.getitem, (split, i)) for i in range(2)]
+        relu = graph.call_function(torch.relu, (x,))
+        graph.output((relu, graph.call_function(torch.add, tuple(halves))))
+        return fx.GraphModule(torch.nn.Module(), graph)
+
     def test_a_replacement_is_told(self):
         content = self.record_in_place(fx.symbolic_trace(Mlp()), replace_relu)
         self.assertEqual([(r["kind"], r["before"], r["after"]) for r in content["relations"]],
