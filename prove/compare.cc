@@ -10,19 +10,6 @@
 namespace strata::prove {
 namespace {
 
-/// n/d with small terms that `factor` is the image of; "": there is none.
-std::string FractionText(Residue factor) {
-  constexpr int64_t kMaxTerm = 4096;
-  for (int64_t d = 1; d <= kMaxTerm; ++d) {
-    const Residue image = Mul(factor, FromInteger(d));
-    const auto n = static_cast<int64_t>(image <= kPrime / 2 ? image : kPrime - image);
-    if (n == 0 || n > kMaxTerm) continue;
-    const char* sign = image <= kPrime / 2 ? "" : "-";
-    return d == 1 ? fmt::format("{}{}", sign, n) : fmt::format("{}{}/{}", sign, n, d);
-  }
-  return "";
-}
-
 /// "1/2" if all elements of `actual` are that part of the expected ones; "": no such factor.
 std::string CommonFactor(const Tensor& expected, const Tensor& actual) {
   if (expected.domain() != Domain::kFloat || expected.sizes() != actual.sizes()) return "";
@@ -37,6 +24,18 @@ std::string CommonFactor(const Tensor& expected, const Tensor& actual) {
 }
 
 }  // namespace
+
+std::string FractionText(Residue factor) {
+  constexpr int64_t kMaxTerm = 4096;
+  for (int64_t d = 1; d <= kMaxTerm; ++d) {
+    const Residue image = Mul(factor, FromInteger(d));
+    const auto n = static_cast<int64_t>(image <= kPrime / 2 ? image : kPrime - image);
+    if (n == 0 || n > kMaxTerm) continue;
+    const char* sign = image <= kPrime / 2 ? "" : "-";
+    return d == 1 ? fmt::format("{}{}", sign, n) : fmt::format("{}{}/{}", sign, n, d);
+  }
+  return "";
+}
 
 bool SameValue(const Value& expected, const Value& actual) {
   const auto* a = std::get_if<Tensor>(&expected);

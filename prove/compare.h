@@ -12,4 +12,7 @@ bool SameValue(const Value& expected, const Value& actual);
 /// 64 elements differ". REQUIRES: !SameValue.
 std::string DescribeDifference(const Value& expected, const Value& actual);
 
+/// n/d with small terms that `factor` is the image of; "": there is none.
+std::string FractionText(Residue factor);
+
 }  // namespace strata::prove

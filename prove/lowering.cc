@@ -56,12 +56,16 @@ class LoweringProver {
         reference.Run(wholes, [&](NodeId node, std::span<Value> results) { Keep(node, results); }));
     STRATA_TRY(std::vector<std::vector<Value>> parts, PartsOf(inputs));
     RankEvaluator ranks(lowered_, mesh_, seed);
-    STRATA_TRY(const auto rank_outputs,
-               ranks.Run(parts, [&](NodeId node, std::span<Values> results) {
-                 CheckNode(node, results);
-               }));
-    CheckOutputs(outputs, rank_outputs);
-    CheckWritten(wholes, parts);
+    const auto rank_outputs =
+        ranks.Run(parts, [&](NodeId node, std::span<Values> results) { CheckNode(node, results); });
+    if (rank_outputs) {
+      CheckOutputs(outputs, *rank_outputs);
+      CheckWritten(wholes, parts);
+    } else {
+      const auto was_there = [&](StableId id) { return kept_.contains(id); };
+      STRATA_RETURN_IF_ERROR(
+          AddFailure(lowered_, ranks.failed(), rank_outputs.error(), options_, was_there, proof_));
+    }
     proof_.evaluations = reference.evaluations() + ranks.evaluations();
     std::set<std::string> opaque = reference.opaque(), more = ranks.opaque();
     opaque.insert(more.begin(), more.end());
@@ -151,7 +155,7 @@ class LoweringProver {
         if (!total) {
           total = part;
         } else {
-          STRATA_TRY(total, Add(*total, part));
+          STRATA_TRY(total, prove::Add(*total, part));
         }
       }
       sum = *std::move(total);
@@ -200,7 +204,8 @@ class LoweringProver {
       ++proof_.values;
       const auto difference = Difference(expected.results[i], parts, expected.placements[i]);
       if (!difference) continue;
-      AddFinding(node, placed_.name(expected.node), expected.placements[i], *difference);
+      AddFinding(node, expected.node, expected.placements[i], *difference,
+                 FactsFor(expected.results[i], parts, expected.placements[i]));
       for (size_t rank = 0; rank < results.size(); ++rank)
         SetRight(expected.results[i], expected.placements[i], static_cast<int64_t>(rank),
                  results[rank][i]);
@@ -231,21 +236,34 @@ class LoweringProver {
     actual->Write(right.Read());
   }
 
-  void AddFinding(NodeId node, std::string_view reference, const Placements& placements,
-                  const std::string& what) {
-    if (proof_.findings.size() >= options_.max_findings) return;
-    Finding finding{
-        .node = std::string(lowered_.name(node)),
-        .reference = std::string(reference),
-        .module = std::string(lowered_.module().str(lowered_.node(node).module)),
-        .what = fmt::format("not {}: {}", Relation(placed_.module(), placements, mesh_), what),
-        .from = {}};
-    for (const ValueId operand : lowered_.operands(node)) {
-      const NodeId def = lowered_.value(operand).def;
-      if (!kept_.contains(lowered_.node(def).stable_id))
-        finding.from.emplace_back(lowered_.name(def));
+  ValueFacts FactsFor(const Value& whole, const std::vector<const Value*>& parts,
+                      const Placements& placements) const {
+    const auto* expected = std::get_if<Tensor>(&whole);
+    std::vector<const Tensor*> tensors;
+    for (const Value* part : parts)
+      tensors.push_back(std::get_if<Tensor>(part));
+    if (expected == nullptr || std::ranges::count(tensors, nullptr) != 0) return {};
+    std::vector<Tensor> wanted, together;
+    for (int64_t rank = 0; rank < mesh_.num_ranks(); ++rank) {
+      const auto sum = Together(tensors, placements, rank);
+      if (!sum) return {};
+      wanted.push_back(LocalPart(*expected, placements, mesh_, rank));
+      together.push_back(*sum);
     }
-    proof_.findings.push_back(std::move(finding));
+    return FactsOf(wanted, together, mesh_);
+  }
+
+  /// `reference`: of the placed graph.
+  void AddFinding(NodeId node, NodeId reference, const Placements& placements,
+                  const std::string& what, const ValueFacts& facts) {
+    Add(node, placed_.name(reference),
+        fmt::format("not {}: {}", Relation(placed_.module(), placements, mesh_), what),
+        Diagnose(placed_, reference, lowered_, node, facts));
+  }
+  void Add(NodeId node, std::string_view reference, std::string what, Diagnosis diagnosis) {
+    const auto was_there = [&](StableId id) { return kept_.contains(id); };
+    prove::AddFinding(lowered_, node, reference, std::move(what), std::move(diagnosis), options_,
+                      was_there, proof_);
   }
 
   void CheckOutputs(const std::vector<Value>& expected,
@@ -253,8 +271,9 @@ class LoweringProver {
     const std::vector<ValueId> from = placed_.operands(placed_.output()),
                                to = lowered_.operands(lowered_.output());
     if (from.size() != to.size()) {
-      AddFinding(lowered_.output(), placed_.name(placed_.output()), {},
-                 fmt::format("{} outputs, expected {}", to.size(), from.size()));
+      Add(lowered_.output(), placed_.name(placed_.output()),
+          fmt::format("{} outputs, expected {}", to.size(), from.size()),
+          {.kind = BugKind::kContract, .reason = ""});
       return;
     }
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -265,8 +284,9 @@ class LoweringProver {
         parts.push_back(&rank[i]);
       ++proof_.values;
       if (const auto difference = Difference(expected[i], parts, placements)) {
-        AddFinding(lowered_.value(to[i]).def, placed_.value_name(from[i]), placements,
-                   fmt::format("output {}: {}", i, *difference));
+        AddFinding(lowered_.value(to[i]).def, placed_.value(from[i]).def, placements,
+                   fmt::format("output {}: {}", i, *difference),
+                   FactsFor(expected[i], parts, placements));
       }
     }
   }
@@ -282,8 +302,8 @@ class LoweringProver {
         of_ranks.push_back(&rank[i]);
       ++proof_.values;
       if (const auto difference = Difference(wholes[i], of_ranks, placements)) {
-        AddFinding(to[i], placed_.name(from[i]), placements,
-                   fmt::format("after the graph: {}", *difference));
+        AddFinding(to[i], from[i], placements, fmt::format("after the graph: {}", *difference),
+                   FactsFor(wholes[i], of_ranks, placements));
       }
     }
   }

@@ -51,14 +51,20 @@ class RankProver {
                first.Run(first_inputs, [&](NodeId node, std::span<Values> results) {
                  if (options_.stable_ids) Keep(node, results);
                }));
-    STRATA_TRY(const RankValues actual,
-               second.Run(second_inputs, [&](NodeId node, std::span<Values> results) {
-                 CheckNode(node, results);
-               }));
-    CheckOutputs(expected, actual);
-    for (size_t i = 0; i < to.size(); ++i) {
-      const auto difference = DifferenceAt(first_inputs, second_inputs, i);
-      if (difference) Add(to[i], before_.name(from[i]), "after the graph: " + *difference);
+    const Result<RankValues> actual = second.Run(
+        second_inputs, [&](NodeId node, std::span<Values> results) { CheckNode(node, results); });
+    if (actual) {
+      CheckOutputs(expected, *actual);
+      for (size_t i = 0; i < to.size(); ++i) {
+        const auto difference = DifferenceAt(first_inputs, second_inputs, i);
+        if (difference)
+          Add(to[i], from[i], "after the graph: " + *difference,
+              FactsAt(first_inputs, second_inputs, i));
+      }
+    } else {
+      const auto was_there = [&](StableId id) { return kept_.contains(id); };
+      STRATA_RETURN_IF_ERROR(
+          AddFailure(after_, second.failed(), actual.error(), options_, was_there, proof_));
     }
     proof_.evaluations = first.evaluations() + second.evaluations();
     std::set<std::string> opaque = first.opaque(), more = second.opaque();
@@ -125,7 +131,7 @@ class RankProver {
     for (size_t i = 0; i < std::min(kept.results[0].size(), results[0].size()); ++i) {
       const auto difference = DifferenceAt(kept.results, results, i);
       if (!difference) continue;
-      Add(node, before_.name(kept.node), *difference);
+      Add(node, kept.node, *difference, FactsAt(kept.results, results, i));
       for (size_t rank = 0; rank < results.size(); ++rank)
         SetRight(kept.results[rank][i], results[rank][i]);
     }
@@ -141,23 +147,43 @@ class RankProver {
 
   void CheckOutputs(const RankValues& expected, const RankValues& actual) {
     if (expected[0].size() != actual[0].size()) {
-      Add(after_.output(), before_.name(before_.output()),
-          fmt::format("{} outputs, expected {}", actual[0].size(), expected[0].size()));
+      AddFound(after_.output(), before_.name(before_.output()),
+               fmt::format("{} outputs, expected {}", actual[0].size(), expected[0].size()),
+               {.kind = BugKind::kContract, .reason = ""});
       return;
     }
     const std::vector<ValueId> from = before_.operands(before_.output()),
                                to = after_.operands(after_.output());
     for (size_t i = 0; i < expected[0].size(); ++i) {
       if (const auto difference = DifferenceAt(expected, actual, i)) {
-        Add(after_.value(to[i]).def, before_.value_name(from[i]),
-            fmt::format("output {}: {}", i, *difference));
+        Add(after_.value(to[i]).def, before_.value(from[i]).def,
+            fmt::format("output {}: {}", i, *difference), FactsAt(expected, actual, i));
       }
     }
   }
 
-  void Add(NodeId node, std::string_view reference, std::string what) {
+  ValueFacts FactsAt(std::span<const Values> expected, std::span<const Values> actual,
+                     size_t i) const {
+    std::vector<Tensor> wanted, parts;
+    for (size_t rank = 0; rank < expected.size(); ++rank) {
+      const auto* a = std::get_if<Tensor>(&expected[rank][i]);
+      const auto* b = std::get_if<Tensor>(&actual[rank][i]);
+      if (a == nullptr || b == nullptr) return {};
+      wanted.push_back(*a);
+      parts.push_back(*b);
+    }
+    return FactsOf(wanted, parts, mesh_);
+  }
+
+  /// `expected`: of the graph before.
+  void Add(NodeId node, NodeId expected, std::string what, const ValueFacts& facts) {
+    AddFound(node, before_.name(expected), std::move(what),
+             options_.stable_ids ? Diagnose(before_, expected, after_, node, facts) : Diagnosis());
+  }
+  void AddFound(NodeId node, std::string_view reference, std::string what, Diagnosis diagnosis) {
     const auto was_there = [&](StableId id) { return kept_.contains(id); };
-    AddFinding(after_, node, reference, std::move(what), options_, was_there, proof_);
+    AddFinding(after_, node, reference, std::move(what), std::move(diagnosis), options_, was_there,
+               proof_);
   }
 
   const Graph& before_;

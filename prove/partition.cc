@@ -83,6 +83,7 @@ Proof ProvePartition(const Graph& joint, const Graph& forward, const Graph& back
                               .reference = name,
                               .module = {},
                               .what = DescribeDifference(expected, actual),
+                              .diagnosis = {},
                               .from = {}});
   }
   if (!proof.findings.empty()) proof.verdict = Verdict::kDiffers;

@@ -111,9 +111,14 @@ class Prover {
                }));
     Result<std::vector<Value>> actual =
         second.Run(for_after, [&](NodeId node, std::span<Value> results) { Check(node, results); });
-    if (!actual) return std::move(actual).error();
-    CheckOutputs(expected, *actual);
-    CheckWrittenInputs(for_before, for_after);
+    if (actual) {
+      CheckOutputs(expected, *actual);
+      CheckWrittenInputs(for_before, for_after);
+    } else {
+      const auto was_there = [&](StableId id) { return reference_.Find(id) != nullptr; };
+      STRATA_RETURN_IF_ERROR(
+          AddFailure(after_, second.failed(), actual.error(), options_, was_there, proof_));
+    }
     proof_.evaluations = first.evaluations() + second.evaluations();
     std::set<std::string> opaque = first.opaque();
     opaque.insert(second.opaque().begin(), second.opaque().end());
@@ -156,7 +161,8 @@ class Prover {
     for (size_t i = 0; i < std::min(kept->results.size(), results.size()); ++i) {
       ++proof_.values;
       if (SameValue(kept->results[i], results[i])) continue;
-      Add(node, before_.name(kept->node), Describe(kept->results[i], results[i], reference_));
+      Add(node, kept->node, Describe(kept->results[i], results[i], reference_),
+          FactsBetween(kept->results[i], results[i]));
       SetRight(kept->results[i], results[i]);
     }
   }
@@ -182,19 +188,33 @@ class Prover {
     if (expected == nullptr) return;
     ++proof_.values;
     if (SameValue(*expected, results[0])) return;
-    Add(node, before_.name(reference), Describe(*expected, results[0], reference_));
+    Add(node, reference, Describe(*expected, results[0], reference_),
+        FactsBetween(*expected, results[0]));
     SetRight(*expected, results[0]);
   }
 
-  void Add(NodeId node, std::string_view reference, std::string what) {
+  static ValueFacts FactsBetween(const Value& expected, const Value& actual) {
+    const auto* a = std::get_if<Tensor>(&expected);
+    const auto* b = std::get_if<Tensor>(&actual);
+    return a == nullptr || b == nullptr ? ValueFacts() : FactsOf({a, 1}, {b, 1}, Mesh());
+  }
+
+  /// `expected`: of the graph before.
+  void Add(NodeId node, NodeId expected, std::string what, const ValueFacts& facts) {
+    Add(node, before_.name(expected), std::move(what),
+        options_.stable_ids ? Diagnose(before_, expected, after_, node, facts) : Diagnosis());
+  }
+  void Add(NodeId node, std::string_view reference, std::string what, Diagnosis diagnosis) {
     const auto was_there = [&](StableId id) { return reference_.Find(id) != nullptr; };
-    AddFinding(after_, node, reference, std::move(what), options_, was_there, proof_);
+    AddFinding(after_, node, reference, std::move(what), std::move(diagnosis), options_, was_there,
+               proof_);
   }
 
   void CheckOutputs(const std::vector<Value>& expected, const std::vector<Value>& actual) {
     if (expected.size() != actual.size()) {
       Add(after_.output(), before_.name(before_.output()),
-          fmt::format("{} outputs, expected {}", actual.size(), expected.size()));
+          fmt::format("{} outputs, expected {}", actual.size(), expected.size()),
+          {.kind = BugKind::kContract, .reason = ""});
       return;
     }
     const std::vector<ValueId> from = before_.operands(before_.output()),
@@ -202,8 +222,9 @@ class Prover {
     for (size_t i = 0; i < expected.size(); ++i) {
       ++proof_.values;
       if (SameValue(expected[i], actual[i])) continue;
-      Add(after_.value(to[i]).def, before_.value_name(from[i]),
-          fmt::format("output {}: {}", i, Describe(expected[i], actual[i], reference_)));
+      Add(after_.value(to[i]).def, before_.value(from[i]).def,
+          fmt::format("output {}: {}", i, Describe(expected[i], actual[i], reference_)),
+          FactsBetween(expected[i], actual[i]));
     }
   }
 
@@ -213,8 +234,9 @@ class Prover {
       ++proof_.values;
       const Value& wanted = expected[positions_[i]];
       if (SameValue(wanted, actual[i])) continue;
-      Add(to[i], before_.name(from[positions_[i]]),
-          fmt::format("after the graph: {}", Describe(wanted, actual[i], reference_)));
+      Add(to[i], from[positions_[i]],
+          fmt::format("after the graph: {}", Describe(wanted, actual[i], reference_)),
+          FactsBetween(wanted, actual[i]));
     }
   }
 
@@ -241,13 +263,14 @@ std::string_view ToString(Verdict verdict) {
 }
 
 void AddFinding(const Graph& after, NodeId node, std::string_view reference, std::string what,
-                const ProofOptions& options, const std::function<bool(StableId)>& was_there,
-                Proof& proof) {
+                Diagnosis diagnosis, const ProofOptions& options,
+                const std::function<bool(StableId)>& was_there, Proof& proof) {
   if (proof.findings.size() >= options.max_findings) return;
   Finding finding{.node = std::string(after.name(node)),
                   .reference = std::string(reference),
                   .module = std::string(after.module().str(after.node(node).module)),
                   .what = std::move(what),
+                  .diagnosis = std::move(diagnosis),
                   .from = {}};
   for (const ValueId operand : after.operands(node)) {
     const NodeId def = after.value(operand).def;
@@ -255,6 +278,16 @@ void AddFinding(const Graph& after, NodeId node, std::string_view reference, std
       finding.from.emplace_back(after.name(def));
   }
   proof.findings.push_back(std::move(finding));
+}
+
+Status AddFailure(const Graph& after, NodeId node, const Error& error, const ProofOptions& options,
+                  const std::function<bool(StableId)>& was_there, Proof& proof) {
+  if (error.code() == ErrorCode::kInvalid && node.valid()) {
+    AddFinding(after, node, after.name(node), "fails: " + error.message(),
+               {.kind = BugKind::kInvalid, .reason = ""}, options, was_there, proof);
+  }
+  if (proof.findings.empty()) return error;
+  return Ok();
 }
 
 Proof Prove(const Graph& before, const Graph& after, const ProofOptions& options) {

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "prove/diagnosis.h"
 
 namespace strata::prove {
 
@@ -23,6 +24,7 @@ struct Finding {
   std::string reference;          ///< the node before the pass
   std::string module;             ///< "layers.3.attention"
   std::string what;               ///< "1/2 of the expected value", "13 of 64 elements differ", …
+  Diagnosis diagnosis;            ///< the kind of bug, as far as the graphs show it
   std::vector<std::string> from;  ///< new nodes that it is computed from
 };
 
@@ -48,8 +50,14 @@ struct ProofOptions {
 /// Adds what is wrong with a node of the graph after a pass, unless there are `max_findings`.
 /// `was_there`: whether the graph before has a node with this id.
 void AddFinding(const Graph& after, NodeId node, std::string_view reference, std::string what,
-                const ProofOptions& options, const std::function<bool(StableId)>& was_there,
-                Proof& proof);
+                Diagnosis diagnosis, const ProofOptions& options,
+                const std::function<bool(StableId)>& was_there, Proof& proof);
+
+/// The evaluation of the graph after a pass failed at `node`, while that of the graph before did
+/// not. An operator that fails in PyTorch too is a finding. Errors: it is not, and nothing was
+/// found before it.
+Status AddFailure(const Graph& after, NodeId node, const Error& error, const ProofOptions& options,
+                  const std::function<bool(StableId)>& was_there, Proof& proof);
 
 /// Evaluates both graphs on equal random inputs, in exact arithmetic, and compares values of nodes
 /// with equal StableIds, outputs by position, and what is written to inputs. A value that differs

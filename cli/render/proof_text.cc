@@ -57,6 +57,11 @@ void AppendFinding(const StepProof& proof, const Finding& finding, std::string& 
   out += fmt::format("\ndiffers: {}\n", FindingText(finding));
   out += fmt::format("  node    {} in graph {}, {}; before it: {}\n", Visible(finding.node),
                      Visible(proof.graph), Visible(proof.name), Visible(finding.reference));
+  const prove::Diagnosis& diagnosis = finding.diagnosis;
+  if (diagnosis.kind != prove::BugKind::kOther) {
+    out += fmt::format("  class   {}{}{}\n", prove::ToString(diagnosis.kind),
+                       diagnosis.reason.empty() ? "" : ": ", Visible(diagnosis.reason));
+  }
   if (!finding.from.empty())
     out += fmt::format("  from    {}\n", Visible(fmt::format("{}", fmt::join(finding.from, ", "))));
   out += fmt::format("  see     strata diff '{}'\n", Visible(proof.ref));
@@ -74,6 +79,8 @@ void WriteFinding(JsonWriter& json, const StepProof& proof, const Finding& findi
   proof.pass_index < 0 ? json.Null() : json.Int(proof.pass_index);
   json.Field("node", finding.node).Field("reference", finding.reference);
   json.Field("module", finding.module).Field("what", finding.what);
+  json.Field("class", prove::ToString(finding.diagnosis.kind));
+  json.Field("reason", finding.diagnosis.reason);
   json.Key("from").BeginArray();
   for (const std::string& node : finding.from)
     json.String(node);

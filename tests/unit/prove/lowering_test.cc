@@ -120,15 +120,17 @@ TEST_CASE("lowering: a collective of the wrong axis is found where its value is 
   CHECK_EQ(proof.findings[0].from, std::vector<std::string>{"wait_tensor"});
 }
 
-TEST_CASE("lowering: a group that the mesh does not have is unproven, with the reason") {
+TEST_CASE("lowering: a group that the mesh does not have is a finding, with the reason") {
   Lowered lowered("fsdp=2");
   Graph& graph = lowered.graph();
   const NodeId gather = NodeNamed(graph, "all_gather_into_tensor");
   Rewriter(graph).SetSlot(gather, graph.node(gather).args_begin + 2,
                           Arg::String(graph.module().Intern("tp")));
   const Proof proof = lowered.Prove();
-  CHECK(proof.verdict == Verdict::kUnproven);
-  CHECK(proof.reason.find("tp") != std::string::npos);
+  REQUIRE(proof.verdict == Verdict::kDiffers);
+  CHECK_EQ(proof.findings[0].node, "all_gather_into_tensor");
+  CHECK(proof.findings[0].diagnosis.kind == BugKind::kInvalid);
+  CHECK(proof.findings[0].what.find("tp") != std::string::npos);
 }
 
 }  // namespace
