@@ -16,7 +16,7 @@ namespace strata::cli {
 namespace {
 
 struct Row {
-  int64_t mutants = 0, caught = 0, refused = 0, equivalent = 0, escaped = 0, near = 0;
+  int64_t mutants = 0, caught = 0, refused = 0, equivalent = 0, escaped = 0, near = 0, right = 0;
 };
 
 struct Options {
@@ -43,8 +43,8 @@ class MutationBench {
   void Print() const {
     fmt::print("{} lowered graphs, at most {} sites of each mutation in each\n\n", graphs_,
                options_.sites);
-    fmt::print("{:<18} {:>7} {:>7} {:>7} {:>10} {:>7} {:>7}  {}\n", "mutation", "mutants", "caught",
-               "refused", "equivalent", "escaped", "at site", "effect");
+    fmt::print("{:<22} {:>7} {:>7} {:>7} {:>10} {:>7} {:>7} {:>7}  {}\n", "mutation", "mutants",
+               "caught", "refused", "equivalent", "escaped", "at site", "class", "effect");
     Row all;
     for (size_t i = 0; i < rows_.size(); ++i) {
       const prove::Mutation& mutation = prove::Mutations()[i];
@@ -55,18 +55,20 @@ class MutationBench {
       all.equivalent += rows_[i].equivalent;
       all.escaped += rows_[i].escaped;
       all.near += rows_[i].near;
+      all.right += rows_[i].right;
     }
     PrintRow("all", "", all);
   }
 
  private:
   static void PrintRow(std::string_view name, std::string_view effect, const Row& row) {
-    fmt::print("{:<18} {:>7} {:>7} {:>7} {:>10} {:>7} {:>6.1f}%  {}\n", name, row.mutants,
-               row.caught, row.refused, row.equivalent, row.escaped,
-               row.caught == 0
-                   ? 100.0
-                   : 100.0 * static_cast<double>(row.near) / static_cast<double>(row.caught),
-               effect);
+    const auto share = [&](int64_t count) {
+      return row.caught == 0 ? 100.0
+                             : 100.0 * static_cast<double>(count) / static_cast<double>(row.caught);
+    };
+    fmt::print("{:<22} {:>7} {:>7} {:>7} {:>10} {:>7} {:>6.1f}% {:>6.1f}%  {}\n", name, row.mutants,
+               row.caught, row.refused, row.equivalent, row.escaped, share(row.near),
+               share(row.right), effect);
   }
 
   Status RunHistory(const std::string& trace, const History& history) {
@@ -108,9 +110,10 @@ class MutationBench {
         if (!result) continue;
         ++sites;
         Count(*result, rows_[i]);
-        if (!options_.lists || result->is_near) continue;
-        fmt::print("{}: {} at {}: {} {}\n", where, mutation.name, after.name(node),
-                   TextOf(result->outcome), result->node);
+        if (!options_.lists || (result->is_near && result->is_class_right)) continue;
+        fmt::print("{}: {} at {}: {} {}: {}: {}\n", where, mutation.name, after.name(node),
+                   TextOf(result->outcome), result->node, ToString(result->diagnosis.kind),
+                   result->diagnosis.reason);
       }
     }
   }
@@ -136,6 +139,7 @@ class MutationBench {
     row.equivalent += result.outcome == prove::MutantOutcome::kEquivalent ? 1 : 0;
     row.escaped += result.outcome == prove::MutantOutcome::kEscaped ? 1 : 0;
     row.near += result.is_near ? 1 : 0;
+    row.right += result.is_class_right ? 1 : 0;
   }
 
   prove::ProofOptions Proving() const {
@@ -157,7 +161,8 @@ Result<Exit> BenchProve(Args args) {
   flags.Switch("--mutations", &options.mutations, "a table by kind of edit; the default");
   flags.Option("--sites", "N", &options.sites, "of each kind in each graph (default: 5)", 1);
   flags.Option("--seed", "N", &options.seed, "of the inputs (default: 1)");
-  flags.Switch("--list", &options.lists, "name the mutants that are not found at their site");
+  flags.Switch("--list", &options.lists,
+               "name the mutants that are not found at their site, or not as their class");
   flags.Example("strata bench prove --mutations tiny.strata");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,6 +17,8 @@ struct Mutation {
   std::string_view effect;  ///< "each rank keeps its summand"
   /// Edits the graph at `node`. False: not a site of the mutation; nothing is changed.
   bool (*apply)(Graph& graph, NodeId node);
+  /// What a finding may call it: the first that names it best. kOther counts as wrong.
+  std::array<BugKind, 3> kinds = {};
 };
 std::span<const Mutation> Mutations();
 
@@ -32,11 +35,13 @@ struct MutantResult {
   /// The first finding is at an edited node, at a value that is returned instead of another, or at
   /// the first consumer that the graph before the pass has, too.
   bool is_near = false;
-  std::string node;  ///< of the first finding
+  bool is_class_right = false;  ///< the first finding has one of the kinds of the mutation
+  Diagnosis diagnosis;          ///< of the first finding
+  std::string node;             ///< of the first finding
 };
 
-/// Applies a mutation to a copy of `after` and proves the pass again. None: the mutation does not apply to `site`.
-/// REQUIRES: `after` is lowered and proven.
+/// Applies a mutation to a copy of `after` and proves the pass again. None: the mutation does not
+/// apply to `site`. REQUIRES: `after` is lowered and proven.
 std::optional<MutantResult> TryMutant(const Graph& before, const Graph& after,
                                       const Mutation& mutation, NodeId site,
                                       const ProofOptions& options);

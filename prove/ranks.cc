@@ -225,15 +225,36 @@ Result<Values> RankEvaluator::OwnOp(NodeId node, size_t rank) const {
   return Values{Chunk(whole, args[1].as_int(), index, args[3].as_int()).Copy()};
 }
 
-const std::vector<Values>* RankEvaluator::LaunchedBefore(NodeId node) const {
+const RankEvaluator::Launched* RankEvaluator::LaunchedBefore(NodeId node) const {
   if (graph_.op(node) != kWait || !graph_.args(node)[0].is_value()) return nullptr;
   const auto found = launched_.find(graph_.value(graph_.args(node)[0].value()).def.index);
   return found == launched_.end() ? nullptr : &found->second;
 }
 
+RankEvaluator::Launched RankEvaluator::LaunchedWith(NodeId node,
+                                                    const std::vector<Values>& results) const {
+  Launched launched{.results = results, .sent = {}};
+  graph_.ForEachOperand(node, [&](ValueId operand) {
+    for (const Evaluator& rank : ranks_) {
+      const auto* tensor = std::get_if<Tensor>(&rank.value(operand));
+      if (tensor == nullptr) continue;
+      launched.sent.emplace_back(tensor->storage(), tensor->storage()->version);
+    }
+  });
+  return launched;
+}
+
 Result<std::vector<Values>> RankEvaluator::Evaluate(NodeId node) {
   const std::string_view op = graph_.op(node);
-  if (const std::vector<Values>* launched = LaunchedBefore(node)) return *launched;
+  if (const Launched* launched = LaunchedBefore(node)) {
+    const bool is_overwritten = std::ranges::any_of(
+        launched->sent, [](const auto& sent) { return sent.first->version != sent.second; });
+    std::vector<Values> results = launched->results;
+    if (!is_overwritten) return results;
+    for (Values& values : results)
+      values[0] = InFlight(std::get<Tensor>(values[0]));
+    return results;
+  }
   if (op.starts_with(kCollectives) && op != kWait) return Collective(node);
   std::vector<Values> results;
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -261,7 +282,7 @@ Result<std::vector<std::vector<Value>>> RankEvaluator::Run(
     if (observe) observe(node, results);
     const std::string_view op = graph_.op(node);
     if (op.starts_with(kCollectives) && op != kWait) {
-      launched_[node.index] = results;
+      launched_[node.index] = LaunchedWith(node, results);
       for (Values& values : results)
         values[0] = InFlight(std::get<Tensor>(values[0]));
     }

@@ -2,7 +2,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -14,7 +16,8 @@ namespace strata::prove {
 
 /// Evaluates the graph that all ranks of a mesh run, node by node on all ranks: collectives read
 /// the operands of the ranks of their group, which is named as axes of the mesh.
-/// The result of a launch is undefined until a wait.
+/// The result of a launch is undefined until a wait, and after it where what was sent was
+/// overwritten before.
 class RankEvaluator {
  public:
   /// Called after each node with its results on each rank; may overwrite their elements.
@@ -35,19 +38,26 @@ class RankEvaluator {
   NodeId failed() const { return failed_; }
 
  private:
+  /// What a wait returns, and what was sent, with the version that it had.
+  struct Launched {
+    std::vector<Values> results;
+    std::vector<std::pair<std::shared_ptr<const Storage>, uint64_t>> sent;
+  };
+
   Result<std::vector<Values>> Collective(NodeId node) const;
   Result<Tensor> Exchanged(NodeId node, std::span<const Tensor> operands,
                            std::span<const int64_t> members, int64_t index) const;
   Result<Values> OwnOp(NodeId node, size_t rank) const;
-  /// The result of the launch that `node` waits for; null: it waits for no launch.
-  const std::vector<Values>* LaunchedBefore(NodeId node) const;
+  /// The launch that `node` waits for; null: it waits for no launch.
+  const Launched* LaunchedBefore(NodeId node) const;
+  Launched LaunchedWith(NodeId node, const std::vector<Values>& results) const;
   Result<std::vector<Values>> Evaluate(NodeId node);
 
   const Graph& graph_;
   const Mesh& mesh_;
   std::vector<Evaluator> ranks_;
   NodeId failed_;
-  std::map<int32_t, std::vector<Values>> launched_;  // by the launch's NodeId: what a wait returns
+  std::map<int32_t, Launched> launched_;  // by the launch's NodeId
 };
 
 /// The part of a whole tensor that a rank holds, with zeros after it where ranks do not divide a

@@ -36,6 +36,7 @@ constexpr std::string_view kStep = R"(
 
 TEST_CASE("mutations: no edit of a lowered step is proven, and findings are at their sites") {
   std::map<std::string_view, int> sites;
+  int caught = 0, named = 0;
   for (const char* mesh : {"fsdp=2", "fsdp=4", "dp_replicate=2,fsdp=2", "fsdp=2,tp=2"}) {
     auto placed = ParseBody(kStep);
     OrDie(Place({.mesh = mesh, .plan = ""}).Run(*placed));
@@ -53,12 +54,21 @@ TEST_CASE("mutations: no edit of a lowered step is proven, and findings are at t
         CAPTURE(after.name(node));
         CAPTURE(result->node);
         CHECK(result->outcome != MutantOutcome::kEscaped);
-        if (result->outcome == MutantOutcome::kCaught) CHECK(result->is_near);
+        if (result->outcome != MutantOutcome::kCaught) continue;
+        CHECK(result->is_near);
+        ++caught;
+        named += result->is_class_right ? 1 : 0;
       }
     }
   }
-  for (const char* name : {"drop-all-reduce", "keep-own-part", "reduce-twice", "sum-or-mean",
-                           "other-group", "drop-wait", "other-value", "double-literal"}) {
+  CHECK_GE(10 * named, 9 * caught);
+  for (const char* name :
+       {"drop-all-reduce", "keep-own-part",     "repeat-own-part", "own-times-ranks",
+        "reduce-twice",    "reduce-anything",   "sum-or-mean",     "sum-or-maximum",
+        "other-group",     "first-part-of-sum", "reverse-gather",  "exchange-inputs",
+        "other-value",     "other-operand",     "double-literal",  "times-ranks",
+        "apply-twice",     "first-rank-only",   "factor-of-rank",  "drop-wait",
+        "write-in-flight", "send-zeros",        "write-saved"}) {
     CAPTURE(name);
     CHECK_GT(sites[name], 0);
   }
