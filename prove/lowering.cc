@@ -125,6 +125,20 @@ class LoweringProver {
     return true;
   }
 
+  /// What a rank should have. Elements after its part, where ranks do not divide a dimension, are
+  /// undefined: they may be anything.
+  Tensor Wanted(const Tensor& whole, const Placements& placements, int64_t rank) const {
+    Tensor part = LocalPart(whole, placements, mesh_, rank);
+    if (IsEven(whole, placements)) return part;
+    part = part.Copy();
+    const Tensor ones(Domain::kInteger, whole.sizes(), 1);
+    const std::vector<uint64_t> is_inside = LocalPart(ones, placements, mesh_, rank).Read();
+    std::vector<uint64_t>& words = part.storage()->words;
+    for (size_t i = 0; i < words.size(); ++i)
+      if (is_inside[i] == 0) words[i] = kUndefined;
+    return part;
+  }
+
   /// Of partial values sums and means can be compared: norms of parts are not the parts of a sum.
   /// Rows in the order of experts, and parts of blocks, are not slices of the whole.
   bool IsComparable(const Placements& placements) const {
@@ -183,7 +197,7 @@ class LoweringProver {
         if (SameValue(whole, *parts[rank])) continue;
         return fmt::format("rank {}: {}", rank, DescribeDifference(whole, *parts[rank]));
       }
-      const Value wanted = LocalPart(*expected, placements, mesh_, self);
+      const Value wanted = Wanted(*expected, placements, self);
       const auto together = Together(tensors, placements, self);
       if (!together) return fmt::format("rank {}: {}", rank, together.error().message());
       if (SameValue(wanted, Value(*together))) continue;
@@ -215,7 +229,7 @@ class LoweringProver {
   bool Counts(const Value& whole, const Placements& placements) const {
     const auto* tensor = std::get_if<Tensor>(&whole);
     if (placements.empty() || !IsComparable(placements)) return false;
-    return tensor == nullptr || IsEven(*tensor, placements);
+    return tensor == nullptr || tensor->domain() == Domain::kFloat || IsEven(*tensor, placements);
   }
 
   /// The part that the rank should have; of a sum the first rank has all.
@@ -247,7 +261,7 @@ class LoweringProver {
     for (int64_t rank = 0; rank < mesh_.num_ranks(); ++rank) {
       const auto sum = Together(tensors, placements, rank);
       if (!sum) return {};
-      wanted.push_back(LocalPart(*expected, placements, mesh_, rank));
+      wanted.push_back(Wanted(*expected, placements, rank));
       together.push_back(*sum);
     }
     return FactsOf(wanted, together, mesh_);

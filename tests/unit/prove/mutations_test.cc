@@ -37,7 +37,7 @@ constexpr std::string_view kStep = R"(
 TEST_CASE("mutations: no edit of a lowered step is proven, and findings are at their sites") {
   std::map<std::string_view, int> sites;
   int caught = 0, named = 0;
-  for (const char* mesh : {"fsdp=2", "fsdp=4", "dp_replicate=2,fsdp=2", "fsdp=2,tp=2"}) {
+  for (const char* mesh : {"fsdp=2", "fsdp=3", "fsdp=4", "dp_replicate=2,fsdp=2", "fsdp=2,tp=2"}) {
     auto placed = ParseBody(kStep);
     OrDie(Place({.mesh = mesh, .plan = ""}).Run(*placed));
     const auto lowered = placed->Clone();
