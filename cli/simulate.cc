@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/render/timeline_text.h"
+#include "passes/simulate/lower_bound.h"
 #include "passes/simulate/timeline.h"
 #include "refs/ref.h"
 
@@ -36,9 +37,21 @@ Result<bool> ParseFlags(Args args, SimulateFlags& out) {
   return flags.Parse(args);
 }
 
-Result<Timeline> TimelineOf(const Graph& graph, const Topology& topology) {
-  STRATA_TRY(const NodeCost cost, NodeCost::Make(topology, graph));
-  return Simulate(graph, cost);
+/// The estimate of a graph, which it refers to.
+struct Estimate {
+  Snapshot snapshot;
+  Timeline timeline;
+  StepBound bound;
+
+  SimulatedStep step() const { return {snapshot.graph(), timeline, bound}; }
+};
+
+Result<Estimate> EstimateOf(const std::string& ref, const Topology& topology) {
+  STRATA_TRY(Snapshot snapshot, LoadRef(ref));
+  STRATA_TRY(const NodeCost cost, NodeCost::Make(topology, snapshot.graph()));
+  STRATA_TRY(Timeline timeline, Simulate(snapshot.graph(), cost));
+  STRATA_TRY(const StepBound bound, StepBoundOf(snapshot.graph(), cost));
+  return Estimate{std::move(snapshot), std::move(timeline), bound};
 }
 
 }  // namespace
@@ -48,16 +61,13 @@ Result<Exit> RunSimulate(Args args) {
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
   STRATA_TRY(const Topology topology, Topology::Load(flags.topology));
-  STRATA_TRY(const Snapshot snapshot, LoadRef(flags.ref));
-  STRATA_TRY(const Timeline timeline, TimelineOf(snapshot.graph(), topology));
-  const SimulatedStep step{snapshot.graph(), timeline};
-  std::optional<Snapshot> old_snapshot;
-  std::optional<Timeline> old_timeline;
+  STRATA_TRY(const Estimate after, EstimateOf(flags.ref, topology));
+  const SimulatedStep step = after.step();
+  std::optional<Estimate> old_estimate;
   std::optional<SimulatedStep> before;
   if (flags.before) {
-    STRATA_TRY(old_snapshot, LoadRef(*flags.before));
-    STRATA_TRY(old_timeline, TimelineOf(old_snapshot->graph(), topology));
-    before.emplace(old_snapshot->graph(), *old_timeline);
+    STRATA_TRY(old_estimate, EstimateOf(*flags.before, topology));
+    before.emplace(old_estimate->step());
   }
   if (!flags.timeline.empty())
     STRATA_RETURN_IF_ERROR(WriteFile(flags.timeline, TimelineTrace(step)));

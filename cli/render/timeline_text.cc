@@ -42,31 +42,43 @@ double Overlap(const Timeline& timeline) {
 
 struct TimelineRow {
   std::string_view name;
-  double (*value)(const Timeline&);
+  double (*value)(const SimulatedStep&);
 };
 
 constexpr TimelineRow kRows[] = {
-    {"step", [](const Timeline& t) { return t.step_us; }},
-    {"computation", [](const Timeline& t) { return t.compute_us; }},
-    {"collectives", [](const Timeline& t) { return t.busy_us(); }},
-    {"exposed", [](const Timeline& t) { return t.exposed_us(); }},
+    {"step", [](const SimulatedStep& step) { return step.timeline.step_us; }},
+    {"at least", [](const SimulatedStep& step) { return step.bound.least_us; }},
+    {"computation", [](const SimulatedStep& step) { return step.timeline.compute_us; }},
+    {"collectives", [](const SimulatedStep& step) { return step.timeline.busy_us(); }},
+    {"exposed", [](const SimulatedStep& step) { return step.timeline.exposed_us(); }},
 };
 
-std::string Summary(const Timeline& timeline, const Timeline* before) {
+/// In percent.
+constexpr TimelineRow kParts[] = {
+    {"overlapped", [](const SimulatedStep& step) { return Overlap(step.timeline); }},
+    {"of the most",
+     [](const SimulatedStep& step) { return 100 * step.bound.Overlapped(step.timeline.step_us); }},
+};
+
+std::string Summary(const SimulatedStep& step, const SimulatedStep* before) {
   std::string text;
   if (before == nullptr) {
     for (const TimelineRow& row : kRows)
-      text += fmt::format("{:<12} {:>14}\n", row.name, Milliseconds(row.value(timeline)));
-    return text + fmt::format("{:<12} {:>12.1f} %\n", "overlapped", Overlap(timeline));
+      text += fmt::format("{:<12} {:>14}\n", row.name, Milliseconds(row.value(step)));
+    for (const TimelineRow& row : kParts)
+      text += fmt::format("{:<12} {:>12.1f} %\n", row.name, row.value(step));
+    return text;
   }
   text = fmt::format("{:<12} {:>14} {:>14} {:>10}\n", "", "before", "after", "change");
   for (const TimelineRow& row : kRows) {
-    const double old = row.value(*before), now = row.value(timeline);
+    const double old = row.value(*before), now = row.value(step);
     text += fmt::format("{:<12} {:>14} {:>14} {:>10}\n", row.name, Milliseconds(old),
                         Milliseconds(now), Change(old, now));
   }
-  return text + fmt::format("{:<12} {:>12.1f} % {:>12.1f} %\n", "overlapped", Overlap(*before),
-                            Overlap(timeline));
+  for (const TimelineRow& row : kParts)
+    text += fmt::format("{:<12} {:>12.1f} % {:>12.1f} %\n", row.name, row.value(*before),
+                        row.value(step));
+  return text;
 }
 
 std::string Groups(const Timeline& timeline) {
@@ -110,6 +122,8 @@ void AppendTimes(const SimulatedStep& step, JsonWriter& json) {
   const Timeline& timeline = step.timeline;
   json.BeginObject()
       .Field("step_us", timeline.step_us)
+      .Field("least_us", step.bound.least_us)
+      .Field("serial_us", step.bound.serial_us)
       .Field("compute_us", timeline.compute_us)
       .Field("collective_us", timeline.busy_us())
       .Field("exposed_us", timeline.exposed_us());
@@ -150,8 +164,7 @@ void AppendEvent(const Graph& graph, const TimelineEvent& event, JsonWriter& jso
 }  // namespace
 
 std::string TimelineText(const SimulatedStep& step, const SimulatedStep* before) {
-  return Summary(step.timeline, before == nullptr ? nullptr : &before->timeline) +
-         Groups(step.timeline) + Kinds(step.graph);
+  return Summary(step, before) + Groups(step.timeline) + Kinds(step.graph);
 }
 
 std::string TimelineJson(const SimulatedStep& step, const SimulatedStep* before,

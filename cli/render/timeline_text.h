@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "passes/simulate/lower_bound.h"
 #include "passes/simulate/timeline.h"
 
 namespace strata::cli {
@@ -9,10 +10,11 @@ namespace strata::cli {
 struct SimulatedStep {
   const Graph& graph;
   const Timeline& timeline;
+  const StepBound& bound;
 };
 
-/// Time of the step, of computation and of collectives, and the collectives of each group and
-/// of each kind; `before` may be null.
+/// Time of the step, what no order undercuts, of computation and of collectives, and the
+/// collectives of each group and of each kind; `before` may be null.
 std::string TimelineText(const SimulatedStep& step, const SimulatedStep* before);
 
 /// `strata.simulate/1`; `before` may be null.
