@@ -114,19 +114,19 @@ export class GraphView {
     const d = this.detail;
     if (d.changes.length) {
       const first = d.changes.find((i) => d.status[i] !== DERIVED) ?? d.changes[0];
-      this.openTo(d.cluster[first]);
-      if (d.count <= 60) { for (const node of d.changes) this.openTo(d.cluster[node]); }
+      this.#openTo(d.cluster[first]);
+      if (d.count <= 60) { for (const node of d.changes) this.#openTo(d.cluster[node]); }
     } else if (d.count <= 60) {
       d.clusters.forEach((c, i) => this.open.add(i));
     }
-    this.openOnly(0);
+    this.#openOnly(0);
   }
   /** Opens a slab and all slabs around it. */
-  openTo(cluster) {
+  #openTo(cluster) {
     for (let c = cluster; c >= 0; c = this.detail.clusters[c].parent) this.open.add(c);
   }
   /** Opens a single slab inside a slab: closed, it would be the only content. */
-  openOnly(cluster) {
+  #openOnly(cluster) {
     const { clusters } = this.detail;
     for (let c = cluster; clusters[c].children.length === 1 && clusters[c].blocks.length === 1;) {
       this.open.add(c = clusters[c].children[0]);
@@ -137,7 +137,7 @@ export class GraphView {
   }
   setOpen(paths) {
     this.open = new Set([0]);
-    for (const path of paths) this.openTo(this.detail.clusterOfPath.get(path) ?? 0);
+    for (const path of paths) this.#openTo(this.detail.clusterOfPath.get(path) ?? 0);
   }
   layout() {
     this.scene = new SceneLayout(this.detail, this);
@@ -183,7 +183,7 @@ export class GraphView {
       this.open.add(cluster);
       // The first of equal slabs stands for all.
       if (d.clusters[cluster].repeats) this.open.add(d.clusters[cluster].children[0]);
-      this.openOnly(cluster);
+      this.#openOnly(cluster);
     }
     this.cursor = cluster;
     this.relayout((scene) => scene.slabOf.get(cluster));
@@ -234,7 +234,7 @@ export class GraphView {
     this.draw();
     return plain(clusters[c].path);
   }
-  unfold(box) {
+  #unfold(box) {
     this.unfolded.add(box.block);
     this.relayout((scene) => scene.slabOf.get(box.cluster));
   }
@@ -270,16 +270,16 @@ export class GraphView {
     if (!this.only || this.isolated !== this.selected) {
       Object.assign(this, { only: new Set([this.selected]), isolated: this.selected, reach: 0 });
     }
-    this.only = this.grow(this.only, this.only, ["inputs", "outputs"]);
+    this.only = this.#grow(this.only, this.only, ["inputs", "outputs"]);
     this.open = new Set([0]);
-    for (const node of this.only) this.openTo(this.detail.cluster[node]);
+    for (const node of this.only) this.#openTo(this.detail.cluster[node]);
     this.refresh();
     return `${plural(this.only.size, "node")} within ${
       plural(++this.reach, "step")
     }, Esc shows all`;
   }
   /** A set of nodes with those next to its edge. */
-  grow(set, edge, directions) {
+  #grow(set, edge, directions) {
     const next = new Set(set);
     for (const node of edge) {
       for (const direction of directions) {
@@ -310,9 +310,9 @@ export class GraphView {
    */
   size() {
     const { width, height } = rectOf(this.panes[0].stage);
-    return { width, height, room: width - (this.hasMini() ? 108 : 0) };
+    return { width, height, room: width - (this.#hasMini() ? 108 : 0) };
   }
-  hasMini() {
+  #hasMini() {
     return this.mode !== "side" && rectOf(this.panes[0].stage).width > 560;
   }
   /** Fits the width, readable, with the selection or the first change in the middle. */
@@ -448,7 +448,7 @@ export class GraphView {
     const count = this.open.size,
       wasHidden = this.hidden.delete(node) | (this.only && !this.only.has(node));
     if (wasHidden) this.only = null;
-    this.openTo(this.detail.cluster[node]);
+    this.#openTo(this.detail.cluster[node]);
     let moved = this.open.size > count || wasHidden;
     if (moved) this.layout();
     const box = this.scene.boxOf.get(node);
@@ -484,7 +484,7 @@ export class GraphView {
     if (!this.lit || this.litBy !== directions[0]) {
       Object.assign(this, { lit: new Set([this.selected]), litBy: directions[0] });
     }
-    this.lit = this.grow(this.lit, this.lit, directions);
+    this.lit = this.#grow(this.lit, this.lit, directions);
     this.draw();
     return `${plural(this.lit.size, "node")} lit`;
   }
@@ -509,7 +509,7 @@ export class GraphView {
     };
     const way = search(from, to).length ? search(from, to) : search(to, from);
     if (!way.length) return "No value flows between the two nodes";
-    for (const node of way) this.openTo(this.detail.cluster[node]);
+    for (const node of way) this.#openTo(this.detail.cluster[node]);
     this.lit = new Set(way);
     this.relayout((scene) => scene.boxOf.get(to));
     return `A way over ${plural(way.length, "node")}`;
@@ -577,7 +577,7 @@ export class GraphView {
     else if (target.cluster !== undefined && target.block === undefined) {
       this.toggle(target.cluster, below);
     } else if (target.node >= 0) this.select(target.node);
-    else this.unfold(target);
+    else this.#unfold(target);
   }
 
   // --- Drawing ---
@@ -638,13 +638,13 @@ export class GraphView {
       }
     }
     this.zoomLabel.textContent = `${round(this.scale * 100)}%`;
-    this.mini.hidden = !this.hasMini();
+    this.mini.hidden = !this.#hasMini();
     if (this.mini.hidden) return;
-    this.mini.classList.toggle("faded", this.headUnderMini());
-    this.paintMini();
+    this.mini.classList.toggle("faded", this.#headUnderMini());
+    this.#paintMini();
   }
   /** Whether the counts at the end of a slab's head lie under the minimap. */
-  headUnderMini() {
+  #headUnderMini() {
     const mini = rectOf(this.mini),
       stage = rectOf(this.panes[0].stage),
       left = (mini.left - stage.left - this.x) / this.scale,
@@ -657,7 +657,7 @@ export class GraphView {
         slab.y < bottom && slab.y + HEAD > top
       );
   }
-  paintMini() {
+  #paintMini() {
     const box = prepare(this.mini), { scene } = this;
     if (!box) return;
     const c = box.context,

@@ -76,7 +76,7 @@ export class ScenePainter {
         ) this.skip(skip);
       }
       for (const group of groups) {
-        for (const edge of group.edges) if (this.edgeShows(edge, shows)) this.edge(edge);
+        for (const edge of group.edges) if (this.#edgeShows(edge, shows)) this.edge(edge);
       }
     }
     for (const slab of slabs) if (!slab.open) this.slab(slab);
@@ -86,8 +86,8 @@ export class ScenePainter {
     }
     if (this.two) {
       for (const box of boxes) {
-        if (box.stubs) this.stub(box);
-        if (this.valueLabels && box.feeds && box.node >= 0) this.valueLabel(box);
+        if (box.stubs) this.#stub(box);
+        if (this.valueLabels && box.feeds && box.node >= 0) this.#valueLabel(box);
       }
     }
     if (this.lines && this.selected >= 0) this.relations();
@@ -99,7 +99,7 @@ export class ScenePainter {
       if (!r.before.includes(this.selected) && !r.after.includes(this.selected)) continue;
       for (const other of [...r.before, ...r.after].slice(0, 24)) {
         const there = this.layout.boxOf.get(other) ||
-          this.layout.slabOf.get(this.closedSlab(other));
+          this.layout.slabOf.get(this.#closedSlab(other));
         if (!there || there === here) continue;
         const middle = (b) => [b.x + b.width / 2, b.y + b.height / 2],
           [[x0, y0], [x1, y1]] = [middle(here), middle(there)],
@@ -117,12 +117,12 @@ export class ScenePainter {
         );
         c.stroke();
         this.font(400, 11);
-        this.sticker(RELATIONS[r.kind] || r.kind, (x0 + x1) / 2 + bend * 0.75, (y0 + y1) / 2, 9);
+        this.#sticker(RELATIONS[r.kind] || r.kind, (x0 + x1) / 2 + bend * 0.75, (y0 + y1) / 2, 9);
       }
     }
   }
   /** Words on a line, on a ground of their own. */
-  sticker(words, x, y, half, room) {
+  #sticker(words, x, y, half, room) {
     const { c } = this,
       shown = room === undefined ? words : cutText(c, words, room),
       width = c.measureText(shown).width;
@@ -131,7 +131,7 @@ export class ScenePainter {
     this.text(shown, x - width / 2, y, colors["ink-2"]);
   }
   /** What flows out of a node, where its lines begin. */
-  valueLabel({ node, x, y, width, height, backward }) {
+  #valueLabel({ node, x, y, width, height, backward }) {
     const { d } = this,
       type = d.typeOf(node),
       words = {
@@ -139,12 +139,12 @@ export class ScenePainter {
         shape: (/\[[^\]]*\]/.exec(type) || [""])[0],
         bytes: d.bytes.has(node) ? bytes(d.bytes.get(node)) : "",
       }[this.valueLabels];
-    if (!words || this.isGhost(node)) return;
+    if (!words || this.#isGhost(node)) return;
     this.font(400, 10, "mono");
-    this.sticker(words, x + width / 2, backward ? y - 11 : y + height + 11, 6, width - 16);
+    this.#sticker(words, x + width / 2, backward ? y - 11 : y + height + 11, 6, width - 16);
   }
   /** The outermost closed slab that holds a node. */
-  closedSlab(node) {
+  #closedSlab(node) {
     let found = -1;
     for (
       let cluster = this.d.cluster[node];
@@ -167,13 +167,13 @@ export class ScenePainter {
       : colors[status];
     c.fillRect(x, y, width, height);
   }
-  isGhost(node) {
-    return this.isGone(this.d.status[node]);
+  #isGhost(node) {
+    return this.#isGone(this.d.status[node]);
   }
-  isGone(status) {
+  #isGone(status) {
     return status === (this.side === "before" ? ADDED : this.side === "after" ? REMOVED : -1);
   }
-  edgeShows({ a, b }, shows) {
+  #edgeShows({ a, b }, shows) {
     return shows({
       x: min(a.x, b.x) - 40,
       y: min(a.y, b.y),
@@ -198,44 +198,44 @@ export class ScenePainter {
 
   slab(slab) {
     if (slab.cluster === 0) return;
-    this.slabBody(slab);
+    this.#slabBody(slab);
     if (!this.lines) return;
     const tall = slab.height > THIN && !slab.open,
       middle = slab.y + (slab.open ? HEAD / 2 + 2 : tall ? 15 : THIN / 2),
-      { textEnd, badgesBegin } = this.slabHead(slab, middle);
+      { textEnd, badgesBegin } = this.#slabHead(slab, middle);
     if (slab.open) return;
     const left = tall ? slab.x + 12 : max(slab.x + slab.width * 0.42, textEnd + 16),
       right = tall ? slab.x + slab.width - 12 : badgesBegin - 8;
     if (right - left < 60) return;
     const y = slab.y + (tall ? 27 : 9), height = tall ? 14 : 12;
-    if (this.overlay && tall) this.overlayBar(slab, left, y, right - left, height);
-    else this.slabBarcode(slab, left, y, right - left, height);
+    if (this.overlay && tall) this.#overlayBar(slab, left, y, right - left, height);
+    else this.#slabBarcode(slab, left, y, right - left, height);
   }
   /** How many equal slabs this one stands for; 0 for a slab of its own. */
-  repeatsOf({ run, cluster }) {
+  #repeatsOf({ run, cluster }) {
     return run ? run.length : this.d.clusters[cluster].repeats;
   }
-  slabBody(slab) {
-    const { c } = this, cards = slab.open || !this.repeatsOf(slab) ? 0 : 2;
+  #slabBody(slab) {
+    const { c } = this, cards = slab.open || !this.#repeatsOf(slab) ? 0 : 2;
     this.pen(this.hover === slab || this.cursor === slab.cluster ? colors["ink-2"] : colors.rule);
     // The slab, and behind it the edges of equal ones.
     for (let i = cards; i >= 0; i--) {
-      c.fillStyle = i > 0 ? colors.surface : this.slabColor(slab);
-      this.rounded(slab.x + 5 * i, slab.y + 5 * i, slab.width - 10 * i, slab.height, 6);
+      c.fillStyle = i > 0 ? colors.surface : this.#slabColor(slab);
+      this.#rounded(slab.x + 5 * i, slab.y + 5 * i, slab.width - 10 * i, slab.height, 6);
       c.fill();
       c.stroke();
     }
   }
-  slabColor(slab) {
+  #slabColor(slab) {
     if (slab.open) return slab.depth % 2 ? colors.well : colors["well-2"];
     return slab.differs || this.d.changes.length === 0 ? colors.surface : colors.fold;
   }
   /** The triangle, the name, the size and the counts of a slab; returns the room between them. */
-  slabHead(slab, middle) {
+  #slabHead(slab, middle) {
     const { c, d } = this,
       { counts } = d.clusters[slab.cluster],
       times = slab.run ? slab.run.length : 1;
-    this.triangle(slab.x + 13, middle, slab.open);
+    this.#triangle(slab.x + 13, middle, slab.open);
     const badgesBegin = this.badges(
       counts.map((count) => count * times),
       slab.x + slab.width - 10,
@@ -244,7 +244,7 @@ export class ScenePainter {
     this.font(slab.differs ? 600 : 400, 12);
     const ink = slab.differs || slab.open ? colors.ink : colors["ink-2"],
       room = badgesBegin - slab.x - 30,
-      begin = slab.x + 30 + this.text(this.slabName(slab), slab.x + 22, middle, ink, room);
+      begin = slab.x + 30 + this.text(this.#slabName(slab), slab.x + 22, middle, ink, room);
     this.font(400, 11);
     const size = this.overlay
         ? this.overlay.ofCluster(slab.cluster)
@@ -253,14 +253,14 @@ export class ScenePainter {
     if (size && width < badgesBegin - 8 - begin) this.text(size, begin, middle, colors["ink-3"]);
     return { textEnd: begin + width, badgesBegin };
   }
-  slabName(slab) {
-    const { clusters } = this.d, { label } = clusters[slab.cluster], times = this.repeatsOf(slab);
+  #slabName(slab) {
+    const { clusters } = this.d, { label } = clusters[slab.cluster], times = this.#repeatsOf(slab);
     const last = slab.run && clusters[slab.run[times - 1]].label,
       name = slab.run ? `{${label}..${last}}` : label;
     return plain(times ? `${name} ×${times} equal` : name);
   }
   /** The nodes of a closed slab, forward and backward apart; of equal slabs those of the first. */
-  slabBarcode(slab, x, y, width, height) {
+  #slabBarcode(slab, x, y, width, height) {
     const { c, d } = this,
       cluster = d.clusters[slab.cluster],
       one = slab.run || !cluster.repeats ? slab.cluster : cluster.children[0],
@@ -280,7 +280,7 @@ export class ScenePainter {
     c.fillRect(x + half + 7.5, y, 1, height);
   }
   /** The slab's share of the whole, as a bar. */
-  overlayBar(slab, x, y, width, height) {
+  #overlayBar(slab, x, y, width, height) {
     const share = this.overlay.shareOf(slab.cluster);
     if (share === null) return;
     this.c.fillStyle = colors.well;
@@ -317,16 +317,16 @@ export class ScenePainter {
     }
   }
   skip({ x, rail, from, to, status }) {
-    if (this.isGone(status)) return;
+    if (this.#isGone(status)) return;
     const { c } = this, inward = rail < x ? 1 : -1;
-    this.pen(c.fillStyle = this.lineColor(status), status === ADDED ? 2 : 1);
+    this.pen(c.fillStyle = this.#lineColor(status), status === ADDED ? 2 : 1);
     this.line([[x, from], [rail, from], [rail, to], [x - inward * 3, to]], 4);
-    this.area([x, to], [x - inward * 5, to - 3], [x - inward * 5, to + 3]);
+    this.#area([x, to], [x - inward * 5, to - 3], [x - inward * 5, to + 3]);
   }
 
   // --- Edges ---
 
-  lineColor(status, near) {
+  #lineColor(status, near) {
     return status === ADDED
       ? colors.added
       : status === REMOVED
@@ -336,11 +336,11 @@ export class ScenePainter {
       : colors.edge;
   }
   edge({ a, b, status, points }) {
-    if (this.isGone(status)) return;
+    if (this.#isGone(status)) return;
     const { c } = this, near = [a.node, b.node].some((node) => node >= 0 && node === this.selected);
-    c.globalAlpha = this.lit && !(this.isLit(a) && this.isLit(b)) ? 0.2 : 1;
+    c.globalAlpha = this.lit && !(this.#isLit(a) && this.#isLit(b)) ? 0.2 : 1;
     this.pen(
-      c.fillStyle = this.lineColor(status, near),
+      c.fillStyle = this.#lineColor(status, near),
       status === ADDED ? 2 : status === REMOVED || near ? 1.5 : 1,
       status === REMOVED && this.labels ? [4, 3] : [],
     );
@@ -349,13 +349,13 @@ export class ScenePainter {
     this.head(x, y + (b.backward ? -5 : 5), b.backward);
     c.globalAlpha = 1;
   }
-  isLit(box) {
+  #isLit(box) {
     return !this.lit || box.members.some((node) => this.lit.has(node));
   }
   /** An input from elsewhere: a short arrow with the source's name; a changed one first. */
-  stub(box) {
-    const stubs = box.stubs.filter(([, status]) => !this.isGone(status));
-    if (!stubs.length || this.isGhost(box.node) || !this.isLit(box)) return;
+  #stub(box) {
+    const stubs = box.stubs.filter(([, status]) => !this.#isGone(status));
+    if (!stubs.length || this.#isGhost(box.node) || !this.#isLit(box)) return;
     const { c } = this,
       [from, status] = stubs[0],
       up = box.backward,
@@ -363,7 +363,7 @@ export class ScenePainter {
       edge = up ? box.y + box.height : box.y,
       out = up ? 1 : -1;
     this.pen(
-      c.fillStyle = this.lineColor(status),
+      c.fillStyle = this.#lineColor(status),
       status === ADDED ? 2 : 1,
       status === REMOVED ? [3, 2] : [],
     );
@@ -386,10 +386,10 @@ export class ScenePainter {
 
   box(box) {
     const { c } = this, { x, y, width, height, node } = box;
-    c.globalAlpha = this.isLit(box) ? 1 : 0.25;
+    c.globalAlpha = this.#isLit(box) ? 1 : 0.25;
     if (node < 0) {
       c.fillStyle = colors.fold;
-      this.rounded(x, y, width, height, 12);
+      this.#rounded(x, y, width, height, 12);
       c.fill();
       if (this.labels) {
         this.font(400, 11);
@@ -407,7 +407,7 @@ export class ScenePainter {
       }
     } else {
       this.halo(box);
-      if (this.isGhost(node)) this.ghost(box);
+      if (this.#isGhost(node)) this.#ghost(box);
       else this.node(box);
     }
     c.globalAlpha = 1;
@@ -416,7 +416,7 @@ export class ScenePainter {
     const { c } = this,
       ring = (offset, line, color) => {
         this.pen(color, line);
-        this.rounded(x - offset, y - offset, width + 2 * offset, height + 2 * offset, 4 + offset);
+        this.#rounded(x - offset, y - offset, width + 2 * offset, height + 2 * offset, 4 + offset);
         c.stroke();
       };
     if (node === this.selected) {
@@ -425,10 +425,10 @@ export class ScenePainter {
     } else if (this.hover && this.hover.node === node) ring(2, 1, colors["ink-2"]);
     else if (this.hits && this.hits.has(node)) ring(2, 2, colors.accent);
   }
-  ghost({ x, y, width, height, node }) {
+  #ghost({ x, y, width, height, node }) {
     const { c } = this;
     this.pen(colors["ink-4"], 1, [1.5, 3]);
-    this.rounded(x + 0.5, y + 0.5, width - 1, height - 1, 4);
+    this.#rounded(x + 0.5, y + 0.5, width - 1, height - 1, 4);
     c.stroke();
     if (!this.labels) return;
     this.font(400, 11);
@@ -442,11 +442,11 @@ export class ScenePainter {
   }
   node(box) {
     const { x, y, width, height, node } = box, over = this.overlay && this.overlay.ofNode(node);
-    this.nodeBody(box, over);
+    this.#nodeBody(box, over);
     if (!this.labels) return;
     const status = this.d.statusOf(node), first = this.two ? y + 13 : y + height / 2;
     if (status !== "same") this.sign(x + 8, first - (this.two ? 7 : 6.5), status);
-    const end = this.nodeOperator(box, first, over);
+    const end = this.#nodeOperator(box, first, over);
     if (!this.two) return;
     this.nodeName(box, first + 0.5, end, over);
     this.font(400, 10.5, "mono");
@@ -461,25 +461,25 @@ export class ScenePainter {
     this.text(type, x + 10, y + 27.5, ink || colors["ink-2"], room);
   }
   /** The box of a node: filled by overlay or status, with the status as its border. */
-  nodeBody({ x, y, width, height, node }, over) {
+  #nodeBody({ x, y, width, height, node }, over) {
     const { c } = this, status = this.d.statusOf(node), marked = isMarked(status);
-    this.rounded(x, y, width, height, 4);
+    this.#rounded(x, y, width, height, 4);
     c.fillStyle = over && over.fill || !this.overlay && colors[`${status}-fill`] || colors.surface;
     c.fill();
     if (status === "removed" && this.lines) this.hatch(x, y, width, height);
     const color = marked ? colors[status] : status === "derived" ? colors.edge : colors["rule-2"],
       dash = this.labels && { removed: [5, 3], moved: [1.5, 2.5] }[status] || [];
     this.pen(color, status === "added" ? 2 : marked ? 1.5 : 1, dash);
-    this.rounded(x, y, width, height, 4);
+    this.#rounded(x, y, width, height, 4);
     c.stroke();
     if ((status === "changed" || status === "derived") && this.lines) {
       this.pen(color);
-      this.rounded(x + 3, y + 3, width - 6, height - 6, 3);
+      this.#rounded(x + 3, y + 3, width - 6, height - 6, 3);
       c.stroke();
     }
   }
   /** Returns where the operator ends. */
-  nodeOperator({ x, width, node }, y, over) {
+  #nodeOperator({ x, width, node }, y, over) {
     const { c, d } = this,
       status = d.statusOf(node),
       label = d.opLabel(node),
@@ -505,7 +505,7 @@ export class ScenePainter {
   /** The badge of a node: strokes, not glyphs, so that a small ~ never reads as a minus. */
   sign(x, y, status) {
     const { c } = this, derived = status === "derived", mx = x + 6.5, my = y + 6.5;
-    this.rounded(x, y, 13, 13, 2);
+    this.#rounded(x, y, 13, 13, 2);
     this.pen(colors["ink-3"]);
     if (derived) c.stroke();
     else {
@@ -543,7 +543,7 @@ export class ScenePainter {
     this.c.lineWidth = width;
     this.c.setLineDash(dash);
   }
-  rounded(x, y, width, height, radius) {
+  #rounded(x, y, width, height, radius) {
     this.c.beginPath();
     this.c.roundRect(
       x,
@@ -569,17 +569,17 @@ export class ScenePainter {
   }
   head(x, y, up) {
     const back = up ? 7 : -7;
-    this.area([x, y], [x - 3, y + back], [x + 3, y + back]);
+    this.#area([x, y], [x - 3, y + back], [x + 3, y + back]);
   }
-  triangle(x, y, down) {
+  #triangle(x, y, down) {
     this.c.fillStyle = colors["ink-2"];
-    this.area(
+    this.#area(
       ...down
         ? [[x - 4, y - 2.5], [x + 4, y - 2.5], [x, y + 3.5]]
         : [[x - 2.5, y - 4], [x - 2.5, y + 4], [x + 3.5, y]],
     );
   }
-  area(first, ...others) {
+  #area(first, ...others) {
     this.c.beginPath();
     this.c.moveTo(...first);
     for (const point of others) this.c.lineTo(...point);
