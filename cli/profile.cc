@@ -29,8 +29,9 @@ Result<bool> ParseFlags(Args args, ProfileFlags& out) {
                    "a graph of a run, T#graph=step; with --chrome, a log or a trace");
   flags.Option("--chrome", "FILE", &out.chrome,
                "a trace of torch.profiler (export_chrome_trace) of the program that wrote the log");
-  flags.Switch("--attach", &out.attach,
-               "with --chrome and a trace: store the times in the trace, for diff --cost and others");
+  flags.Switch(
+      "--attach", &out.attach,
+      "with --chrome and a trace: store the times in the trace, for diff --cost and others");
   flags.Choice("--by", &out.by, {"node", "op", "module"}, "sum times by node, operator or module");
   flags.Option("--top", "N", &out.top, "number of rows; 0: all");
   flags.Switch("--json", &out.json, "print strata.profile/1");

@@ -37,8 +37,8 @@ Result<std::vector<MeasuredGraph>> MeasureByChrome(const std::vector<History>& h
 /// Errors: `path` is not a trace.
 Status StoreTimes(const std::string& path, const std::vector<MeasuredGraph>& graphs);
 
-/// The times that the runs of the trace that `ref` names hold: of `strata train --profile`, or stored
-/// by StoreTimes, in this order. Errors: no trace.
+/// The times that the runs of the trace that `ref` names hold: of `strata train --profile`, or
+/// stored by StoreTimes, in this order. Errors: no trace.
 Result<std::vector<StatisticsTable>> RecordedTimes(const Ref& ref);
 /// The last ones of a graph. Errors: none were recorded.
 Result<StatisticsTable> RecordedTimes(const Ref& ref, const Graph& graph);

@@ -118,8 +118,8 @@ class Matcher {
   }
 
  private:
-  /// A getitem line is an element of its operand's node where it follows that node, and a node of its
-  /// own elsewhere: a pass that moves it does not make another one.
+  /// A getitem line is an element of its operand's node where it follows that node, and a node of
+  /// its own elsewhere: a pass that moves it does not make another one.
   void MatchElementsThatAreNodes() {
     for (Side side : {kBefore, kAfter}) {
       const Side other = side == kBefore ? kAfter : kBefore;

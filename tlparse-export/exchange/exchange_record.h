@@ -12,17 +12,17 @@
 namespace strata {
 
 enum class ExchangeKind : uint8_t {
-  kHead,   ///< first record: the schema and the process
-  kText,   ///< a string that later records name by number
-  kGraph,  ///< a graph that snapshots follow of
-  kBegin,  ///< a pass began
-  kSnap,   ///< a graph, as the nodes that differ from its last snapshot
-  kEdge,   ///< new nodes and the nodes they were made from
-  kEnd,    ///< a pass ended
+  kHead,      ///< first record: the schema and the process
+  kText,      ///< a string that later records name by number
+  kGraph,     ///< a graph that snapshots follow of
+  kBegin,     ///< a pass began
+  kSnap,      ///< a graph, as the nodes that differ from its last snapshot
+  kEdge,      ///< new nodes and the nodes they were made from
+  kEnd,       ///< a pass ended
   kArtifact,  ///< a text that belongs to the run, such as generated code
-  kDrop,   ///< the recorder left something out
-  kTail,   ///< the recording ended
-  kOther,  ///< of a later version: ignored
+  kDrop,      ///< the recorder left something out
+  kTail,      ///< the recording ended
+  kOther,     ///< of a later version: ignored
 };
 
 /// A node of a snapshot as a statement of FX text.
