@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,11 +15,14 @@
 #include "base/file.h"
 #include "cli/exec_runtime.h"
 #include "cli/flags.h"
+#include "passes/core/pass_manager.h"
 #include "passes/placement/auto/auto_plan.h"
+#include "passes/placement/auto/cost_attributes.h"
 #include "passes/placement/auto/explain.h"
 #include "passes/placement/auto/placement_json.h"
 #include "passes/placement/auto/topology.h"
 #include "passes/placement/place.h"
+#include "refs/recording.h"
 #include "refs/ref.h"
 
 namespace strata::cli {
@@ -28,7 +33,7 @@ constexpr double kGiB = 1024.0 * 1024 * 1024;
 struct PlaceFlags {
   std::string source, mesh, topology = "h100", constraints;
   std::vector<std::string> overrides, diff, why;
-  std::optional<std::string> output, json;
+  std::optional<std::string> output, json, trace;
   int64_t world = 0;
   double memory_gib = 0, seconds = 60;
   bool keep_gathered = false, no_clustering = false;
@@ -62,10 +67,15 @@ Result<bool> ParseFlags(Args args, PlaceFlags& out) {
                  "compare with a plan, a file or llama3, qwen3, deepseek_v3; twice: compare both");
   flags.Option("-o,--output", "FILE", &out.output, "write the plan, for place{plan=FILE}");
   flags.Option("--json", "FILE", &out.json, "write strata.place/1");
+  flags.Option("--trace", "T", &out.trace,
+               "record the graphs before and after they are placed, with the cost of each node and "
+               "the next best placements");
   flags.Example("strata place configs/demo_llama3.toml --mesh fsdp=2,tp=2 -o out/plan.toml");
   flags.Example("strata place configs/llama3/8b.toml --mesh fsdp=8,tp=8 --topology h100");
   flags.Example("strata place configs/llama3/8b.toml --world 64");
   flags.Example("strata place configs/demo_llama3.toml --mesh fsdp=2,tp=2 --diff llama3");
+  flags.Example(
+      "strata place configs/demo_llama3.toml --mesh fsdp=2,tp=2 --trace out/place.strata");
   return flags.Parse(args);
 }
 
@@ -194,6 +204,50 @@ Status PrintDiff(const PlaceFlags& flags, const Placed& placed, const std::strin
   return Ok();
 }
 
+/// Places the graphs as it was found, and says at each node what it costs.
+class PlaceAsFound final : public Pass {
+ public:
+  PlaceAsFound(const Placed& placed, PlacementPlan plan, Reshard reshard)
+      : placed_(placed), plan_(std::move(plan)), reshard_(reshard) {
+    SetText("place", fmt::format("mesh='{}'", placed.model.mesh().Text()));
+  }
+
+  Result<Changed> Run(Module& module) override {
+    for (const GraphId id : module.programs())
+      STRATA_RETURN_IF_ERROR(PlaceGraph(module.graph(id), plan_, reshard_));
+    STRATA_RETURN_IF_ERROR(
+        WriteCostAttributes(module.graph(placed_.step.graph_id), placed_.placement, placed_.model));
+    return Changed::kYes;
+  }
+
+ private:
+  const Placed& placed_;
+  PlacementPlan plan_;
+  Reshard reshard_;
+};
+
+Status RecordPlaced(const PlaceFlags& flags, Args args, const Placed& placed,
+                    const std::string& plan) {
+  if (std::error_code ignored; std::filesystem::equivalent(flags.source, *flags.trace, ignored))
+    return Error("output is the input: {}: give another name", *flags.trace);
+  STRATA_TRY(PlacementPlan parsed, PlacementPlan::Parse(plan, "found", placed.model.mesh(), {}));
+  PassManager manager({.input_ref = flags.source});
+  manager.Add(std::make_unique<PlaceAsFound>(placed, std::move(parsed), flags.reshard()));
+  STRATA_TRY(Recording recording,
+             Recording::Begin(flags.trace, {.kind = RunKind::kOpt,
+                                            .source = flags.source,
+                                            .command = CommandLine("place", args),
+                                            .pipeline = manager.Text(),
+                                            .config = {}}));
+  manager.Watch(recording.watcher());
+  manager.set_run_ref(recording.RunRef());
+  const std::unique_ptr<Module> module = placed.step.module->Clone();
+  const Result<Changed> passed = manager.Run(*module);
+  const Status recorded = recording.End(passed.has_value());
+  if (!passed) return passed.error();
+  return recorded;
+}
+
 Status CheckFlags(const PlaceFlags& flags) {
   if (flags.mesh.empty() == (flags.world == 0))
     return Error("one of --mesh and --world: strata place: name the mesh, or the number of ranks");
@@ -241,6 +295,7 @@ Result<Exit> RunPlaceWith(Args args, const PlaceTracer& tracer) {
     STRATA_RETURN_IF_ERROR(
         WriteFile(*flags.json, PlacementJson(placed->graph(), placed->placement, placed->model)));
   }
+  if (flags.trace) STRATA_RETURN_IF_ERROR(RecordPlaced(flags, args, *placed, plan));
   if (!flags.diff.empty()) STRATA_RETURN_IF_ERROR(PrintDiff(flags, *placed, plan));
   return Exit::kOk;
 }

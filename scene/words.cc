@@ -125,6 +125,20 @@ std::string_view ShapeOf(std::string_view type) {
   return end == std::string_view::npos ? std::string_view() : type.substr(begin, end + 1 - begin);
 }
 
+std::string_view PlacementsOf(std::string_view type) {
+  size_t at = type.find('[');
+  const size_t paren = type.find('(');
+  if (paren > at || at == std::string_view::npos || !type.ends_with(')')) return {};
+  while (at < type.size() && type[at] == '[') {  // sizes, strides
+    const size_t end = type.find(']', at);
+    if (end == std::string_view::npos) return {};
+    at = end + 1;
+  }
+  const size_t device_end = type.find(", ", at);
+  if (device_end == std::string_view::npos) return {};
+  return type.substr(device_end + 2, type.size() - 1 - (device_end + 2));
+}
+
 std::string ShortType(std::string_view type) {
   const std::string_view shape = ShapeOf(type);
   if (shape.empty()) return std::string(type);

@@ -24,6 +24,8 @@ std::string ShortType(std::string_view type);
 /// Of "bf16[256, 64][64, 1]cpu" the data type, and "[256, 64]"; empty for other texts.
 std::string_view DtypeOf(std::string_view type);
 std::string_view ShapeOf(std::string_view type);
+/// Of "DTensor(f32[64, 64][64, 1]cpu, S(0)R)" how the ranks hold it, "S(0)R"; empty for others.
+std::string_view PlacementsOf(std::string_view type);
 
 /// The title of a change in the past tense: "insert aten.mm.default" becomes "Added mm".
 std::string PastTense(std::string_view title);

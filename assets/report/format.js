@@ -47,7 +47,9 @@ export function shortType(type) {
   return match ? `${match[1]} ${match[2]}` : type;
 }
 export const dtypeOf = (type) => (/^(?:[A-Za-z]+\()?([a-z][a-z0-9]+)\[/.exec(type) || ["", ""])[1];
-export const placementOf = (type) => (/, ((?:R|S\(\d+\)|P\(\w*\))+)\)$/.exec(type) || ["", ""])[1];
+/** Of "DTensor(f32[64, 64][64, 1]cpu, S(0)R)": "S(0)R". */
+export const placementOf = (type) =>
+  (/^\w+\(\w+(?:\[[^\]]*\])+[^,]*, (.*)\)$/.exec(type) || ["", ""])[1];
 
 /** The title of a change in the past tense: "insert a" becomes "Added a". */
 export function past(title) {

@@ -26,6 +26,19 @@ const change = (at, [label, unit] = COSTS[at]) => ({
   map: statistic((row) => row[at], Boolean, "cost"),
   join: add,
 });
+/** What the automatic placement modelled, as the tags `key` say. */
+const modelled = (label, key) => ({
+  label: `${label}, modelled`,
+  unit: (us) => time(us / 1e3),
+  map: (d) => {
+    const numbers = new Map();
+    for (const i of d.tags.keys()) {
+      const tag = d.tagsOf(i).find((tag) => tag.startsWith(key));
+      if (tag) numbers.set(i, +tag.slice(key.length));
+    }
+    return numbers;
+  },
+});
 const short = (text) => text.length > 20 ? `${text.slice(0, 19)}…` : text;
 /**
  * label, then either `kind` of a node, or `map` of nodes to numbers with their `unit`, and `words`
@@ -45,6 +58,8 @@ export const OVERLAYS = {
   bytes: { label: "Memory of outputs", unit: bytes, map: (d) => d.bytes },
   measured: { label: "Memory measured", unit: bytes, map: (d) => d.measured },
   flops: { label: "FLOPs", unit: flops, map: (d) => d.flops },
+  compute: modelled("Computation", "place.compute_us="),
+  communication: modelled("Communication", "place.communication_us="),
   dtime: change(0),
   dbytes: change(1),
   dpeak: change(2),

@@ -83,6 +83,15 @@ class Site:
             self.run("train", os.path.join(ROOT, "configs", "demo_llama3.toml"), "--set", "steps=2", "--passes", "dce,canonicalize", "--profile", "1", "--values", "last", "--trace", trace)
         return self.report(trace)
 
+    def placed(self):
+        """The report of a step that was placed automatically; None without LibTorch."""
+        if not os.path.exists(os.path.join(os.path.dirname(self.strata), "strata-runtime")):
+            return None
+        trace = self.path("placed.strata")
+        if not os.path.exists(trace):
+            self.run("place", os.path.join(ROOT, "configs", "demo_llama3.toml"), "--mesh", "fsdp=2,tp=2", "--topology", "cpu", "--trace", trace)
+        return self.report(trace)
+
     def pipeline(self):
         """The report of a profiled training with two stages; None without LibTorch."""
         if not os.path.exists(os.path.join(os.path.dirname(self.strata), "strata-runtime")):

@@ -63,6 +63,25 @@ def profile(site):
     assert site.node() in told, (site.node(), told)
 
 
+def placed(site):
+    """Placements are colours, and so is what computation and communication were modelled to cost."""
+    page = site.placed()
+    if page is None:
+        print("placed: no LibTorch, not tried")
+        return
+    site.graph(page, "#run=1,graph=step,pass=0&hops=all&overlay=placement")
+    site.shows(".legend", "RR")
+    product = "v.detail.find('mm')"
+    assert site.view(f"v.overlay.ofNode({product}).text") == "S(0)S(0)"
+    site.shot("placed_light")
+    for key, label in (("compute", "Computation, modelled"), ("communication", "Communication, modelled")):
+        site.js("const s = document.querySelector('[aria-label=\"Colour by\"]'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", key)
+        site.shows(".legend", label)
+        site.shot(f"placed_{key}_light")
+    site.view(f"v.select({product})")
+    site.shows(".inspector", "place.instead")
+
+
 def not_finite(site):
     """Values that are NaN are a colour of their own; numbers of both signs have a scale."""
     site.graph(site.training(), PASS + "&hops=all")
@@ -112,4 +131,4 @@ def ranks_that_are_too_large(site):
     assert "Ranks: not compared, too many nodes" in site.texts("[aria-label='Colour by'] option:disabled")
 
 
-run((overlays, ranges, profile, not_finite, times_across_ranks, ranks_that_are_too_large))
+run((overlays, ranges, profile, placed, not_finite, times_across_ranks, ranks_that_are_too_large))

@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "base/unicode.h"
 #include "scene/cost.h"
 #include "scene/words.h"
 
@@ -22,6 +27,9 @@ constexpr size_t kMostKinds = 8;
 
 std::string NanosecondsText(double ns) {
   return TimeText(ns * 1e-6);
+}
+std::string MicrosecondsText(double us) {
+  return TimeText(us * 1e-3);
 }
 std::string RealText(double value) {
   return fmt::format("{:.4g}", value);
@@ -81,18 +89,63 @@ double NotFiniteAt(const Comparison& c, int32_t node) {
   });
 }
 
-const std::array<Property, 11>& Properties() {
-  static const std::array<Property, 11> kProperties = {{
+/// Attributes of a node as the report writes them: "key=value".
+std::vector<std::string> TagsOf(const Comparison& c, int32_t node) {
+  const Entity& entity = c.listing_of(node)[c.entity_of(node)];
+  std::vector<std::string> tags;
+  if (entity.element.valid() || entity.kind == EntityKind::kOutput) return tags;
+  const Graph& graph = c.graph_of(node);
+  for (const auto& [key, value] : graph.attributes(entity.node))
+    tags.push_back(
+        Visible(fmt::format("{}={}", graph.module().str(key), graph.module().str(value))));
+  return tags;
+}
+/// The number that an attribute of a call or input says.
+double Tagged(const Comparison& c, int32_t node, std::string_view key) {
+  const Entity& entity = c.listing_of(node)[c.entity_of(node)];
+  if (entity.element.valid()) return kNone;
+  const std::string_view text = c.graph_of(node).attribute(entity.node, key);
+  double number = kNone;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+double ComputeAt(const Comparison& c, int32_t node) {
+  return Tagged(c, node, "place.compute_us");
+}
+double CommunicationAt(const Comparison& c, int32_t node) {
+  return Tagged(c, node, "place.communication_us");
+}
+std::string PlacementAt(const Comparison& c, int32_t node) {
+  return std::string(PlacementsOf(c.TypeOf(node)));
+}
+std::string MemoryTagAt(const Comparison& c, int32_t node) {
+  for (const std::string& tag : TagsOf(c, node)) {
+    const std::string_view key = std::string_view(tag).substr(0, tag.find('='));
+    if (key.find("recompute") != key.npos || key.find("offload") != key.npos) return tag;
+  }
+  return "";
+}
+std::string FirstTagAt(const Comparison& c, int32_t node) {
+  const std::vector<std::string> tags = TagsOf(c, node);
+  return tags.empty() ? std::string() : tags.front();
+}
+
+const std::array<Property, 16>& Properties() {
+  static const std::array<Property, 16> kProperties = {{
       {"time", "Time of a step", NanosecondsText, true, TimeAt, nullptr},
       {"bytes", "Memory of outputs", BytesText, true, BytesAt, nullptr},
       {"measured", "Memory measured", BytesText, true, MadeAt, nullptr},
       {"flops", "FLOPs", FlopsText, true, FlopsAt, nullptr},
+      {"compute", "Computation, modelled", MicrosecondsText, true, ComputeAt, nullptr},
+      {"communication", "Communication, modelled", MicrosecondsText, true, CommunicationAt,
+       nullptr},
       {"least", "Least value", RealText, false, LeastAt, nullptr},
       {"greatest", "Greatest value", RealText, false, GreatestAt, nullptr},
       {"mean", "Mean value", RealText, false, MeanAt, nullptr},
       {"nan", "NaN and infinite", CountText, true, NotFiniteAt, nullptr},
       {"dtype", "Data type", nullptr, false, nullptr,
        [](const Comparison& c, int32_t i) { return std::string(DtypeOf(c.TypeOf(i))); }, true},
+      {"placement", "Placement", nullptr, false, nullptr, PlacementAt, true},
       {"phase", "Phase", nullptr, false, nullptr,
        [](const Comparison& c, int32_t i) {
          return c.PhaseOf(i) == Phase::kUnknown ? std::string()
@@ -103,6 +156,8 @@ const std::array<Property, 11>& Properties() {
          return c.ir_node(i).stream == 0 ? std::string()
                                          : fmt::format("stream {}", c.ir_node(i).stream);
        }},
+      {"recompute", "Recompute, offload", nullptr, false, nullptr, MemoryTagAt},
+      {"tags", "Tags", nullptr, false, nullptr, FirstTagAt},
   }};
   return kProperties;
 }

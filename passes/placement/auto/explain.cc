@@ -13,16 +13,6 @@
 namespace strata {
 namespace {
 
-std::string StrategyText(const Module& module, const CallStrategy& strategy) {
-  std::string text;
-  for (const Placements& operand : strategy.operands)
-    text += (text.empty() ? "" : ", ") + PlacementsText(module, operand);
-  if (!strategy.operands.empty()) text += " -> ";
-  for (size_t i = 0; i < strategy.results.size(); ++i)
-    text += (i == 0 ? "" : ", ") + PlacementsText(module, strategy.results[i]);
-  return text;
-}
-
 /// The node `name`, or the parameter.
 Result<NodeId> FindNode(const Graph& graph, std::string_view name) {
   std::vector<std::string> names;
@@ -58,6 +48,16 @@ std::map<std::string, NodeCost> CostsByName(const Graph& graph, const PlacedCost
 }
 
 }  // namespace
+
+std::string StrategyText(const Module& module, const CallStrategy& strategy) {
+  std::string text;
+  for (const Placements& operand : strategy.operands)
+    text += (text.empty() ? "" : ", ") + PlacementsText(module, operand);
+  if (!strategy.operands.empty()) text += " -> ";
+  for (size_t i = 0; i < strategy.results.size(); ++i)
+    text += (i == 0 ? "" : ", ") + PlacementsText(module, strategy.results[i]);
+  return text;
+}
 
 std::vector<Alternative> AlternativesOf(const AutoPlacement& placement, int variable,
                                         size_t max_forced, const SolverOptions& options) {

@@ -8,6 +8,9 @@
 
 namespace strata {
 
+/// "S(0)R, R -> S(0)": operands, then results.
+std::string StrategyText(const Module& module, const CallStrategy& strategy);
+
 /// A strategy that a variable could have instead.
 struct Alternative {
   int choice = 0;

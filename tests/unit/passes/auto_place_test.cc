@@ -7,6 +7,7 @@
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "passes/placement/auto/auto_plan.h"
+#include "passes/placement/auto/cost_attributes.h"
 #include "passes/placement/auto/explain.h"
 #include "passes/placement/lower.h"
 #include "passes/placement/place.h"
@@ -138,6 +139,51 @@ TEST_CASE("auto placement: the plan that is written costs what was found, and le
     CHECK_GE(placed, 0.9 * placement.solved.cost);
     CHECK_LE(placed, CostBy(text, model, NoPlan(model)) * (1 + 1e-9));
   }
+}
+
+TEST_CASE("auto placement: nodes say what they cost and what would cost the least more") {
+  const CostModel model = ModelOf("fsdp=2,tp=4");
+  auto module = ParseBody(StepText(2));
+  Graph& graph = *module->FindGraph("g");
+  const AutoPlacement placement = Find(graph, model);
+  const PlacementPlan plan = PlanOf(graph, placement, model);
+  REQUIRE(PlaceGraph(graph, plan, Reshard::kBlocks));
+  REQUIRE(WriteCostAttributes(graph, placement, model));
+
+  const PlacedCost cost = OrDie(CostOfPlaced(graph, model));
+  double compute = 0, communication = 0;
+  for (const NodeId node : graph.nodes()) {
+    const auto number = [&](std::string_view key) {
+      const std::string text(graph.attribute(node, key));
+      return text.empty() ? 0.0 : std::stod(text);
+    };
+    compute += number(kComputeAttribute);
+    communication += number(kCommunicationAttribute);
+    if (graph.op(node) == kRedistributeOp) CHECK(graph.attribute(node, kInsteadAttribute).empty());
+  }
+  const double rounding = 0.0005 * static_cast<double>(cost.items.size());
+  CHECK_LE(std::abs(compute - cost.compute_us), rounding);
+  CHECK_LE(std::abs(communication - cost.communication_us), rounding);
+
+  // Forced, with all else decided anew, it costs at most as much more.
+  const NodeId product = NodeNamed(graph, "m1_0");
+  const std::string instead(graph.attribute(product, kInsteadAttribute));
+  const size_t colon = instead.find(": +");
+  REQUIRE(colon != std::string::npos);
+  const double more = std::stod(instead.substr(colon + 3));
+  CHECK_GE(more, -0.001);
+  const int variable = placement.space.variable_of.at(product);
+  bool is_found = false;
+  for (const Alternative& alternative : AlternativesOf(placement, variable, 100, {})) {
+    const SearchSpace::Variable& of = placement.space.variables[static_cast<size_t>(variable)];
+    const CallStrategy& strategy = of.strategies[static_cast<size_t>(alternative.choice)];
+    if (alternative.is_chosen || StrategyText(graph.module(), strategy) != instead.substr(0, colon))
+      continue;
+    is_found = true;
+    REQUIRE(alternative.forced_us.has_value());
+    CHECK_LE(*alternative.forced_us, more * static_cast<double>(of.count) + 0.01);
+  }
+  CHECK(is_found);
 }
 
 TEST_CASE("T96: layers that are alike, decided together, cost what they cost one by one") {

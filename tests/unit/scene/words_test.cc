@@ -36,6 +36,10 @@ TEST_CASE("types are drawn as data type and shape") {
   CHECK(DtypeOf("f32[4][1]cpu") == "f32");
   CHECK(ShapeOf("f32[4][1]cpu") == "[4]");
   CHECK(DtypeOf("tuple").empty());
+  CHECK(PlacementsOf("DTensor(f32[4, 8][8, 1]cuda:0, S(0)P(sum))") == "S(0)P(sum)");
+  CHECK(PlacementsOf("DTensor(bf16[]cpu, R_S(0, 2))") == "R_S(0, 2)");
+  CHECK(PlacementsOf("Parameter(f32[4][1]cpu)").empty());
+  CHECK(PlacementsOf("f32[4, 8][8, 1]cpu").empty());
 }
 
 TEST_CASE("titles of changes are written in the past tense") {
