@@ -1,5 +1,6 @@
 #include "passes/expert/ep_chunk.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "ir/verify.h"
 #include "passes/cleanup/dce.h"
 #include "passes/expert/chunk_attributes.h"
+#include "passes/expert/chunk_symbols.h"
 #include "passes/expert/concretize.h"
 #include "prove/proof.h"
 #include "tests/support/graphs.h"
@@ -309,6 +311,68 @@ TEST_CASE("CH-15, CH-29: products of sizes are those of the chunk") {
   CHECK_SAME_VALUES(chunked);
   CHECK_EQ(chunked.TypeOf("v_chunk0"), "f32[w*((b//2))][1]cpu");
   CHECK_EQ(chunked.ChunksOf("aten.view.default"), "01");
+}
+
+TEST_CASE("CH-13: tokens that are flattened in the module are cut, too") {
+  const Chunked chunked(R"(
+  x = placeholder : f32[u0, 4, 8][32, 8, 1]cpu
+  f = aten.view.default(x, [-1, 8]) : f32[4*u0, 8][8, 1]cpu ~x {forward module=layers.0.moe}
+  a = aten.add.Tensor(f, 1) : f32[4*u0, 8][8, 1]cpu {forward module=layers.0.moe}
+  v = aten.view.default(a, [sym(u0), 4, 8]) : f32[u0, 4, 8][32, 8, 1]cpu ~a {forward module=layers.0.moe}
+  r = aten.relu.default(v) : f32[u0, 4, 8][32, 8, 1]cpu {forward module=layers.0.moe}
+  output([r])
+)",
+                        SeqOptions("layers.*.moe"));
+  CHECK_SAME_VALUES(chunked);
+  CHECK_EQ(chunked.ChunksOf("aten.view.default"), "0101");
+  CHECK_EQ(chunked.ChunksOf("aten.add.Tensor"), "01");
+  CHECK_EQ(chunked.TypeOf("f_chunk1"), "f32[4*((u0//2)), 8][8, 1]cpu");
+}
+
+TEST_CASE("CH-16: the size of a chunk is a product of numbers, not a rounded quotient") {
+  const Chunked chunked(R"(
+  x = placeholder : f32[b, w][w, 1]cpu
+  v = aten.view.default(x, [sym(b*w)]) : f32[b*w][1]cpu ~x {forward module=layers.0}
+  r = aten.relu.default(v) : f32[b*w][1]cpu {forward module=layers.0}
+  output([r])
+)",
+                        Options("layers.*"), "symbol b hint=4 min=2\nsymbol w hint=5\ngraph g");
+  CHECK_SAME_VALUES(chunked);
+  const std::string after = BodyOf(*chunked.module);
+  CHECK_NE(after.find("(x_part0, [sym(w*((b//2)))])"), std::string::npos);
+  CHECK_EQ(after.find("floor("), std::string::npos);
+}
+
+TEST_CASE("CH-17: a sum of the batch and a data-dependent size is cut, whatever the latter is") {
+  const auto module = Parsed(R"(
+  x = placeholder : f32[b, 8][8, 1]cpu
+  y = aten.nonzero_cat.default(x) : f32[b + r, 8][8, 1]cpu
+  output([x, y])
+)",
+                             "symbol b hint=4 min=2\nsymbol r unbacked\ngraph g");
+  const Graph& graph = *module->FindGraph("g");
+  const ChunkSymbols symbols = OrDie(ChunkSymbols::Select(graph, *module, Options("layers.*")));
+  const TypeId type = graph.value(graph.result(NodeNamed(graph, "y"))).type;
+  CHECK_EQ(OrDie(symbols.DimOf(type)), std::optional<size_t>(0));
+  DimTable& dims = module->dims();
+  const DimId size = module->types()[type].sizes[0];
+  CHECK_EQ(dims.Hint(size), std::nullopt);
+  const DimId bounds[] = {dims.Const(0), dims.Mul(dims.Const(2048), dims.Sym("b"))};
+  CHECK(dims.ProvablyEqual(dims.Make(DimKind::kMin, bounds), dims.Const(0)));
+}
+
+TEST_CASE("CH-18: numbers that a module computes from sizes are the whole's for readers outside") {
+  const Chunked chunked(R"(
+  x = placeholder : f32[u0, 3][3, 1]cpu
+  r = aten.relu.default(x) : f32[u0, 3][3, 1]cpu {forward module=layers.0}
+  n = aten.sym_size.int(r, 0) : Sym(u0) {forward module=layers.0}
+  m = aten.sym_size.int(x, 0) : Sym(u0) {forward module=layers.0}
+  t = _operator.add(n, m) : Sym(2*u0) {forward module=layers.0}
+  output([r, t])
+)",
+                        Options("layers.*"));
+  CHECK_SAME_VALUES(chunked);
+  CHECK_EQ(chunked.TypeOf("t"), "Sym(2*u0)");
 }
 
 TEST_CASE("CH-19: a maximum over tokens cannot be put together") {

@@ -367,6 +367,17 @@ TEST_CASE("SC-11, SC-12, SC-14: labels must be those of exchanges, and agree") {
            "1");
 }
 
+TEST_CASE("SC-13: a wait stands after its launch") {
+  auto module = ParseBody(TwoExchanges([](int, Exchange&) {}));
+  Graph& graph = *module->FindGraph("g");
+  Rewriter(graph).MoveBefore(NodeNamed(graph, "W1"), NodeNamed(graph, "L1"));
+  EpOverlap::Options options;
+  options.pair_first_token_exchange = true;
+  CHECK_EQ(MessageOf(EpOverlap(options).Run(*module)),
+           "expected the wait to appear after its launch: graph g: layers.0.moe, forward: W1 waits "
+           "for L1");
+}
+
 TEST_CASE("SC-15: three exchanges in backward") {
   Program program("layers.0.moe", true);
   for (const int chunk : {0, 1}) {
@@ -387,6 +398,23 @@ TEST_CASE("SC-15: three exchanges in backward") {
     const int second = scheduled.Position(fmt::format("L{}_0", i));
     CHECK_LT(first, second);
     if (i < 2) CHECK_LT(second, scheduled.Position(fmt::format("L{}_1", i + 1)));
+  }
+}
+
+TEST_CASE("SC-16: what prepares an exchange runs before the first wait, also outside of chunks") {
+  for (const bool pair_first : {false, true}) {
+    Program program;
+    for (const int chunk : {0, 1}) {
+      program.StartChunk(chunk);
+      const std::string setup = fmt::format("setup{}", chunk);
+      program.Free(setup, {"x"});
+      program.Launch("launch", "!" + setup, "dispatch");
+      program.Wait("wait", "launch");
+      program.Compute("tail", {"wait"});
+    }
+    const Scheduled scheduled(program.Text("tail0, tail1"), "layers.*.moe", pair_first);
+    CHECK_LT(scheduled.Position("setup1"), scheduled.Position("wait0"));
+    CHECK_LT(scheduled.Position("launch1"), scheduled.Position("wait0"));
   }
 }
 
@@ -423,6 +451,22 @@ TEST_CASE("SC-18: two regions keep what lies between them") {
       scheduled.Order(),
       "start0_0 start0_1 launch0_0 launch0_1 wait0_0 tail0_0 wait0_1 tail0_1 boundary start1_0 "
       "start1_1 launch1_0 launch1_1 wait1_0 tail1_0 wait1_1 tail1_1");
+}
+
+TEST_CASE("SC-19: what one chunk recomputes runs before its reader, and delays no exchange") {
+  Program program("layers.0.moe", true);
+  for (const int chunk : {0, 1}) {
+    program.StartChunk(chunk);
+    if (chunk == 1) program.Compute("remat", {"x"}, " +recomputed_from='router'");
+    program.Compute("grad", {chunk == 1 ? "remat" : "x"});
+    program.Launch("dispatch", "grad", "dispatch");
+    program.Wait("wait", "dispatch");
+    program.Compute("tail", {"wait"});
+  }
+  const Scheduled scheduled(program.Text("tail0, tail1"), "layers.*.moe", true);
+  CHECK_LT(scheduled.Position("remat1"), scheduled.Position("grad1"));
+  CHECK_LT(scheduled.Position("dispatch1"), scheduled.Position("wait0"));
+  CHECK_LT(scheduled.Position("dispatch0"), scheduled.Position("wait1"));
 }
 
 TEST_CASE("SC-20: other collectives are no filler") {

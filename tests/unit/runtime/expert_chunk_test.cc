@@ -110,7 +110,7 @@ TEST_CASE("chunks of experts train bit for bit as those of the program") {
   }
 }
 
-TEST_CASE("memory policies leave every bit of chunks") {
+TEST_CASE("CH-30: memory policies leave every bit of chunks") {
   at::set_num_threads(1);
   for (const std::string more : {"compile.memory_policy=default", "compile.memory_policy=full",
                                  "compile.memory_policy=min_cut"}) {
@@ -119,7 +119,7 @@ TEST_CASE("memory policies leave every bit of chunks") {
   }
 }
 
-TEST_CASE("a chunked loss leaves every bit of chunks") {
+TEST_CASE("PR-05: a chunked loss leaves every bit of chunks") {
   at::set_num_threads(1);
   const Overrides loss = {"loss.name=chunked_cross_entropy", "loss.num_chunks=4"};
   CheckSameTraining(kModels[0], With(kMoe, loss), 3);
