@@ -151,8 +151,8 @@ Result<std::vector<at::Tensor>> Executor::Run(std::span<const at::Tensor> inputs
   const auto run = [&](auto& program) -> Result<std::vector<at::Tensor>> {
     const RunningPlan running(state_->plan, [&] { return program.failed_step(); });
     try {
-      // An observer reads results when they are launched.
-      const AsyncCollectives async(state_->overlaps && observer == nullptr);
+      const bool reads_results = observer != nullptr && observer->ReadsResults();
+      const AsyncCollectives async(state_->overlaps && !reads_results);
       return program.Run(inputs, observer);
     } catch (const std::exception& failure) {
       const Error error = state_->Failure(program.failed_step(), failure);

@@ -40,6 +40,7 @@ class NodeProfiler final : public ExecutionObserver {
   void EndRun(const Plan& plan);
   void OnStep(const PlanStep& step, std::span<const at::Tensor> results) override;
   bool WantsAllSteps() const override { return with_values_; }
+  bool ReadsResults() const override { return with_values_; }
   StepTimes* times() override { return with_values_ ? nullptr : &times_; }
 
   std::map<NodeId, NodeProfile> nodes() const;

@@ -17,6 +17,9 @@ class ExecutionObserver {
   virtual void OnStep(const PlanStep& step, std::span<const at::Tensor> results) = 0;
   /// Whether `OnStep` is also called for steps that a run skips: folded views, hoisted constants.
   virtual bool WantsAllSteps() const { return true; }
+  /// Whether `OnStep` reads elements of the results: collectives then end where they are launched,
+  /// else they run until their waits, as without an observer.
+  virtual bool ReadsResults() const { return true; }
   /// Where to write when each step ended; null: nowhere. A static plan that has it calls `OnStep`
   /// only for steps whose results have data-dependent sizes.
   virtual StepTimes* times() { return nullptr; }

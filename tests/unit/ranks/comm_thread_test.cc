@@ -3,6 +3,7 @@
 #include <chrono>
 #include <latch>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include <doctest/doctest.h>
 
 #include "runtime/exec/executor.h"
+#include "runtime/exec/step/observer.h"
 #include "runtime/plan/in_flight.h"
 #include "runtime/plan/memory/buffer_assignment.h"
 #include "runtime/plan/plan.h"
@@ -134,6 +136,39 @@ TEST_CASE("overlapped collectives give the bits of those that are waited for at 
       STRATA_TRY(const std::vector<Tensor> found, fast.Run(std::vector{x}));
       if (!at::equal(wanted[0], found[0])) return Error("run {} differs", run);
     }
+    return Ok();
+  }));
+}
+
+/// Rank 1 comes to its launch when rank 0 has run the step after its own.
+class MeetAfterLaunch final : public ExecutionObserver {
+ public:
+  MeetAfterLaunch(std::latch& passed, int64_t rank) : passed_(passed), rank_(rank) {}
+  void OnStep(const PlanStep& step, std::span<const Tensor> /*results*/) override {
+    if (rank_ == 0 && step.op == "aten.mm.default" && !passed_.try_wait()) passed_.count_down();
+    if (rank_ == 1 && step.op == "aten.mul.Tensor") passed_.wait();
+  }
+  bool ReadsResults() const override { return false; }
+
+ private:
+  std::latch& passed_;
+  const int64_t rank_;
+};
+
+TEST_CASE("collectives overlap in a run whose observer does not read results") {
+  ThreadTeam team(OrDie(Mesh::Parse("fsdp=2")), {.timeout = std::chrono::seconds(20)});
+  const auto module = ParseBody(kOverlap);
+  const Plan plan = OrDie(Lower(*module->FindGraph("g"), PlanOptions::Fastest()));
+  std::mutex one_at_a_time;
+  std::latch passed(1);
+  CHECK_OK(team.Run([&](int64_t rank) -> Status {
+    std::unique_lock lock(one_at_a_time);
+    STRATA_TRY(Executor executor, Executor::Bind(plan, {}));
+    lock.unlock();
+    MeetAfterLaunch observer(passed, rank);
+    STRATA_TRY(const std::vector<Tensor> results,
+               executor.Run(std::vector{at::eye(64)}, &observer));
+    CHECK(at::equal(results[0], at::cat({at::eye(64), at::eye(64)})));
     return Ok();
   }));
 }
