@@ -24,7 +24,10 @@ namespace {
 
 bool Fits(const at::Tensor& tensor, const Plan::Input& wanted) {
   return tensor.defined() && ToDType(tensor.scalar_type()) == wanted.dtype &&
-         tensor.sizes() == at::IntArrayRef(wanted.sizes) &&
+         std::ranges::equal(tensor.sizes(), wanted.sizes,
+                            [](int64_t size, int64_t expected) {
+                              return size == expected || expected == kAnySize;
+                            }) &&
          (!wanted.strides || tensor.strides() == at::IntArrayRef(*wanted.strides));
 }
 

@@ -85,14 +85,40 @@ class Lowering {
     }
     const Type& type = module_.types()[type_id];
     Plan::Input input{.slot = NewSlot(value), .dtype = type.dtype, .sizes = {}, .strides = {}};
-    STRATA_TRY(input.sizes, Numbers(type.sizes));
-    if (type.has_strides) {
+    STRATA_TRY(input.sizes, InputSizes(type.sizes));
+    const bool is_sized = std::ranges::find(input.sizes, kAnySize) == input.sizes.end();
+    if (type.has_strides && is_sized) {
       STRATA_TRY(input.strides, Numbers(type.strides));
     }
     const std::string_view kind = graph().attribute(node, "input");
     input.is_static = kind == "parameter" || kind == "buffer" || kind == "state";
     plan_.inputs.push_back(std::move(input));
     return Ok();
+  }
+
+  /// A size that an earlier graph read from data is any number.
+  Result<std::vector<int64_t>> InputSizes(std::span<const DimId> dims) const {
+    std::vector<int64_t> sizes;
+    for (const DimId dim : dims) {
+      if (IsDataDependent(dim)) {
+        sizes.push_back(kAnySize);
+        continue;
+      }
+      STRATA_TRY(const int64_t number, NumberOf(module_, dim, plan_.sizes));
+      sizes.push_back(number);
+    }
+    return sizes;
+  }
+
+  /// Whether it mentions an unbacked symbol without a number in this plan.
+  bool IsDataDependent(DimId dim) const {
+    const DimTable& dims = module_.dims();
+    if (dims.kind(dim) == DimKind::kSymbol) {
+      const Symbol* symbol = dims.FindSymbol(module_.strings().Find(dims.name(dim)));
+      return symbol != nullptr && !symbol->backed && !plan_.sizes.contains(dims.name(dim));
+    }
+    return std::ranges::any_of(dims.operands(dim),
+                               [&](DimId operand) { return IsDataDependent(operand); });
   }
 
   /// The parts of a split add up to what is split.

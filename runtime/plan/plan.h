@@ -116,13 +116,16 @@ struct SizePartition {
   int64_t total = 0;
 };
 
+/// The size of an input that the graph does not know: another graph read it from data.
+inline constexpr int64_t kAnySize = -1;
+
 /// A graph lowered for execution: what to call in which order, and when each value goes. Knows
 /// nothing of tensors; an executor binds it to a library of operators.
 struct Plan {
   struct Input {
     int32_t slot = -1;
     DType dtype = DType::kUnknown;
-    std::vector<int64_t> sizes;
+    std::vector<int64_t> sizes;                   ///< or kAnySize
     std::optional<std::vector<int64_t>> strides;  ///< none: not known, any will do
     /// A parameter, a buffer or state of the optimizer: the same memory in every run.
     bool is_static = false;

@@ -160,6 +160,26 @@ TEST_CASE("kill lists are FX's last uses, without inputs and outputs") {
   }
 }
 
+TEST_CASE("an input may have a size that another graph read from data, and any strides then") {
+  const auto module = testing::ParseOrDie(R"(symbol u0 unbacked
+graph g
+  x = placeholder : f32[u0, 4][4, 1]cpu
+  y = placeholder : f32[4][1]cpu
+  sum = aten.add.Tensor(x, y) : f32[u0, 4][4, 1]cpu
+  output([sum])
+)");
+  const Graph& graph = *module->FindGraph("g");
+  const Plan plan = OrDie(Lower(graph, PlanOptions::Fastest()));
+  CHECK_EQ(plan.inputs[0].sizes, std::vector<int64_t>{kAnySize, 4});
+  CHECK_FALSE(plan.inputs[0].strides);
+  CHECK_EQ(plan.inputs[1].sizes, std::vector<int64_t>{4});
+  CHECK(plan.inputs[1].strides);
+  CHECK_FALSE(plan.slots[static_cast<size_t>(plan.outputs[0])].layout);
+  const Plan known = OrDie(Lower(graph, PlanOptions::Fastest(), {{"u0", 7}}));
+  CHECK_EQ(known.inputs[0].sizes, std::vector<int64_t>{7, 4});
+  CHECK(known.inputs[0].strides);
+}
+
 TEST_CASE("what cannot be executed is refused with the node's name") {
   CHECK_EQ(LowerError(R"(
   x = placeholder

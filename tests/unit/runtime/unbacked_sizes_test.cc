@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -211,6 +212,43 @@ TEST_CASE("one graph serves whatever experts tokens choose: eager's bits, in the
       };
       CHECK_LT(std::abs(bytes(planned.transient) / bytes(meter.peak_bytes()) - 1), 0.03);
     }
+  }
+}
+
+TEST_CASE("inputs of data-dependent size are of another size in each run of one plan") {
+  const std::unique_ptr<Module> parsed = testing::ParseOrDie(R"(symbol u0 unbacked
+graph g
+  x = placeholder : f32[u0, 4][4, 1]cpu
+  order = placeholder : i64[u0][1]cpu
+  neg = aten.neg.default(x) : f32[u0, 4][4, 1]cpu
+  exp = aten.exp.default(neg) : f32[u0, 4][4, 1]cpu
+  rows = aten.index_select.default(exp, 0, order) : f32[u0, 4][4, 1]cpu
+  t = aten.t.default(rows) : f32[4, u0][1, 4]cpu ~rows
+  sum = aten.mm.default(t, x) : f32[4, 4][4, 1]cpu
+  output([sum, rows])
+)");
+  Module& module = *parsed;
+  PassManager manager;
+  for (auto& pass : OrDie(ParsePipeline("fuse", AllPasses())))
+    manager.Add(std::move(pass));
+  OrDie(manager.Run(module));
+  const Graph& graph = *module.FindGraph("g");
+  for (const PlanOptions& options : {PlanOptions{}, PlanOptions::Fastest()}) {
+    DynamicExecutor executor = OrDie(DynamicExecutor::Create(graph, [&](const SymbolSizes& sizes) {
+      return Executor::Bind(OrDie(Lower(graph, options, sizes)), {});
+    }));
+    for (const int64_t rows : {5, 0, 1, 9, 5}) {
+      CAPTURE(rows);
+      const Tensor x = at::linspace(-1, 1, rows * 4).reshape({rows, 4});
+      const Tensor order = at::arange(rows - 1, -1, -1, at::kLong);
+      const Tensors found = OrDie(executor.Run(Tensors{x, order}));
+      const Tensor expected = x.neg().exp().index_select(0, order);
+      CHECK(found[1].equal(expected));
+      CHECK(found[0].equal(expected.t().mm(x)));
+    }
+    CHECK_EQ(executor.num_plans(), 1);
+    CHECK_EQ(testing::MessageOf(executor.Run(Tensors{at::ones({3, 5}), at::arange(3)})),
+             "input x of graph g is f32[3, 5][5, 1]cpu, not f32[u0, 4][4, 1]cpu");
   }
 }
 
