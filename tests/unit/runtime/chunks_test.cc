@@ -85,7 +85,7 @@ TEST_CASE("chunks of ranks are the same part of each rank") {
   CHECK(at::equal(chunks[1].flatten(), at::tensor({2, 3, 6, 7}).to(at::kFloat)));
 }
 
-/// The types of the inputs of a step that are no state, by name.
+/// The types of the inputs of a step that are not state, by name.
 struct StepInputs {
   Module module;
   const Graph* step = nullptr;
