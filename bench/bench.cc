@@ -33,6 +33,8 @@ constexpr Benchmark kBenchmarks[] = {
      ExecBenchParallel},
     {"simulate", "estimate steps before and after each way to schedule collectives",
      ExecBenchSimulate},
+    {"experts", "measure and estimate how much of the exchanges of tokens chunks hide",
+     ExecBenchExperts},
 };
 
 std::string Listing() {

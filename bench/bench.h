@@ -51,7 +51,8 @@ Result<Exit> BenchProve(Args args);
 Result<Exit> BenchReport(Args args);
 Result<Exit> BenchStore(Args args);
 Result<Exit> BenchViewer(Args args);
-Result<Exit> ExecBenchMemory(Args args);    // bench/memory.cc, in strata-runtime
+Result<Exit> ExecBenchExperts(Args args);   // bench/experts.cc, in strata-runtime
+Result<Exit> ExecBenchMemory(Args args);    // bench/memory.cc, the same
 Result<Exit> ExecBenchParallel(Args args);  // bench/parallel.cc, the same
 Result<Exit> ExecBenchSimulate(Args args);  // bench/simulate.cc, the same
 Result<Exit> ExecBenchTrain(Args args);     // bench/train.cc, the same

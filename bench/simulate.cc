@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,12 +8,10 @@
 #include <fmt/format.h>
 
 #include "bench/bench.h"
-#include "bench/shapes.h"
+#include "bench/step_module.h"
 #include "cli/flags.h"
-#include "passes/core/pass_manager.h"
 #include "passes/simulate/collective_uses.h"
 #include "passes/simulate/timeline.h"
-#include "runtime/train/pipeline.h"
 #include "runtime/train/trace_programs.h"
 
 namespace strata::cli {
@@ -22,13 +21,6 @@ constexpr std::string_view kLlama8b =
     "model=llama3 dim=4096 n_layers=32 n_heads=32 n_kv_heads=8 vocab_size=128256 multiple_of=1024 "
     "ffn_dim_multiplier=1.3 seq_len=8192 batch_size=1 steps=1 "
     "training.mixed_precision_param=bfloat16";
-constexpr std::string_view kDeepSeek16b =
-    "model=deepseek_v3 dim=2048 n_layers=27 n_dense_layers=1 n_heads=16 hidden_dim=10944 "
-    "vocab_size=102400 seq_len=4096 batch_size=4 steps=1 mla.q_lora_rank=0 mla.kv_lora_rank=512 "
-    "mla.qk_nope_head_dim=128 mla.qk_rope_head_dim=64 mla.v_head_dim=128 moe.num_experts=64 "
-    "moe.top_k=6 moe.moe_hidden_dim=1408 moe.num_shared_experts=2 moe.score_func=softmax "
-    "training.mixed_precision_param=bfloat16";
-
 /// What schedules the collectives of a step.
 struct Schedule {
   std::string_view name;
@@ -98,15 +90,6 @@ std::vector<SimulatedLayout> Layouts() {
   };
 }
 
-void AddWords(std::string_view text, std::vector<std::string>& words) {
-  while (!text.empty()) {
-    const size_t end = text.find(' ');
-    if (end > 0) words.emplace_back(text.substr(0, end));
-    if (end == std::string_view::npos) return;
-    text.remove_prefix(end + 1);
-  }
-}
-
 struct Estimate {
   Timeline timeline;
   int64_t collectives = 0;
@@ -114,19 +97,9 @@ struct Estimate {
 
 Result<Estimate> EstimateOf(const SimulatedLayout& layout, const Schedule& schedule,
                             const Topology& topology) {
-  std::vector<std::string> settings;
-  for (const std::string_view text : {layout.model, layout.degrees, schedule.settings})
-    AddWords(text, settings);
-  STRATA_TRY(const TrainConfig config, ConfigOf(settings));
-  Module module;
-  Constants constants;
-  STRATA_RETURN_IF_ERROR(TraceTraining(TrainSpec(config), module, constants));
-  PassManager manager;
-  STRATA_TRY(auto passes, TrainingPasses(config, schedule.passes));
-  for (auto& pass : passes)
-    manager.Add(std::move(pass));
-  STRATA_TRY([[maybe_unused]] const Changed changed, manager.Run(module));
-  const Graph& step = *module.FindGraph(kStepGraph);
+  STRATA_TRY(const std::unique_ptr<Module> module,
+             StepModule({layout.model, layout.degrees, schedule.settings}, schedule.passes));
+  const Graph& step = *module->FindGraph(kStepGraph);
   STRATA_TRY(const NodeCost cost, NodeCost::Make(topology, step));
   Estimate estimate;
   STRATA_TRY(estimate.timeline, Simulate(step, cost));

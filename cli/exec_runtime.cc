@@ -75,6 +75,10 @@ Result<Exit> ExecCompareValues(Args args) {
   return ExecRuntime("compare-values", args);
 }
 
+Result<Exit> ExecBenchExperts(Args args) {
+  return ExecRuntime("bench-experts", args);
+}
+
 Result<Exit> ExecBenchMemory(Args args) {
   return ExecRuntime("bench-memory", args);
 }

@@ -16,6 +16,7 @@
 
 namespace strata::cli {
 
+Result<Exit> BenchExperts(Args args);      // bench/experts.cc
 Result<Exit> BenchMemory(Args args);       // bench/memory.cc
 Result<Exit> BenchParallel(Args args);     // bench/parallel.cc
 Result<Exit> BenchRank(Args args);         // bench/bench_rank.cc
@@ -62,7 +63,7 @@ Result<Exit> Plain(Args args) {
 // The commands that need LibTorch; `strata` starts this program for them.
 int main(int argc, char** argv) {
   using strata::cli::Command;
-  static constexpr std::array<Command, 12> kCommands = {{
+  static constexpr std::array<Command, 13> kCommands = {{
       {"train", "train a model and record its graphs", strata::cli::Plain<strata::cli::RunTrain>},
       {"trace", "trace a training without weights", strata::cli::Plain<strata::cli::RunTrace>},
       {"run", "execute a recorded graph", strata::cli::Plain<strata::cli::RunRun>},
@@ -73,6 +74,8 @@ int main(int argc, char** argv) {
        strata::cli::Plain<strata::cli::RunTracedPlace>},
       {"calibrate", "measure what ranks of this machine compute and communicate with",
        strata::cli::Plain<strata::cli::RunCalibrate>},
+      {"bench-experts", "measure exchanges of tokens",
+       strata::cli::Plain<strata::cli::BenchExperts>},
       {"bench-memory", "measure memory policies", strata::cli::Plain<strata::cli::BenchMemory>},
       {"bench-parallel", "measure training on several ranks",
        strata::cli::Plain<strata::cli::BenchParallel>},

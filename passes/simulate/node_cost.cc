@@ -1,7 +1,6 @@
 #include "passes/simulate/node_cost.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 #include <vector>
@@ -71,38 +70,22 @@ double NodeCost::KernelUs(const Graph& graph, NodeId node) const {
   return std::max(us, ProductFlops(graph, node, expected_) / (rate->second * device.efficiency));
 }
 
-Result<AxisTopology> NodeCost::GroupTopology(const Graph& graph, NodeId launch) const {
-  int64_t ranks = 1, inner = std::numeric_limits<int64_t>::max();
-  if (mesh_.num_ranks() > 1) {
-    STRATA_TRY(const std::vector<MeshAxis> axes, mesh_.GroupAxes(GroupOf(graph, launch)));
-    for (const MeshAxis& axis : axes) {
-      ranks *= axis.size;
-      inner = std::min(inner, axis.stride);
-    }
-  } else {
-    inner = 1;
-    const bool states_size = IsCollective(graph, launch, CollectiveKind::kAllGather) ||
-                             IsCollective(graph, launch, CollectiveKind::kReduceScatter);
-    ranks = states_size ? GroupSizeOf(graph, launch) : topology_.network.ranks_per_node;
-  }
-  const int64_t fitting = topology_.network.ranks_per_node / inner;
-  const int64_t per_node = std::max<int64_t>(1, std::min(fitting, ranks));
-  if (ranks % per_node != 0) {
-    return Error(
-        "nodes of {} ranks are filled unevenly: group {} of {} ranks on topology {}: "
-        "choose sizes that divide the nodes, or are multiples of them",
-        topology_.network.ranks_per_node, GroupOf(graph, launch), ranks, topology_.name);
-  }
-  return AxisTopology{.ranks = ranks, .nodes = ranks / per_node, .ranks_per_node = per_node};
+Result<AxisTopology> NodeCost::TopologyOf(const Graph& graph, NodeId launch) const {
+  const std::string_view group = GroupOf(graph, launch);
+  if (mesh_.num_ranks() > 1) return GroupTopology(topology_, mesh_, group);
+  const bool states_size = IsCollective(graph, launch, CollectiveKind::kAllGather) ||
+                           IsCollective(graph, launch, CollectiveKind::kReduceScatter);
+  const int64_t ranks = states_size ? GroupSizeOf(graph, launch) : topology_.network.ranks_per_node;
+  return GroupTopology(topology_, ranks, 1, group);
 }
 
 Result<bool> NodeCost::IsInsideNodes(const Graph& graph, NodeId launch) const {
-  STRATA_TRY(const AxisTopology group, GroupTopology(graph, launch));
+  STRATA_TRY(const AxisTopology group, TopologyOf(graph, launch));
   return group.nodes == 1;
 }
 
 Result<double> NodeCost::CollectiveUs(const Graph& graph, NodeId launch) const {
-  STRATA_TRY(const AxisTopology group, GroupTopology(graph, launch));
+  STRATA_TRY(const AxisTopology group, TopologyOf(graph, launch));
   if (group.ranks < 2 || (only_ && !IsCollective(graph, launch, *only_))) return 0.0;
   return strata::CollectiveUs(topology_.network, KindOf(*CollectiveOf(graph, launch)),
                               expected_.CollectiveBytes(launch), group);

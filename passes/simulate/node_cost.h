@@ -45,7 +45,7 @@ class NodeCost {
   double KernelUs(const Graph& graph, NodeId node) const;
   NodeCost(Topology topology, Mesh mesh, const Graph& graph)
       : topology_(std::move(topology)), mesh_(std::move(mesh)), expected_(graph) {}
-  Result<AxisTopology> GroupTopology(const Graph& graph, NodeId launch) const;
+  Result<AxisTopology> TopologyOf(const Graph& graph, NodeId launch) const;
 
   Topology topology_;
   Mesh mesh_;

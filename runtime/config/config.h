@@ -303,6 +303,8 @@ struct ParallelismConfig {
   /// Keys `comm.init_timeout_seconds` and `comm.train_timeout_seconds`: how long a rank waits for
   /// another in the first step, and in later ones.
   int64_t init_timeout_seconds = 300, train_timeout_seconds = 100;
+  /// Key `comm.simulated_network`: collectives take the time of this topology longer; "": no time.
+  std::string simulated_network;
 
   /// Ranks that read different sequences.
   int64_t data_ranks() const { return dp_replicate * dp_shard; }

@@ -79,6 +79,7 @@ void ReadComm(ConfigReader& reader, ParallelismConfig& parallelism) {
   reader.Table("comm");
   ReadTimeout(reader, "comm.init_timeout_seconds", parallelism.init_timeout_seconds);
   ReadTimeout(reader, "comm.train_timeout_seconds", parallelism.train_timeout_seconds);
+  reader.Read("comm.simulated_network", parallelism.simulated_network);
   enum class Mode : uint8_t { kDefault, kOther };
   Mode mode = Mode::kDefault;
   reader.Read<Mode>("comm.mode",

@@ -85,6 +85,10 @@ ByteSpan Bytes(const Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
+int64_t Size(const Tensor& tensor) {
+  return static_cast<int64_t>(tensor.nbytes());
+}
+
 /// Elements [begin, end) of a contiguous tensor, as a vector.
 Tensor Flat(const Tensor& tensor, int64_t begin, int64_t end) {
   return tensor.view({-1}).slice(0, begin, end);
@@ -180,14 +184,15 @@ void LaunchAllGather(const Tensor& input, int64_t group_size, const std::string&
   offer.parts.assign(group.size(), Bytes(given));
   offer.expects.assign(group.size(), given.nbytes());
   offer.target = BytesToWrite(out);
-  RankTeam::Launch(out, [&group, offer = std::move(offer)] {
-    std::byte* target = offer.target;
-    for (const ByteSpan& part : group.Exchange(offer)) {
-      CopyTo(target, part);
-      target += part.size();
-    }
-    group.Leave();
-  });
+  RankTeam::Launch(out, {CollectiveOp::kAllGather, Size(out), group_name},
+                   [&group, offer = std::move(offer)] {
+                     std::byte* target = offer.target;
+                     for (const ByteSpan& part : group.Exchange(offer)) {
+                       CopyTo(target, part);
+                       target += part.size();
+                     }
+                     group.Leave();
+                   });
 }
 
 void LaunchReduceScatter(const Tensor& input, const std::string& op, int64_t group_size,
@@ -198,10 +203,11 @@ void LaunchReduceScatter(const Tensor& input, const std::string& op, int64_t gro
   Offer offer = OfferOf(fmt::format("reduce_scatter_tensor({}, {})", Describe(input), op), given);
   offer.parts = Split(Bytes(given), std::vector(group.size(), out.numel()), out.element_size());
   offer.expects.assign(group.size(), out.nbytes());
-  RankTeam::Launch(out, [&group, op, out, offer = std::move(offer)] {
-    Reduce(group.Exchange(offer), op, out.view({-1}));
-    group.Leave();
-  });
+  RankTeam::Launch(out, {CollectiveOp::kReduceScatter, Size(given), group_name},
+                   [&group, op, out, offer = std::move(offer)] {
+                     Reduce(group.Exchange(offer), op, out.view({-1}));
+                     group.Leave();
+                   });
 }
 
 /// Of large tensors each rank reduces a part and takes the other parts from the other ranks.
@@ -211,11 +217,12 @@ void LaunchAllReduce(const Tensor& input, const std::string& op, const std::stri
   RankGroup& group = RankTeam::CurrentGroup(group_name);
   const Tensor given = input.contiguous();
   Offer offer = OfferOf(fmt::format("all_reduce({}, {})", Describe(input), op), given);
+  const RankTeam::Traffic traffic = {CollectiveOp::kAllReduce, Size(given), group_name};
   const int64_t count = input.numel();
   if (count <= kSmall) {
     offer.parts.assign(group.size(), Bytes(given));
     offer.expects.assign(group.size(), given.nbytes());
-    RankTeam::Launch(out, [&group, op, out, offer = std::move(offer)] {
+    RankTeam::Launch(out, traffic, [&group, op, out, offer = std::move(offer)] {
       Reduce(group.Exchange(offer), op, out.view({-1}));
       group.Leave();
     });
@@ -233,15 +240,16 @@ void LaunchAllReduce(const Tensor& input, const std::string& op, const std::stri
   share.parts.assign(group.size(), Bytes(reduced));
   share.expects = Lengths(offer.parts);
   share.target = BytesToWrite(out);
-  RankTeam::Launch(out, [&group, op, reduced, offer = std::move(offer), share = std::move(share)] {
-    Reduce(group.Exchange(offer), op, reduced);
-    std::byte* target = share.target;
-    for (const ByteSpan& part : group.Exchange(share)) {
-      CopyTo(target, part);
-      target += part.size();
-    }
-    group.Leave();
-  });
+  RankTeam::Launch(out, traffic,
+                   [&group, op, reduced, offer = std::move(offer), share = std::move(share)] {
+                     Reduce(group.Exchange(offer), op, reduced);
+                     std::byte* target = share.target;
+                     for (const ByteSpan& part : group.Exchange(share)) {
+                       CopyTo(target, part);
+                       target += part.size();
+                     }
+                     group.Leave();
+                   });
 }
 
 void LaunchAllToAll(const Tensor& input, c10::SymIntArrayRef output_splits,
@@ -267,14 +275,15 @@ void LaunchAllToAll(const Tensor& input, c10::SymIntArrayRef output_splits,
   for (const int64_t count : rows(output_splits, out))
     offer.expects.push_back(static_cast<size_t>(count) * row_bytes);
   offer.target = BytesToWrite(out);
-  RankTeam::Launch(out, [&group, offer = std::move(offer)] {
-    std::byte* target = offer.target;
-    for (const ByteSpan& part : group.Exchange(offer)) {
-      CopyTo(target, part);
-      target += part.size();
-    }
-    group.Leave();
-  });
+  RankTeam::Launch(out, {CollectiveOp::kAllToAll, std::max(Size(given), Size(out)), group_name},
+                   [&group, offer = std::move(offer)] {
+                     std::byte* target = offer.target;
+                     for (const ByteSpan& part : group.Exchange(offer)) {
+                       CopyTo(target, part);
+                       target += part.size();
+                     }
+                     group.Leave();
+                   });
 }
 
 void LaunchBroadcast(const Tensor& input, int64_t source, const std::string& group_name,
@@ -289,10 +298,11 @@ void LaunchBroadcast(const Tensor& input, int64_t source, const std::string& gro
   offer.expects.assign(group.size(), size_t{0});
   offer.expects[from] = given.nbytes();
   offer.target = BytesToWrite(out);
-  RankTeam::Launch(out, [&group, from, offer = std::move(offer)] {
-    CopyTo(offer.target, group.Exchange(offer)[from]);
-    group.Leave();
-  });
+  RankTeam::Launch(out, {CollectiveOp::kAllGather, Size(out), group_name},
+                   [&group, from, offer = std::move(offer)] {
+                     CopyTo(offer.target, group.Exchange(offer)[from]);
+                     group.Leave();
+                   });
 }
 
 // --- Operators -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include <c10/util/Exception.h>
@@ -83,7 +84,23 @@ std::vector<at::Tensor> RankTeam::Receive(int64_t from, const std::string& key) 
   return current.team->ReceiveAt(current.rank, from, key);
 }
 
-void RankTeam::Launch(const at::Tensor& result, std::function<void()> rest) {
+std::chrono::duration<double, std::micro> RankTeam::TimeOf(const Traffic& traffic) const {
+  using Us = std::chrono::duration<double, std::micro>;
+  if (!simulated_) return Us(0);
+  const auto group = GroupTopology(*simulated_, mesh_, traffic.group);
+  TORCH_CHECK(group.has_value(), group ? "" : group.error().message());
+  return Us(
+      CollectiveUs(simulated_->network, traffic.op, static_cast<double>(traffic.bytes), *group));
+}
+
+void RankTeam::Launch(const at::Tensor& result, const Traffic& traffic,
+                      std::function<void()> rest) {
+  if (const auto time = current.team->TimeOf(traffic); time.count() > 0) {
+    rest = [time, rest = std::move(rest)] {
+      rest();
+      std::this_thread::sleep_for(time);
+    };
+  }
   if (!current.is_async) return rest();
   if (!current.comm) current.comm = std::make_unique<CommThread>(NumThreads());
   current.comm->Launch(result.storage().data(), std::move(rest));

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/result.h"
+#include "passes/placement/auto/collective_cost.h"
+#include "passes/placement/auto/topology.h"
 #include "passes/placement/mesh.h"
 
 namespace strata {
@@ -75,6 +78,10 @@ class RankTeam {
   virtual std::vector<int64_t> local_ranks() const = 0;
   /// How long a rank waits for another in a collective. REQUIRES: no work is running.
   virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
+  /// From now on collectives take the time of this network longer, so that ranks of one machine
+  /// wait as those of several would. They sleep meanwhile: computation has the cores. REQUIRES: no
+  /// work is running.
+  void SimulateNetwork(Topology topology) { simulated_ = std::move(topology); }
 
   /// Calls `work(rank)` on the thread of each rank of this process and returns when all calls have
   /// returned. When one fails, the ranks that wait for it fail, too. The error is that of the first
@@ -96,9 +103,15 @@ class RankTeam {
   static void Send(int64_t to, const std::string& key, std::vector<at::Tensor> tensors);
   static std::vector<at::Tensor> Receive(int64_t from, const std::string& key);
 
+  /// What a collective moves, for SimulateNetwork.
+  struct Traffic {
+    CollectiveOp op;
+    int64_t bytes;  ///< as CollectiveUs counts them
+    std::string_view group;
+  };
   /// Does the rest of a collective whose result is `result`: at once, or while an AsyncCollectives
   /// lives on the thread that the rank has for that.
-  static void Launch(const at::Tensor& result, std::function<void()> rest);
+  static void Launch(const at::Tensor& result, const Traffic& traffic, std::function<void()> rest);
   /// Until what was launched for the memory of `result` is done. Throws what it threw.
   static void Wait(const at::Tensor& result);
 
@@ -122,7 +135,11 @@ class RankTeam {
   /// Called once for each name by the thread of a rank.
   virtual RankGroup& JoinGroup(std::string name, std::vector<int64_t> ranks, size_t index) = 0;
 
+  /// In the simulated network; 0: there is none.
+  std::chrono::duration<double, std::micro> TimeOf(const Traffic& traffic) const;
+
   Mesh mesh_;
+  std::optional<Topology> simulated_;
 };
 
 /// During its lifetime, collectives that the calling thread launches run beside it, one after the

@@ -185,6 +185,10 @@ Status TrainerState::Distribute() {
                   .timeout = std::chrono::seconds(config.parallelism.init_timeout_seconds),
                   .threads = std::max(1, threads / static_cast<int>(mesh.num_ranks()))});
   }
+  if (const std::string& network = config.parallelism.simulated_network; !network.empty()) {
+    STRATA_TRY(Topology topology, Topology::Load(network));
+    team->SimulateNetwork(std::move(topology));
+  }
   return ranks.Distribute(traced, spec, std::move(sharding), plan, device.get(), std::move(team),
                           steps_done);
 }

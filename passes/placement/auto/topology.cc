@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -202,6 +203,30 @@ Result<std::vector<AxisTopology>> AxisTopologies(const Topology& topology, const
     axes.push_back({.ranks = axis.size, .nodes = axis.size / per_node, .ranks_per_node = per_node});
   }
   return axes;
+}
+
+Result<AxisTopology> GroupTopology(const Topology& topology, const Mesh& mesh,
+                                   std::string_view group) {
+  STRATA_TRY(const std::vector<MeshAxis> axes, mesh.GroupAxes(group));
+  int64_t ranks = 1, stride = std::numeric_limits<int64_t>::max();
+  for (const MeshAxis& axis : axes) {
+    ranks *= axis.size;
+    stride = std::min(stride, axis.stride);
+  }
+  return GroupTopology(topology, ranks, stride, group);
+}
+
+Result<AxisTopology> GroupTopology(const Topology& topology, int64_t ranks, int64_t stride,
+                                   std::string_view group) {
+  const int64_t fitting = topology.network.ranks_per_node / stride;
+  const int64_t per_node = std::max<int64_t>(1, std::min(fitting, ranks));
+  if (ranks % per_node != 0) {
+    return Error(
+        "nodes of {} ranks are filled unevenly: group {} of {} ranks on topology {}: "
+        "choose sizes that divide the nodes, or are multiples of them",
+        topology.network.ranks_per_node, group, ranks, topology.name);
+  }
+  return AxisTopology{.ranks = ranks, .nodes = ranks / per_node, .ranks_per_node = per_node};
 }
 
 }  // namespace strata

@@ -62,5 +62,12 @@ struct AxisTopology {
 
 /// One for each of `mesh.axes()`. Errors: ranks of an axis that fill nodes unevenly.
 Result<std::vector<AxisTopology>> AxisTopologies(const Topology& topology, const Mesh& mesh);
+/// How the ranks of a group lie on nodes. Errors: a group that the mesh does not have, ranks that
+/// fill nodes unevenly.
+Result<AxisTopology> GroupTopology(const Topology& topology, const Mesh& mesh,
+                                   std::string_view group);
+/// The same for `ranks` ranks, neighbours `stride` apart. `group`: for the message.
+Result<AxisTopology> GroupTopology(const Topology& topology, int64_t ranks, int64_t stride,
+                                   std::string_view group);
 
 }  // namespace strata

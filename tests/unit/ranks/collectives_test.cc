@@ -311,6 +311,50 @@ TEST_CASE("a rank that does not come is named after the timeout") {
            message.npos);
 }
 
+/// A network in which each collective takes 30 ms.
+Topology SlowNetwork() {
+  return OrDie(Topology::Parse(R"([device]
+memory_gib = 1
+memory_tib_per_s = 1
+efficiency = 1.0
+launch_us = 1.0
+tflops = { f32 = 1.0 }
+[network]
+model = "simple"
+ranks_per_node = 2
+base_us = 30000.0
+hop_us = 0.0
+intra_gb_per_s = 1e9
+inter_gb_per_s = 1e9
+)",
+                               "slow.toml", "slow"));
+}
+
+TEST_CASE("a simulated network adds its time to each collective, and changes no result") {
+  ThreadTeam team(MeshOf("fsdp=2,tp=2"));
+  const auto inputs = [](int64_t rank) { return std::vector{ValuesOf(rank, {4})}; };
+  const std::string gather =
+      Body("f32[4]", "_c10d_functional.all_gather_into_tensor.default(x, 2, 'tp')");
+  const std::vector<Tensor> wanted = RunOrDie(team, gather, inputs);
+  team.SimulateNetwork(SlowNetwork());
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<Tensor> found = RunOrDie(team, gather, inputs);
+  CHECK_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(60));  // two runs
+  for (size_t rank = 0; rank < 4; ++rank)
+    CHECK(at::equal(found[rank], wanted[rank]));
+}
+
+TEST_CASE("a simulated network whose nodes a group fills unevenly is an error of the collective") {
+  ThreadTeam team(MeshOf("fsdp=3"));
+  team.SimulateNetwork(SlowNetwork());
+  const Result<std::vector<Tensor>> results =
+      RunOn(team, Body("f32[4]", "_c10d_functional.all_reduce.default(x, 'sum', 'fsdp')"),
+            [](int64_t rank) { return std::vector{ValuesOf(rank, {4})}; });
+  CHECK_NE(MessageOf(results).find("nodes of 2 ranks are filled unevenly: group fsdp of 3 ranks on "
+                                   "topology slow: choose sizes that divide the nodes"),
+           std::string::npos);
+}
+
 TEST_CASE("collectives outside of ranks say where ranks are") {
   ThreadTeam registered(MeshOf("fsdp=2"));
   const auto sum =
