@@ -123,11 +123,6 @@ Status CompletePipeline(const ConfigReader& reader, TrainConfig& config) {
                       "parameters of a stage stay whole from UNSHARD to RESHARD of the schedule, "
                       "take 'default' or 'never'");
   }
-  if (config.moe && !config.moe->use_grouped_mm) {
-    return Impossible(reader, kDegree,
-                      "stages cannot share sizes that are read from data, take 1 or "
-                      "moe.use_grouped_mm = true");
-  }
   if (!pipeline.schedule_csv.empty()) return Ok();  // it is read when the passes are made
   const PipelineSize size = {.ranks = pipeline.degree,
                              .stages_per_rank = pipeline.num_stages / pipeline.degree,

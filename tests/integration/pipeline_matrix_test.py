@@ -26,6 +26,8 @@ MODELS = {
     "deepseek_v3": f"model=deepseek_v3 dim=16 n_heads=4 hidden_dim=16 n_dense_layers=1 moe.num_shared_experts=1 {EXPERTS} "
                    "mla.kv_lora_rank=8 mla.qk_nope_head_dim=8 mla.qk_rope_head_dim=8 mla.v_head_dim=8",
 }
+# Sizes of values that go from forward to backward graphs depend on the tokens.
+MODELS["deepseek_v3 data-dependent"] = MODELS["deepseek_v3"] + " moe.use_grouped_mm=false"
 # Stages of a rank.
 SCHEDULES = {"GPipe": (1,), "1F1B": (1,), "LoopedBFS": (2, 3), "Interleaved1F1B": (2, 3), "InterleavedZeroBubble": (2, 3),
              "ZBVZeroBubble": (2,), "DualPipeV": (2,)}
@@ -136,7 +138,7 @@ class PipelineMatrixTest(StrataCase):
 
     def test_each_layout_has_the_bits_of_its_ranks_without_a_pipeline(self):
         layouts = [(model, layout, schedule) for model, layout, schedule in itertools.product(MODELS, LAYOUTS, SCHEDULES)
-                   if "expert" not in layout or "moe" in MODELS[model]]
+                   if "data-dependent" not in model and ("expert" not in layout or "moe" in MODELS[model])]
         cases = layouts if self.every else covering(layouts, lambda *case: set(case))
         for model, layout, schedule in cases:
             with self.subTest(model=model, layout=layout, schedule=schedule):
