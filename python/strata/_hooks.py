@@ -15,8 +15,9 @@ _installed = []  # the one set of wraps of the process
 
 
 class Hooks:
-    def __init__(self, torch, current, guard, cache):
+    def __init__(self, torch, runs, current, guard, cache):
         self._torch = torch
+        self._runs = runs
         self._current = current
         self._guard = guard
         self._cache = cache
@@ -31,7 +32,7 @@ class Hooks:
         _installed.append(self)
         if len(_installed) > 1:
             return
-        self._watch = Watch(self._torch, self._current, self._guard)
+        self._watch = Watch(self._torch, self._runs, self._guard)
         self._watch.install()
         for install in (self._observer, self._partitioners, self._pass_managers, self._pass_base, self._caches):
             with self._guard(install.__name__.strip("_")):

@@ -4,18 +4,18 @@ Every node is made by Graph.create_node. Graph.node_copy names its source, Inter
 interpreted, replace_all_uses_with and replace_input_with what replaces what. Names are never evidence.
 """
 
+import itertools
 import threading
 
-_ATTRIBUTE = "_strata"
+_numbers = itertools.count(1)
 
 
 class Info:
     """What is known of a node. Lives as long as the node; not pickled with it."""
 
-    __slots__ = ("token", "id", "same", "source", "seen", "text", "kind", "alias", "comment", "__weakref__")
+    __slots__ = ("id", "same", "source", "seen", "text", "kind", "alias", "comment", "__weakref__")
 
-    def __init__(self, token):
-        self.token = token   # of the recording
+    def __init__(self):
         self.id = 0          # in the exchange file; 0: in no snapshot yet
         self.same = False    # `source` is the node that this one is a copy of; otherwise its ancestors
         self.source = ()     # Infos
@@ -46,18 +46,22 @@ def _nothing():
     return None
 
 
-def info_of(node, token):
-    info = node.__dict__.get(_ATTRIBUTE)
-    if type(info) is not Info or info.token is not token:
-        info = Info(token)
-        node.__dict__[_ATTRIBUTE] = info
+def new_attribute():
+    """The name of the attribute of nodes in which a recording keeps its Infos: several may be open."""
+    return f"_strata_{next(_numbers)}"
+
+
+def info_of(node, attribute):
+    info = node.__dict__.get(attribute)
+    if type(info) is not Info:
+        info = node.__dict__[attribute] = Info()
     return info
 
 
-def forget(graph):
+def forget(graph, attribute):
     """Removes what a recording left at the nodes of a graph."""
     for node in graph.nodes:
-        node.__dict__.pop(_ATTRIBUTE, None)
+        node.__dict__.pop(attribute, None)
 
 
 def resolve(info):
@@ -91,11 +95,11 @@ def original(info):
 
 
 class Watch:
-    """Wraps the functions while it is installed. `current()` is the open run, or None."""
+    """Wraps the functions while it is installed. `runs()` are the open runs: each keeps what it saw."""
 
-    def __init__(self, torch, current, guard):
+    def __init__(self, torch, runs, guard):
         self._fx = torch.fx
-        self._current = current
+        self._runs = runs
         self._guard = guard
         self._local = threading.local()
         self._wraps = []
@@ -150,11 +154,10 @@ class Watch:
     def _node_copy(self, original):
         def node_copy(graph, node, *args, **kwargs):
             copy = original(graph, node, *args, **kwargs)
-            run = self._current()
-            if run is not None:
+            for run in self._runs():
                 with self._guard("copy"):
-                    info = info_of(copy, run.token)
-                    info.source, info.same = (info_of(node, run.token),), True
+                    info = info_of(copy, run.attribute)
+                    info.source, info.same = (info_of(node, run.attribute),), True
             return copy
 
         return node_copy
@@ -176,16 +179,14 @@ class Watch:
         return replace_input_with
 
     def _note(self, old, new):
-        run = self._current()
-        if run is not None:
+        for run in self._runs():
             with self._guard("replace"):
                 if isinstance(old, self._fx.Node) and isinstance(new, self._fx.Node):
-                    run.note_replacement(info_of(old, run.token), info_of(new, run.token))
+                    run.note_replacement(info_of(old, run.attribute), info_of(new, run.attribute))
 
     def _run_node(self, original):
         def run_node(interpreter, n, *args, **kwargs):
-            run = self._current()
-            if run is None:
+            if not self._runs():
                 return original(interpreter, n, *args, **kwargs)
             made = []
             stack = self._stack()
@@ -194,7 +195,7 @@ class Watch:
                 return original(interpreter, n, *args, **kwargs)
             finally:
                 stack.pop()
-                if made:
+                for run in self._runs() if made else ():
                     with self._guard("interpret"):
                         self._interpreted(run, n, made)
 
@@ -202,11 +203,11 @@ class Watch:
 
     @staticmethod
     def _interpreted(run, source, made):
-        origin = info_of(source, run.token)
+        origin = info_of(source, run.attribute)
         same = len(made) == 1 and made[0].op == source.op and made[0].target is source.target
         if len(made) == 1 and made[0].op == source.op and isinstance(source.target, str):
             same = made[0].target == source.target
         for node in made:
-            info = info_of(node, run.token)
+            info = info_of(node, run.attribute)
             if not info.source and not info.id:
                 info.source, info.same = (origin,), same

@@ -37,7 +37,7 @@ def _snapshot(graph, owner, folder, name):
     def info_of(node):
         info = infos.get(node)
         if info is None:
-            info = infos[node] = _lineage.Info(None)
+            info = infos[node] = _lineage.Info()
         return info
 
     source = os.path.join(folder, name + ".d")

@@ -23,6 +23,11 @@ class RecordingWarning(UserWarning):
     """Something could not be recorded; the program goes on."""
 
 
+def runs():
+    """The open runs."""
+    return tuple(_runs)
+
+
 def current():
     """The run that records now, or None."""
     return _runs[-1] if _runs else None
@@ -69,7 +74,7 @@ class Run:
         self._exchange = None
         self._snapshots = None
         self._hooks = None
-        self.token = None
+        self.attribute = None  # of nodes: where this run keeps their Infos
         self._local = threading.local()  # step: the pass in flight; replacements: since it or the last one began
         self._start = time.perf_counter_ns()
         self._exit = contextlib.ExitStack()
@@ -99,7 +104,7 @@ class Run:
         self._exchange = _exchange.ExchangeFile(self.folder, self.warn)
         self._exchange.open(self._head)
         self._make_snapshots()
-        self._hooks = _hooks.Hooks(torch, current, _guard, self._cache)
+        self._hooks = _hooks.Hooks(torch, runs, current, _guard, self._cache)
         self._hooks.install()
         self._exit.callback(self._hooks.remove)
 
@@ -107,9 +112,10 @@ class Run:
         from strata import _lineage, _snapshot
 
         # A child that was forked knows nothing of the ids that its parent gave.
-        self.token = object()
+        self.attribute = _lineage.new_attribute()
         self._snapshots = _snapshot.Snapshots(self._torch, self.warn, self._exchange,
-                                              functools.partial(_lineage.info_of, token=self.token), self.token)
+                                              functools.partial(_lineage.info_of, attribute=self.attribute),
+                                              self.attribute)
 
     def _remove_old_files(self):
         """Files of an earlier recording of that name; with several ranks, those of this rank."""
@@ -131,7 +137,7 @@ class Run:
         self._exit.close()
         if self._snapshots is not None:
             for graph in self._snapshots.graphs():
-                _forget(graph)
+                _forget(graph, self.attribute)
         self._local = threading.local()
         exchange = self._exchange
         if exchange is None or exchange.pid != os.getpid():
@@ -357,10 +363,10 @@ def _shows_warnings():
     return not any(action == "error" for action, *_ in warnings.filters)
 
 
-def _forget(graph):
+def _forget(graph, attribute):
     from strata._lineage import forget
 
-    forget(graph)
+    forget(graph, attribute)
 
 
 def record(path="run.strata", *, keep=False, cache="off"):

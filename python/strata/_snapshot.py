@@ -4,7 +4,7 @@ import weakref
 from operator import is_ as _is
 
 from strata import _text
-from strata._lineage import _ATTRIBUTE, original, resolve
+from strata._lineage import original, resolve
 
 _MAX_BODIES = 64
 _MAX_LOCATIONS = 10_000
@@ -27,9 +27,9 @@ class GraphState:
 class Snapshots:
     """Takes snapshots into an exchange file. `warn(kind, text)`; `info_of(node)` gives the Info of a node."""
 
-    def __init__(self, torch, warn, exchange, info_of, token=None):
+    def __init__(self, torch, warn, exchange, info_of, attribute=None):
         self._torch = torch
-        self._token = token  # of the recording whose Infos are at the nodes
+        self._attribute = attribute  # of nodes that has their Infos, if one has
         self._warn = warn
         self._info_of = info_of
         self._exchange = exchange
@@ -138,14 +138,13 @@ class Snapshots:
         """Whether each node is the object of the last snapshot, with the same fields. Most passes change nothing."""
         if len(bodies) != len(state.order) or (self._class_name(owner) or state.class_name) != state.class_name:
             return False
-        token = self._token
         for (path, body), (old_path, ids) in zip(bodies, state.order):
             if path != old_path or len(body.nodes) != len(ids):
                 return False
             at = iter(ids)
             for node in body.nodes:
-                info = node.__dict__.get(_ATTRIBUTE)
-                if info is None or info.token is not token or info.id != next(at, None) or info.seen is None:
+                info = node.__dict__.get(self._attribute)
+                if info is None or info.id != next(at, None) or info.seen is None:
                     return False
                 now = _fields(node)
                 if len(now) != len(info.seen) or not all(map(_is, now, info.seen)):
@@ -158,7 +157,8 @@ class Snapshots:
             name = owner._get_name() if owner is not None else ""
         except Exception:
             return ""
-        return name if isinstance(name, str) and name.isidentifier() else ""
+        # Copies of a module are called GraphModule.
+        return name if isinstance(name, str) and name.isidentifier() and name != "GraphModule" else ""
 
     def _bodies(self, graph, owner):
         """(path, graph) of the program and of the modules that its get_attr nodes name."""
