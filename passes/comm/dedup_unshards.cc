@@ -8,7 +8,7 @@
 
 #include "ir/by_node.h"
 #include "ir/rewriter.h"
-#include "passes/comm/fsdp_patterns.h"
+#include "passes/core/fsdp_patterns.h"
 #include "passes/memory/tags.h"
 
 namespace strata {

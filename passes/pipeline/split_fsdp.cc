@@ -11,8 +11,8 @@
 
 #include "ir/by_node.h"
 #include "ir/ops.h"
-#include "passes/comm/fsdp_patterns.h"
 #include "passes/core/collectives.h"
+#include "passes/core/fsdp_patterns.h"
 #include "passes/pipeline/calls.h"
 #include "passes/pipeline/graph_copier.h"
 #include "passes/pipeline/slots.h"

@@ -1,4 +1,4 @@
-#include "passes/comm/fsdp_patterns.h"
+#include "passes/core/fsdp_patterns.h"
 
 #include <algorithm>
 
