@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -17,6 +19,16 @@ struct NodeSelector {
   int64_t occurrence = 0;
 
   bool Matches(std::string_view module, std::string_view node_op, int64_t node_occurrence) const;
+};
+
+/// Numbers nodes of one module and operator in program order: 1, 2, …
+class OccurrenceCounter {
+ public:
+  /// The number of the next node. REQUIRES: the texts outlive this.
+  int64_t Count(std::string_view module, std::string_view op) { return ++counts_[{module, op}]; }
+
+ private:
+  std::map<std::pair<std::string_view, std::string_view>, int64_t> counts_;
 };
 
 /// Selectors separated by `|`; blanks around them are skipped, and `torch.ops.` before operators.

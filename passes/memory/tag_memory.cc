@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "ir/by_node.h"
 #include "ir/ops.h"
 #include "ir/rewriter.h"
+#include "passes/core/fsdp_patterns.h"
 #include "passes/memory/min_cut.h"
+#include "passes/memory/overrides.h"
 #include "passes/memory/replay.h"
 #include "passes/memory/selectors.h"
 #include "passes/memory/tags.h"
@@ -96,9 +98,8 @@ MemoryPolicy MakePolicy(TagMemory::Policy policy, const std::vector<NodeSelector
     case TagMemory::Policy::kEager:
       return EagerPolicy();
     case TagMemory::Policy::kFull:
-      return [&save, counts = std::map<std::pair<std::string_view, std::string_view>, int64_t>()](
-                 const Graph& graph, NodeId node) mutable {
-        const int64_t occurrence = ++counts[{ModuleOf(graph, node), graph.op(node)}];
+      return [&save, counter = OccurrenceCounter()](const Graph& graph, NodeId node) mutable {
+        const int64_t occurrence = counter.Count(ModuleOf(graph, node), graph.op(node));
         const bool is_saved = std::ranges::any_of(save, [&](const NodeSelector& selector) {
           return selector.Matches(ModuleOf(graph, node), graph.op(node), occurrence);
         });
@@ -146,8 +147,14 @@ Result<MemoryPolicy> MinCutPolicy(const Graph& graph) {
 
 class Tagger {
  public:
-  Tagger(Graph& graph, MemoryPolicy policy)
-      : graph_(graph), policy_(std::move(policy)), tags_(ByNode<std::optional<MemoryTag>>(graph)) {}
+  Tagger(Graph& graph, MemoryPolicy policy, std::span<const NodeId> kept)
+      : graph_(graph),
+        policy_(std::move(policy)),
+        is_kept_(ByNode<bool>(graph)),
+        tags_(ByNode<std::optional<MemoryTag>>(graph)) {
+    for (const NodeId node : kept)
+      is_kept_[node] = true;
+  }
 
   void Run() {
     for (const NodeId node : graph_.nodes())
@@ -169,10 +176,14 @@ class Tagger {
     if (graph_.node(node).kind != NodeKind::kCall || IsBackward(graph_, node)) return {};
     // Loss and output layer may have backward regions of their own (chunks of the loss).
     if (IsInLoss(graph_, node)) return {};
-    if (IsWait(graph_.op(node)) && !graph_.args(node).empty() && graph_.args(node)[0].is_value())
-      return tags_[graph_.value(graph_.args(node)[0].value()).def];
+    const bool is_wait =
+        IsWait(graph_.op(node)) && !graph_.args(node).empty() && graph_.args(node)[0].is_value();
+    if (is_wait) {
+      return is_kept_[node] ? MemoryTag::kMustSave
+                            : tags_[graph_.value(graph_.args(node)[0].value()).def];
+    }
     const MemoryTag tag = policy_(graph_, node);  // it may count nodes
-    return MustSave(graph_, node) ? MemoryTag::kMustSave : tag;
+    return is_kept_[node] || MustSave(graph_, node) ? MemoryTag::kMustSave : tag;
   }
 
   /// What a recomputed node of a later layer reads: layers are recomputed one by one.
@@ -201,6 +212,7 @@ class Tagger {
 
   Graph& graph_;
   MemoryPolicy policy_;
+  IdVector<NodeId, bool> is_kept_;
   IdVector<NodeId, std::optional<MemoryTag>> tags_;
 };
 
@@ -215,14 +227,25 @@ bool IsNeverRecomputed(const Graph& graph, NodeId node) {
   return MustSave(graph, node) || IsInLoss(graph, node);
 }
 
-void ApplyMemoryPolicy(Graph& graph, MemoryPolicy policy) {
-  Tagger(graph, std::move(policy)).Run();
+void ApplyMemoryPolicy(Graph& graph, MemoryPolicy policy, std::span<const NodeId> kept) {
+  Tagger(graph, std::move(policy), kept).Run();
+}
+
+Result<std::vector<NodeId>> UnshardedParameters(const Graph& graph) {
+  std::vector<NodeId> nodes;
+  for (const NodeId placeholder : graph.placeholders()) {
+    STRATA_TRY(const std::vector<ValueId> outputs, UnshardOutputs(graph, placeholder));
+    for (const ValueId output : outputs)
+      nodes.push_back(graph.value(output).def);
+  }
+  return nodes;
 }
 
 Result<Changed> TagMemory::Run(Module& module) {
   STRATA_TRY(const std::vector<NodeSelector> save, ParseSelectors(options_.save));
   if (!save.empty() && options_.policy != Policy::kFull)
     return Error("option 'save' requires policy=full, take one of them out");
+  STRATA_TRY(const std::vector<TagOverride> overrides, ParseOverrides(options_.override_tags));
   bool changed = false;
   for (const GraphId id : module.programs()) {
     Graph& graph = module.graph(id);
@@ -231,7 +254,11 @@ Result<Changed> TagMemory::Run(Module& module) {
     if (options_.policy == Policy::kMinCut) {
       STRATA_TRY(policy, MinCutPolicy(graph));
     }
-    ApplyMemoryPolicy(graph, std::move(policy));
+    std::vector<NodeId> kept;
+    if (options_.keep_unsharded) {
+      STRATA_TRY(kept, UnshardedParameters(graph));
+    }
+    ApplyMemoryPolicy(graph, WithOverrides(std::move(policy), overrides), kept);
     changed = true;
   }
   return Changed(changed);

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "passes/core/options.h"
 #include "passes/core/pass.h"
@@ -13,9 +15,13 @@ namespace strata {
 /// The tag that a policy gives a forward node; called once per node, in program order.
 using MemoryPolicy = std::function<MemoryTag(const Graph&, NodeId)>;
 
-/// Tags the forward nodes of a graph as `policy` says, but for what every policy saves: see
-/// TagMemory.
-void ApplyMemoryPolicy(Graph& graph, MemoryPolicy policy);
+/// Tags the forward nodes of a graph as `policy` says, but for what every policy saves (see
+/// TagMemory) and for `kept`, which are saved, too.
+void ApplyMemoryPolicy(Graph& graph, MemoryPolicy policy, std::span<const NodeId> kept = {});
+
+/// The nodes that give sharded parameters whole: waits for gathers, or what joins their parts.
+/// Errors: those of UnshardOutput (passes/core/fsdp_patterns.h).
+Result<std::vector<NodeId>> UnshardedParameters(const Graph& graph);
 
 /// Whether copies of a forward node could differ from it, or no policy recomputes it: random
 /// numbers, integers of the program, the output layer and the loss.
@@ -39,14 +45,17 @@ bool HasBackward(const Graph& graph);
 ///
 /// All policies save random numbers, integers of the program, what the next layer reads, and memory
 /// that is written in a way that copies cannot repeat. The output layer and the loss have no tags:
-/// their results are saved. Graphs without backward are left alone.
+/// their results are saved. `keep_unsharded` saves gathered parameters in addition. `override`
+/// replaces what the policy says of single nodes. Graphs without backward are left alone.
 /// Source: torchtitan's graph_trainer, tag_sac_policy and its policies.
 class TagMemory final : public Pass {
  public:
   enum class Policy : uint8_t { kDefault, kEager, kFull, kMinCut, kNone };
   struct Options {
     Policy policy = Policy::kDefault;
-    std::string save;
+    std::string save = {};
+    std::string override_tags = {};
+    bool keep_unsharded = false;
     void Bind(OptionList& list) {
       list.Add("policy", policy,
                {{"default", Policy::kDefault},
@@ -56,6 +65,11 @@ class TagMemory final : public Pass {
                 {"none", Policy::kNone}},
                "which results of forward nodes are saved for backward");
       list.Add("save", save, "with full: nodes that are saved, MODULE_PATTERN::OP separated by |");
+      list.Add("override", override_tags,
+               "tags of single nodes instead of the policy's, MODULE_PATTERN::OP#2=TAG separated "
+               "by |");
+      list.Add("keep_unsharded", keep_unsharded,
+               "save gathered parameters: backward does not gather them again");
     }
   };
   static constexpr std::string_view kSummary =
@@ -63,8 +77,8 @@ class TagMemory final : public Pass {
 
   TagMemory() = default;
   explicit TagMemory(Options options) : options_(std::move(options)) {}
-  /// Errors: a selector that is not one, `save` with another policy than full; `min_cut`: results
-  /// of unknown type that backward needs.
+  /// Errors: a selector or override that is not one, `save` with another policy than full;
+  /// `min_cut`: results of unknown type that backward needs.
   Result<Changed> Run(Module& module) override;
 
  private:

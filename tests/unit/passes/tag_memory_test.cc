@@ -7,8 +7,10 @@
 
 #include "ir/fingerprint.h"
 #include "ir/verify.h"
+#include "passes/core/registry.h"
 #include "passes/memory/selectors.h"
 #include "passes/memory/tags.h"
+#include "passes/passes.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 
@@ -56,6 +58,53 @@ TEST_CASE("MP-1: default gives up what is cheap") {
            "a r  b r");
 }
 
+std::string TagsWith(std::string_view body, TagMemory::Options options) {
+  const auto module = ParseBody(std::string(body) + "  back = aten.neg.default(x) {backward}\n" +
+                                "  output([back])\n");
+  OrDie(TagMemory(std::move(options)).Run(*module));
+  return TagsOf(*module);
+}
+
+TEST_CASE("MP-2: overrides replace what the policy says of the nodes that they select") {
+  constexpr std::string_view kBody = R"(
+  x = placeholder : f32[4, 4][4, 1]cpu
+  p = aten.mm.default(x, x) {forward module=layers.0.attention}
+  q = aten.mm.default(p, x) {forward module=layers.0.attention}
+  r = aten.relu.default(q) {forward module=layers.0.attention}
+  s = aten.mm.default(r, x) {forward module=layers.1.attention}
+  n = aten.rand_like.default(s) {forward module=layers.1.attention}
+)";
+  CHECK_EQ(TagsWith(kBody, {}), "p S  q S  r r  s S  n S");
+  CHECK_EQ(
+      TagsWith(kBody, {.override_tags = " layers.*.attention::aten.mm.default#2=MUST_RECOMPUTE | "
+                                        "layers.0.attention::aten.relu.default = MUST_SAVE"}),
+      "p S  q R  r S  s S  n S");
+  // The first that selects a node decides. What no policy gives up stays: random numbers, and what
+  // the next layer reads to be computed again.
+  CHECK_EQ(TagsWith(kBody,
+                    {.override_tags = "layers.0.attention::aten.mm.default#1=PREFER_RECOMPUTE|"
+                                      "layers.?.attention::aten.mm.default=MUST_RECOMPUTE|"
+                                      "layers.1.attention::aten.rand_like.default=MUST_RECOMPUTE"}),
+           "p r  q R  r S  s R  n S");
+  CHECK_EQ(
+      TagsWith(kBody, {.policy = Policy::kNone,
+                       .override_tags = "layers.0.attention::aten.mm.default#2=MUST_RECOMPUTE"}),
+      "p S  q R  r S  s S  n S");
+  const auto error = [](std::string_view text) {
+    const auto module = ParseBody("  output([])\n");
+    return MessageOf(TagMemory({.override_tags = std::string(text)}).Run(*module));
+  };
+  for (const std::string text : {"a::aten.mm.default", "a::aten.mm.default=", "a::b.c.d=SAVE"}) {
+    CHECK_EQ(error(text), "override '" + text +
+                              "' ends with no tag, write MODULE_PATTERN::OP=TAG with MUST_SAVE, "
+                              "PREFER_RECOMPUTE, MUST_RECOMPUTE or MUST_CPU_OFFLOAD");
+  }
+  CHECK_EQ(error("aten.mm.default=MUST_SAVE"),
+           "selector 'aten.mm.default' has not one '::', write MODULE_PATTERN::OP");
+  CHECK_EQ(error("=MUST_SAVE"),
+           "override '=MUST_SAVE' selects nothing, write MODULE_PATTERN::OP=TAG");
+}
+
 TEST_CASE("MP-3: integers of the program are saved by all policies") {
   constexpr std::string_view kBody = R"(
   x = placeholder : f32[4, 4][4, 1]cpu
@@ -76,6 +125,29 @@ TEST_CASE("MP-4: a tuple has one tag; a wait has that of its collective") {
   u = _c10d_functional.wait_tensor.default(a) {forward}
 )"),
            "t S  r S  w S  a r  u r");
+}
+
+TEST_CASE("MP-5: gathered parameters are saved when backward shall not gather them again") {
+  // As for reshard_after_forward = never; the second parameter is cut along another dimension.
+  constexpr std::string_view kBody = R"(
+  x = placeholder : f32[4, 4][4, 1]cpu
+  p = placeholder : f32[2, 4][4, 1]cpu
+  a = _c10d_functional.all_gather_into_tensor.default(p, 2, 'fsdp') : f32[4, 4][4, 1]cpu {forward module=layers.0.wq}
+  w = _c10d_functional.wait_tensor.default(a) : f32[4, 4][4, 1]cpu {forward module=layers.0.wq}
+  t = aten.t.default(w) : f32[4, 4][1, 4]cpu ~w {forward module=layers.0.wq}
+  m = aten.mm.default(x, t) : f32[4, 4][4, 1]cpu {forward module=layers.0.wq}
+  q = placeholder : f32[4, 2][2, 1]cpu
+  b = _c10d_functional.all_gather_into_tensor.default(q, 2, 'fsdp') : f32[8, 2][2, 1]cpu {forward module=layers.0.wk}
+  v = _c10d_functional.wait_tensor.default(b) : f32[8, 2][2, 1]cpu {forward module=layers.0.wk}
+  (y, z) = aten.split.Tensor(v, 4) as u : (f32[4, 2][2, 1]cpu, f32[4, 2][2, 1]cpu) ~(v, v) {forward module=layers.0.wk}
+  c = aten.cat.default([y, z], 1) : f32[4, 4][4, 1]cpu {forward module=layers.0.wk}
+  k = aten.mm.default(m, c) : f32[4, 4][4, 1]cpu {forward module=layers.0.wk}
+)";
+  CHECK_EQ(TagsWith(kBody, {}), "a r  w r  t r  m S  b r  v r  u r  c r  k S");
+  CHECK_EQ(TagsWith(kBody, {.keep_unsharded = true}),
+           "a r  w S  t r  m S  b r  v r  u r  c S  k S");
+  CHECK_EQ(TagsWith(kBody, {.policy = Policy::kFull, .keep_unsharded = true}),
+           "a R  w S  t R  m R  b R  v R  u R  c S  k R");
 }
 
 TEST_CASE("MP-6: what the next layer reads is saved") {
@@ -171,6 +243,15 @@ TEST_CASE("MP-11: eager recomputes every second matrix product of a layer") {
 )",
                 Policy::kEager),
            "a S  b r  c S  n r  d S  e S  f S  h r");
+}
+
+TEST_CASE("MP-12: an unknown policy is an error that names all") {
+  CHECK_EQ(
+      MessageOf(ParsePipeline("tag-memory{policy=half}", AllPasses())),
+      "pipeline:1:19: option 'policy' of pass 'tag-memory': expected one of default, eager, full, "
+      "min_cut, none, not 'half'\n"
+      "  tag-memory{policy=half}\n"
+      "                    ^");
 }
 
 TEST_CASE("MP-13: output layer, loss and backward have no tags") {
