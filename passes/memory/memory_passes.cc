@@ -2,6 +2,7 @@
 
 #include "passes/memory/offload.h"
 #include "passes/memory/recompute.h"
+#include "passes/memory/reshard_after_forward.h"
 #include "passes/memory/tag_memory.h"
 #include "passes/memory/tag_offload.h"
 
@@ -10,6 +11,7 @@ namespace strata {
 void RegisterMemoryPasses(PassRegistry& registry) {
   registry.Add<TagMemory>("tag-memory");
   registry.Add<TagOffload>("tag-offload");
+  registry.Add<ReshardAfterForward>("reshard-after-forward");
   registry.Add<Recompute>("recompute");
   registry.Add<Offload>("offload");
 }
