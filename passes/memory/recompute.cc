@@ -16,6 +16,7 @@
 #include "ir/rewriter.h"
 #include "passes/core/viewed_operands.h"
 #include "passes/core/written_memory.h"
+#include "passes/memory/offloadable.h"
 #include "passes/memory/replay.h"
 #include "passes/memory/tags.h"
 
@@ -148,6 +149,7 @@ class Recomputer {
     for (const auto& [node, target] : copies.targets())
       originals.push_back(node);
     std::ranges::sort(originals, {}, [&](NodeId node) { return replay_.position(node); });
+    FindReloads();
     for (const NodeId node : originals)
       CopyBefore(node, copies.targets().at(node));
     for (const NodeId node : originals)
@@ -175,7 +177,56 @@ class Recomputer {
     return name;
   }
 
+  /// Follows `offload(f) → wait → reload → wait`: copies read what the last of them gives.
+  void FindReloads() {
+    for (const NodeId node : graph_.nodes()) {
+      if (graph_.op(node) != kOffloadOp || !graph_.args(node)[0].is_value()) continue;
+      ValueId back = graph_.result(node);
+      for (const std::string_view op : {kTransferWaitOp, kReloadOp, kTransferWaitOp})
+        back = ResultOfReader(back, op);
+      if (back.valid()) reloaded_[graph_.args(node)[0].value()] = back;
+    }
+  }
+
+  /// The result of the node of operator `op` whose first operand is `value`; none: there is none.
+  ValueId ResultOfReader(ValueId value, std::string_view op) const {
+    if (!value.valid()) return {};
+    for (const Use use : graph_.uses(value)) {
+      const bool is_first =
+          graph_.args(use.user)[0].is_value() && graph_.args(use.user)[0].value() == value;
+      if (graph_.op(use.user) == op && is_first) return graph_.result(use.user);
+    }
+    return {};
+  }
+
+  /// Moves what gives a reloaded value, and is not there yet, before `target`.
+  void BringBefore(ValueId back, NodeId target) {
+    std::vector<NodeId> chain, open = {graph_.value(back).def};
+    while (!open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      const bool is_old = node.index < static_cast<int32_t>(num_old_nodes_);
+      if (!is_old || !IsBackward(graph_, node) || graph_.node(node).kind != NodeKind::kCall)
+        continue;
+      const auto moved = moved_before_.find(node);
+      const int32_t at = moved == moved_before_.end() ? replay_.position(node) : moved->second;
+      if (at <= replay_.position(target) || std::ranges::find(chain, node) != chain.end()) continue;
+      chain.push_back(node);
+      graph_.ForEachOperand(node,
+                            [&](ValueId operand) { open.push_back(graph_.value(operand).def); });
+    }
+    std::ranges::sort(chain, {}, [&](NodeId node) { return replay_.position(node); });
+    for (const NodeId node : chain) {
+      rewriter_.MoveBefore(node, target);
+      moved_before_[node] = replay_.position(target);
+    }
+  }
+
   void CopyBefore(NodeId node, NodeId target) {
+    graph_.ForEachOperand(node, [&](ValueId operand) {
+      if (const auto found = reloaded_.find(operand); found != reloaded_.end())
+        BringBefore(found->second, target);
+    });
     rewriter_.SetCursorBefore(target);
     const NodeId copy = rewriter_.Clone(node);
     rewriter_.SetName(copy, FreeName(fmt::format("{}_recomputed", graph_.name(node))));
@@ -195,6 +246,8 @@ class Recomputer {
     for (const ValueId operand : std::set<ValueId>(operands.begin(), operands.end())) {
       if (const auto found = copy_of_.find(operand); found != copy_of_.end()) {
         RedirectUses(operand, found->second, [&](NodeId user) { return user == copy; });
+      } else if (const auto back = reloaded_.find(operand); back != reloaded_.end()) {
+        RedirectUses(operand, back->second, [&](NodeId user) { return user == copy; });
       } else {
         kept_.insert(OwnerOf(graph_, operand));
       }
@@ -261,7 +314,9 @@ class Recomputer {
   const size_t num_old_nodes_ = static_cast<size_t>(graph_.node_bound());
   std::unordered_set<std::string> names_;
   std::map<ValueId, ValueId> copy_of_;
-  std::set<ValueId> kept_;  // owners of original memory that copies read
+  std::map<ValueId, ValueId> reloaded_;     // by offloaded value: the wait for what came back
+  std::map<NodeId, int32_t> moved_before_;  // by moved node: the position of the node before which
+  std::set<ValueId> kept_;                  // owners of original memory that copies read
 };
 
 Result<bool> RecomputeIn(Graph& graph) {

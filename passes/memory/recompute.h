@@ -17,6 +17,9 @@ namespace strata {
 /// Originals that nothing reads any more are erased. Copies have phase backward, an attribute
 /// `recomputed_from`, and come from their original in the provenance. Results are bitwise equal.
 ///
+/// Copies of readers of an offloaded result read what came back from the host (passes/memory/
+/// offload.h). If that comes later than the copy, it is moved before it.
+///
 /// Backward of the loss and the output layer (modules `loss` and `lm_head`) keeps the originals, up
 /// to the first backward node of another module after their last forward node. Cost is linear in
 /// nodes and uses. Errors: tagged nodes that draw random numbers, or read memory that is written

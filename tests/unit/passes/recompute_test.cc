@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/fingerprint.h"
 #include "ir/rewriter.h"
@@ -275,6 +276,71 @@ graph body body
   a_recomputed = higher_order.flex_attention(body_1, i, k)
   g = aten.mul.Tensor(i, a_recomputed)
   output([g, a])
+)");
+}
+
+/// `f` was offloaded before; `c` reads it and is computed again for `g`.
+constexpr std::string_view kOffloaded = R"(
+  i = placeholder : f32[4][1]cpu
+  t = placeholder : f32[4][1]cpu
+  f = aten.sin.default(i) : f32[4][1]cpu {{forward module=layers.0 +recompute='MUST_CPU_OFFLOAD'}}
+  o = ao.offload.default(f) : f32[4][1]cpu {{forward module=layers.0}}
+  c = aten.cos.default(f) : f32[4][1]cpu {{forward module=layers.0 +recompute='MUST_RECOMPUTE'}}
+  s = aten.sum.default(c) : f32[][]cpu {{forward module=layers.0 +recompute='MUST_SAVE'}}
+  w = ao.wait_tensor.default(o, f, s) : f32[4][1]cpu ~o {{forward module=layers.0}}
+  e = aten.exp.default(s) : f32[][]cpu {{loss module=loss}}
+{}  output([e, h])
+)";
+
+TEST_CASE("RM-8: what came back from the host is moved before a copy that reads it") {
+  const auto module = Recomputed(fmt::format(kOffloaded, R"(
+  g = aten.mul.Tensor(t, c) : f32[4][1]cpu {backward module=layers.0}
+  l = ao.reload.default(w, device('cpu')) : f32[4][1]cpu {backward module=layers.0}
+  b = ao.wait_tensor.default(l, w) : f32[4][1]cpu ~l {backward module=layers.0}
+  h = aten.mul.Tensor(g, b) : f32[4][1]cpu {backward module=layers.0}
+)"));
+  CHECK_EQ(BodyOf(*module), R"(
+  i = placeholder
+  t = placeholder
+  f = aten.sin.default(i)
+  o = ao.offload.default(f)
+  c = aten.cos.default(f)
+  s = aten.sum.default(c)
+  w = ao.wait_tensor.default(o, f, s)
+  e = aten.exp.default(s)
+  l = ao.reload.default(w, device('cpu'))
+  b = ao.wait_tensor.default(l, w)
+  c_recomputed = aten.cos.default(b)
+  g = aten.mul.Tensor(t, c_recomputed)
+  h = aten.mul.Tensor(g, b)
+  output([e, h])
+)");
+}
+
+TEST_CASE("RM-9: what came back earlier stays where it is") {
+  CHECK_EQ(BodyAfter(fmt::format(kOffloaded, R"(
+  l = ao.reload.default(w, device('cpu')) : f32[4][1]cpu {backward module=layers.0}
+  n = aten.neg.default(t) : f32[4][1]cpu {backward module=layers.0}
+  b = ao.wait_tensor.default(l, w) : f32[4][1]cpu ~l {backward module=layers.0}
+  g = aten.mul.Tensor(n, c) : f32[4][1]cpu {backward module=layers.0}
+  h = aten.mul.Tensor(g, b) : f32[4][1]cpu {backward module=layers.0}
+)")),
+           R"(
+  i = placeholder
+  t = placeholder
+  f = aten.sin.default(i)
+  o = ao.offload.default(f)
+  c = aten.cos.default(f)
+  s = aten.sum.default(c)
+  w = ao.wait_tensor.default(o, f, s)
+  e = aten.exp.default(s)
+  l = ao.reload.default(w, device('cpu'))
+  n = aten.neg.default(t)
+  b = ao.wait_tensor.default(l, w)
+  c_recomputed = aten.cos.default(b)
+  g = aten.mul.Tensor(n, c_recomputed)
+  h = aten.mul.Tensor(g, b)
+  output([e, h])
 )");
 }
 
