@@ -5,6 +5,7 @@
 #include "passes/pipeline/split_fsdp.h"
 #include "passes/pipeline/split_optimizer.h"
 #include "passes/pipeline/split_stages.h"
+#include "passes/pipeline/split_step.h"
 #include "passes/pipeline/split_weight_gradients.h"
 
 namespace strata {
@@ -16,6 +17,7 @@ void RegisterPipelinePasses(PassRegistry& registry) {
   registry.Add<SplitWeightGradients>("split-weight-gradients");
   registry.Add<SplitOptimizer>("split-optimizer");
   registry.Add<MultiplexOverlaps>("multiplex-overlaps");
+  registry.Add<SplitStep>("split-step");
 }
 
 }  // namespace strata
