@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "base/file.h"
 #include "passes/budget/live_peak.h"
+#include "passes/budget/recorded_times.h"
 #include "passes/memory/tag_memory.h"
 
 namespace strata {
@@ -28,11 +30,19 @@ BudgetSearch SearchOf(const Module& module, GraphId graph, const MemoryCosts& co
 
 Result<Changed> Budget::Run(Module& module) {
   if (options_.bytes <= 0) return Error("option 'bytes' must be above 0, give the peak of a step");
+  NodeTimes times;
+  if (!options_.times.empty()) {
+    STRATA_TRY(const std::string text, ReadFile(options_.times));
+    auto parsed = ParseProfile(text);
+    if (!parsed) return std::move(parsed).error().In(options_.times);
+    times = *std::move(parsed);
+  }
   bool changed = false;
   for (const GraphId id : module.programs()) {
     Graph& graph = module.graph(id);
     if (!HasBackward(graph)) continue;
-    STRATA_TRY(const MemoryCosts costs, CostsOf(graph, options_.topology));
+    STRATA_TRY(MemoryCosts costs, CostsOf(graph, options_.topology));
+    UseTimes(times, graph, costs);
     STRATA_TRY(const BudgetedPlan plan,
                SearchOf(module, id, costs, options_, oracle_).Fit(options_.bytes));
     ApplyMemoryPolicy(graph, [&](const Graph&, NodeId node) { return plan.tags[node]; });

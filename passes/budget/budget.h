@@ -16,7 +16,8 @@ namespace strata {
 ///   budget{bytes=8000000},recompute,offload
 ///
 /// The peak is that of the graph beside its inputs, as LivePeakBytes has it; a training sets an
-/// oracle that asks the memory planner of the executor. Times are modelled (memory_costs.h).
+/// oracle that asks the memory planner of the executor. Times are modelled (memory_costs.h), or
+/// those of a profile (recorded_times.h).
 /// Graphs without backward are left alone. Errors: no plan fits, with the smallest peak found.
 /// Source: torchtitan's auto_perf_maxing, with a minimum cut instead of linear programs.
 class Budget final : public Pass {
@@ -26,12 +27,15 @@ class Budget final : public Pass {
     bool offload = true;
     int64_t prefetch = 1, defer = 1;
     std::string topology = {};
+    std::string times = {};
     void Bind(OptionList& list) {
       list.Add("bytes", bytes, "of the peak of a step beside its inputs");
       list.Add("offload", offload, "results may be copied to memory of the host");
       list.Add("prefetch", prefetch, "as of the pass offload");
       list.Add("defer", defer, "as of the pass offload");
       list.Add("topology", topology, "whose times are modelled; empty: by the device of the graph");
+      list.Add("times", times,
+               "file of recorded times, of strata profile REF --json: nodes cost what they took");
     }
   };
   static constexpr std::string_view kSummary =
