@@ -65,7 +65,7 @@ void ReadParallelism(ConfigReader& reader, ParallelismConfig& parallelism) {
   reader.Read("parallelism.enable_sequence_parallel", parallelism.sequence_parallel);
   reader.Read("parallelism.disable_loss_parallel", parallelism.disable_loss_parallel);
   reader.Fix("parallelism.enable_async_tensor_parallel", false,
-             "products wait for what they read, take false");
+             "the key is compile.enable_async_tensor_parallel here, remove it and set that");
   reader.Fix("parallelism.context_parallel_load_balancer", "headtail",
              "a rank has one piece of each sequence, remove it");
 }
