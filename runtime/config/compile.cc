@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "passes/memory/overrides.h"
 #include "passes/memory/selectors.h"
 #include "runtime/config/checks.h"
 
@@ -37,6 +38,26 @@ void ReadSaveOps(ConfigReader& reader, CompileConfig& compile) {
     reader.Refuse(kKey, selectors.error().message());
   } else if (compile.memory_policy != "full") {
     reader.Refuse(kKey, "it requires compile.memory_policy = 'full', remove it");
+  }
+}
+
+/// `layers.0.attention::aten.mm.default#2=MUST_RECOMPUTE | …`: tags instead of the policy's.
+void ReadOverrides(ConfigReader& reader, CompileConfig& compile) {
+  constexpr std::string_view kKey = "compile.memory_overrides";
+  std::vector<std::string> words;
+  reader.ReadWords(kKey, words, '|');
+  if (words.empty()) return;
+  compile.memory_overrides = fmt::format("{}", fmt::join(words, "|"));
+  const auto overrides = ParseOverrides(compile.memory_overrides);
+  if (!overrides) {
+    reader.Refuse(kKey, overrides.error().message());
+  } else if (compile.memory_policy == "none" || compile.memory_policy == "budget") {
+    reader.Refuse(kKey,
+                  "it requires a policy that tags by rules: compile.memory_policy = "
+                  "'default', 'eager', 'full', 'min_cut' or 'sac_and_offload'");
+  } else if (compile.memory_policy != "sac_and_offload" &&
+             compile.memory_overrides.find("MUST_CPU_OFFLOAD") != std::string::npos) {
+    reader.Refuse(kKey, "offloading requires compile.memory_policy = 'sac_and_offload'");
   }
 }
 
@@ -156,7 +177,15 @@ void ReadRecompute(ConfigReader& reader, CompileConfig& compile) {
 void ReadBudget(ConfigReader& reader, CompileConfig& compile) {
   constexpr std::string_view kBytes = "compile.memory_budget_bytes";
   const bool has_budget = compile.memory_policy == "budget";
+  constexpr std::string_view kOffload = "compile.memory_budget_offload";
   reader.Read(kBytes, compile.memory_budget_bytes);
+  reader.Read(kOffload, compile.memory_budget_offload);
+  if (!has_budget && !compile.memory_budget_offload)
+    reader.Refuse(kOffload, "it requires compile.memory_policy = 'budget', remove it");
+  constexpr std::string_view kTimes = "compile.memory_budget_times";
+  reader.Read(kTimes, compile.memory_budget_times);
+  if (!has_budget && !compile.memory_budget_times.empty())
+    reader.Refuse(kTimes, "it requires compile.memory_policy = 'budget', remove it");
   if (has_budget && !reader.Has(kBytes)) {
     reader.Refuse("compile.memory_policy", "give compile.memory_budget_bytes, too");
   } else if (has_budget && compile.memory_budget_bytes < 1) {
@@ -180,6 +209,7 @@ void ReadMemory(ConfigReader& reader, CompileConfig& compile) {
   compile.memory_policy = std::string(policy);
   ReadRecompute(reader, compile);
   ReadSaveOps(reader, compile);
+  ReadOverrides(reader, compile);
   ReadOffload(reader, compile);
   ReadBudget(reader, compile);
 }

@@ -240,7 +240,12 @@ struct CompileConfig {
   /// which copies back start earlier, and after which copies to the host are awaited.
   double offload_budget_gb = 100;
   int64_t offload_prefetch = 1, offload_defer = 1;
-  int64_t memory_budget_bytes = 0;  ///< with policy "budget": of the peak of a step
+  /// Tags of single nodes instead of the policy's (passes/memory/overrides.h).
+  std::string memory_overrides = {};
+  /// With policy "budget": bytes of the peak of a step; whether results may go to the host.
+  int64_t memory_budget_bytes = 0;
+  bool memory_budget_offload = true;
+  std::string memory_budget_times = {};  ///< file of a profile, what nodes cost; "": modelled
   /// Key `enable_fsdp_ag_rs_overlap`: all-gathers of parameters have a communicator of their own.
   bool separate_gathers = false;
   /// Key `enable_fsdp_dense_region_overlap`: collectives of parameters keep clear of experts'.

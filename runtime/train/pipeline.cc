@@ -82,21 +82,41 @@ void InsertBeforeKernels(Passes inserted, Passes& passes) {
                 std::make_move_iterator(inserted.end()));
 }
 
+/// Options of `tag-memory`, each with a comma before it.
+std::string TagOptions(const TrainConfig& config) {
+  const CompileConfig& compile = config.compile;
+  std::string options;
+  if (!compile.save_ops.empty()) options += fmt::format(",save=\"{}\"", compile.save_ops);
+  if (!compile.memory_overrides.empty())
+    options += fmt::format(",override=\"{}\"", compile.memory_overrides);
+  if (config.parallelism.reshard == ReshardAfterForward::kNever) options += ",keep_unsharded=true";
+  return options;
+}
+
 /// `tag-memory{policy=full},recompute`.
-std::string MemoryText(const CompileConfig& compile) {
+std::string MemoryText(const TrainConfig& config) {
+  const CompileConfig& compile = config.compile;
   const std::string layers =
       fmt::format("prefetch={},defer={}", compile.offload_prefetch, compile.offload_defer);
   if (compile.memory_policy == "budget") {
-    return fmt::format("budget{{bytes={},{}}},recompute,offload{{{}}}", compile.memory_budget_bytes,
-                       layers, layers);
+    const std::string times = compile.memory_budget_times.empty()
+                                  ? ""
+                                  : fmt::format(",times=\"{}\"", compile.memory_budget_times);
+    if (!compile.memory_budget_offload) {
+      return fmt::format("budget{{bytes={},offload=false{}}},recompute",
+                         compile.memory_budget_bytes, times);
+    }
+    return fmt::format("budget{{bytes={},{}{}}},recompute,offload{{{}}}",
+                       compile.memory_budget_bytes, layers, times, layers);
   }
   if (compile.memory_policy == "sac_and_offload") {
-    return fmt::format("tag-memory,tag-offload{{budget_gb={}}},recompute,offload{{{}}}",
-                       compile.offload_budget_gb, layers);
+    return fmt::format(
+        "tag-memory{{policy=default{}}},tag-offload{{budget_gb={}}},recompute,"
+        "offload{{{}}}",
+        TagOptions(config), compile.offload_budget_gb, layers);
   }
-  const std::string save =
-      compile.save_ops.empty() ? "" : fmt::format(",save=\"{}\"", compile.save_ops);
-  return fmt::format("tag-memory{{policy={}{}}},recompute", compile.memory_policy, save);
+  return fmt::format("tag-memory{{policy={}{}}},recompute", compile.memory_policy,
+                     TagOptions(config));
 }
 
 /// After cleanup and placement.
@@ -114,13 +134,14 @@ Status InsertMemory(const TrainConfig& config, const PassRegistry& registry, Pas
         "take one of them out",
         compile.memory_policy);
   }
-  if (config.parallelism.pipeline.degree > 1 &&
-      (compile.memory_policy == "sac_and_offload" || compile.memory_policy == "budget")) {
+  const bool offloads = compile.memory_policy == "sac_and_offload" ||
+                        (compile.memory_policy == "budget" && compile.memory_budget_offload);
+  if (config.parallelism.pipeline.degree > 1 && offloads) {
     return Error(
         "keys of the configuration contradict each other: compile.memory_policy: nothing is "
         "offloaded between stages of a pipeline, take 'default'");
   }
-  STRATA_TRY(Passes memory, ParsePipeline(MemoryText(compile), registry));
+  STRATA_TRY(Passes memory, ParsePipeline(MemoryText(config), registry));
   InsertBeforeKernels(std::move(memory), passes);
   return Ok();
 }

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 CONFIG = """\
 model = "llama3"
@@ -95,6 +96,79 @@ class TrainMemoryTest(unittest.TestCase):
         error = self.train("small", *large, "--set", "compile.memory_policy=budget", "--set",
                            "compile.memory_budget_bytes=1000", status=2)
         self.assertRegex(error, r"the smallest peak that was found is \d+ bytes")
+
+    def test_a_budget_uses_recorded_times(self):
+        large = ("--set", "seq_len=64", "--set", "rope.max_seq_len=64", "--set", "dim=32")
+        expected = self.train("none", *large, "--profile", "2")
+        graph = "none.strata#graph=step,pass=canonicalize:after"
+        front = json.loads(self.run_strata("memory", graph, "--pareto", "--json"))
+        self.assertEqual(front["times"], "recorded")
+        profile = self.run_strata("profile", "none.strata#graph=step", "--json")
+        with open(self.path("times.json"), "w", encoding="utf-8") as file:
+            file.write(profile)
+        budget = (front["front"][0]["bytes"] + front["front"][-1]["bytes"]) // 2
+        options = ("--set", "compile.memory_policy=budget", "--set", f"compile.memory_budget_bytes={budget}")
+        self.assertEqual(self.train("timed", *large, *options, "--set", "compile.memory_budget_times=times.json"),
+                         expected)
+        self.assertEqual(self.train("kept", *large, *options, "--set", "compile.memory_budget_offload=false"), expected)
+        self.assertNotIn("offload", self.passes("kept.strata"))
+        self.assertNotIn("ao.offload", self.run_strata("show", "kept.strata#graph=step"))
+
+    def test_a_front_is_drawn(self):
+        self.train("t")
+        graph = "t.strata#graph=step,pass=canonicalize:after"
+        listed = json.loads(self.run_strata("memory", graph, "--pareto", "--json", "--picture", "front.svg"))
+        self.assertEqual(listed["times"], "modelled")
+        root = xml.etree.ElementTree.parse(self.path("front.svg")).getroot()
+        self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
+        points = root.findall(".//{http://www.w3.org/2000/svg}circle")
+        self.assertEqual(len(points), len(listed["front"]))
+        # Less memory is to the left, and takes more time: higher up.
+        places = [(float(point.get("cx")), -float(point.get("cy"))) for point in points]
+        self.assertEqual(places, sorted(places, key=lambda place: (place[0], -place[1])))
+        self.run_strata("report", "t.strata", "-o", "t.html", "--pareto", graph)
+        with open(self.path("t.html"), encoding="utf-8") as file:
+            self.assertEqual(file.read().count("<circle"), len(points))
+        self.assertEqual(
+            self.run_strata("memory", graph, "--picture", "no.svg", status=2),
+            "strata: error: --picture requires --pareto: strata memory: there is no other picture\n")
+
+    def test_overrides_replace_tags(self):
+        expected = self.train("none")
+        override = "layers.1.feed_forward.w1::aten.mm.default#1=MUST_RECOMPUTE"
+        self.assertEqual(self.train("t", "--set", "compile.memory_policy=default", "--set",
+                                    f"compile.memory_overrides={override}"), expected)
+        products = [line for line in self.run_strata("show", "t.strata#graph=step").splitlines()
+                    if "aten.mm.default" in line and "recomputed_from=" in line]
+        self.assertEqual(len(products), 1)
+        self.assertIn("module=layers.1.feed_forward.w1", products[0])
+
+    def test_forward_and_backward_are_written_apart(self):
+        passes = "dce,canonicalize,tag-memory{policy=min_cut},recompute,split-step"
+        self.assertEqual(self.train("split", "--passes", passes), self.train("none"))
+        forward = self.run_strata("show", "split.strata#graph=step.forward")
+        backward = self.run_strata("show", "split.strata#graph=step.backward")
+        self.assertNotIn("{backward", forward)
+        self.assertIn("recomputed_from=", backward)
+        self.assertEqual(len(re.findall(r"slot='saved \d+'", backward)), len(re.findall(r"saved \d+", forward)))
+        self.assertNotIn("✗", self.run_strata("prove", "split.strata"))
+
+    def test_copies_read_what_came_back_from_the_host(self):
+        large = ("--set", "seq_len=64", "--set", "rope.max_seq_len=64", "--set", "dim=32")
+        expected = self.train("none", *large)
+        self.assertEqual(self.train("t", *large, "--passes", "tag-memory,tag-offload,offload,recompute"), expected)
+        text = self.run_strata("show", "t.strata#graph=step")
+        self.assertRegex(text, r"_recomputed = .*_reloaded")
+
+    def test_gathered_parameters_stay_or_are_gathered_again(self):
+        ranks = ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=2")
+        never = (*ranks, "--set", "parallelism.fsdp_reshard_after_forward=never")
+        expected = self.train("none", *ranks)
+        self.assertEqual(self.train("full", *never, "--set", "compile.memory_policy=full"), expected)
+        gather = re.compile(r"all_gather_into_tensor\S*_recomputed = ")
+        self.assertFalse(gather.search(self.run_strata("show", "full.strata#graph=step")))
+        (run,) = json.loads(self.run_strata("ls", "full.strata", "--json"))["runs"][:1]
+        self.assertIn("recompute", {entry["name"] for entry in run["passes"]})
 
     def test_ranks_recompute_gathers_and_train_the_same(self):
         ranks = ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=2")
