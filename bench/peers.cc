@@ -148,10 +148,32 @@ Result<std::vector<std::string>> PeerCommand(const std::string& python, const Pe
   json.Field("init", init)
       .Field("peer", request.name)
       .Field("threads", int32_t{request.threads})
-      .Field("cache", folder + "/inductor")
-      .EndObject();
+      .Field("cache", folder + "/inductor");
+  if (!request.checkpoint.empty()) json.Field("checkpoint", request.checkpoint);
+  if (request.memory_budget) json.Field("memory_budget", *request.memory_budget);
+  json.EndObject();
   STRATA_RETURN_IF_ERROR(WriteFile(file, body));
   return std::vector<std::string>{python, script, file};
+}
+
+Result<FirstSteps> PyTorchPeer::Begin() {
+  STRATA_RETURN_IF_ERROR(process_->Send("begin"));
+  return process_->ReceiveFirstSteps();
+}
+
+Result<std::vector<StepTime>> PyTorchPeer::Run(int64_t steps) {
+  STRATA_RETURN_IF_ERROR(process_->Send(fmt::format("run {}", steps)));
+  return process_->ReceiveTimes();
+}
+
+Result<std::unique_ptr<PyTorchPeer>> StartPeer(const std::string& python,
+                                               const PeerRequest& request, const Trainer& trainer,
+                                               const std::string& folder) {
+  STRATA_TRY(std::vector<std::string> words, PeerCommand(python, request, trainer, folder));
+  STRATA_TRY(std::unique_ptr<Worker> process,
+             Worker::Start({.words = std::move(words),
+                            .log = fmt::format("{}/{}.log", folder, request.name)}));
+  return std::make_unique<PyTorchPeer>(request.name, std::move(process));
 }
 
 }  // namespace strata::cli

@@ -105,24 +105,6 @@ class Strata final : public Contender {
   std::unique_ptr<Trainer> trainer_;
 };
 
-class PyTorch final : public Contender {
- public:
-  PyTorch(const std::string& peer, std::unique_ptr<Worker> process)
-      : Contender("PyTorch " + peer), process_(std::move(process)) {}
-  Result<FirstSteps> Begin() override {
-    STRATA_RETURN_IF_ERROR(process_->Send("begin"));
-    return process_->ReceiveFirstSteps();
-  }
-  Result<std::vector<StepTime>> Run(int64_t steps) override {
-    STRATA_RETURN_IF_ERROR(process_->Send(fmt::format("run {}", steps)));
-    return process_->ReceiveTimes();
-  }
-  void End() override { process_.reset(); }
-
- private:
-  std::unique_ptr<Worker> process_;
-};
-
 constexpr const char* kBitwise = "fused, bitwise";
 constexpr const char* kProfiled = "bitwise, profiled";
 constexpr const char* kFast = "fused, fast";
@@ -264,19 +246,14 @@ Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
   int64_t parameters = 0;
   for (const TensorView& tensor : ours[0]->trainer().Parameters())
     parameters += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
-  std::vector<std::unique_ptr<PyTorch>> peers;
+  std::vector<std::unique_ptr<PyTorchPeer>> peers;
   for (const std::string& peer : flags.python.empty() ? std::vector<std::string>() : flags.peers) {
-    STRATA_TRY(std::vector<std::string> words,
-               PeerCommand(flags.python, {.name = peer, .threads = threads}, ours[0]->trainer(),
-                           folder.path()));
-    STRATA_TRY(std::unique_ptr<Worker> process,
-               Worker::Start({.words = std::move(words),
-                              .log = fmt::format("{}/{}.log", folder.path(), peer)}));
-    peers.push_back(std::make_unique<PyTorch>(peer, std::move(process)));
+    STRATA_TRY(peers.emplace_back(), StartPeer(flags.python, {.name = peer, .threads = threads},
+                                               ours[0]->trainer(), folder.path()));
   }
   for (std::unique_ptr<Strata>& way : ours)
     contenders.push_back(std::move(way));
-  for (std::unique_ptr<PyTorch>& peer : peers)
+  for (std::unique_ptr<PyTorchPeer>& peer : peers)
     contenders.push_back(std::move(peer));
   const auto measure = device == DeviceKind::kCuda ? MeasureOneByOne : MeasureInTurns;
   STRATA_RETURN_IF_ERROR(measure(contenders, flags.rounds, shape.is_tiny ? 60 : 300));

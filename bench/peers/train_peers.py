@@ -2,7 +2,9 @@
 
     python train_peers.py REQUEST.json
 
-REQUEST: {"config": {model, dim, n_layers, …}, "init": FILE.safetensors, "peer": "eager", "threads": 1, "cache": FOLDER}.
+REQUEST: {"config": {model, dim, n_layers, …}, "init": FILE.safetensors, "peer": "eager", "threads": 1, "cache": FOLDER},
+and optionally "checkpoint": "full" or "op", activation checkpointing of each layer (op: the results of operators that
+are expensive are saved, but of every second matrix product), or "memory_budget": 0.5, of the compiler's partitioner.
 The file holds the initial parameters by torchtitan's names and `tokens`, int64 [steps, batch, seq + 1].
 Reads orders from stdin and answers each with a line of JSON on stdout:
     begin   makes the model and does three steps: seconds of the first, losses, peak of what a step allocates
@@ -10,6 +12,7 @@ Reads orders from stdin and answers each with a line of JSON on stdout:
 It ends with its orders. What libraries print goes to stderr.
 """
 
+import functools
 import json
 import os
 import resource
@@ -18,6 +21,7 @@ import time
 
 import torch
 from peer_models import Decoder, InHalf
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 
 def read_safetensors(path):
@@ -33,12 +37,48 @@ def read_safetensors(path):
     return tensors
 
 
+def expensive_operators():
+    """Whose results selective checkpointing saves; torchtitan's list, and attention on CPUs."""
+    aten = torch.ops.aten
+    return {
+        aten.mm.default, aten.linear.default, aten.max.default, aten._scaled_dot_product_efficient_attention.default,
+        aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_flash_attention_for_cpu.default,
+        torch.ops._c10d_functional.reduce_scatter_tensor.default
+    }
+
+
+def selective_contexts():
+    """For one layer and step: forward and its repetition count their matrix products apart."""
+    products, saved = {}, expensive_operators()
+
+    def policy(context, op, *args, **kwargs):
+        if op == torch.ops.aten.mm.default:
+            products[context.is_recompute] = products.get(context.is_recompute, 0) + 1
+            if products[context.is_recompute] % 2 == 0:
+                return CheckpointPolicy.PREFER_RECOMPUTE
+        return CheckpointPolicy.MUST_SAVE if op in saved else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
+def checkpoint_layers(decoder, mode):
+    options = {"use_reentrant": False, "preserve_rng_state": False}
+    if mode == "op":
+        options["context_fn"] = selective_contexts
+    for layer in decoder.layers.values():
+        layer.forward = functools.partial(checkpoint, layer.forward, **options)
+
+
 class Peer:
 
-    def __init__(self, name, c, tensors):
+    def __init__(self, request, tensors):
+        name, c = request["peer"], request["config"]
         self.device = c["device"]
         self.tokens = tensors["tokens"].to(self.device)
         backend = {"aot_eager": "aot_eager", "inductor": "inductor", "inductor-graphs": "inductor"}.get(name)
+        if "memory_budget" in request:
+            backend = "inductor"
+            torch._functorch.config.activation_memory_budget = request["memory_budget"]
         if backend and c["moe"]:
             # Data-dependent sizes become symbols of one graph instead of graph breaks.
             torch._dynamo.config.capture_scalar_outputs = True
@@ -46,6 +86,8 @@ class Peer:
             c["moe"]["use_grouped_mm"] &= c["precision"] == "bfloat16"
         model = self.decoder = Decoder(c)
         model.load_state_dict({k: v.clone() for k, v in tensors.items() if k != "tokens"})
+        if "checkpoint" in request:
+            checkpoint_layers(self.decoder, request["checkpoint"])
         model = model.to(self.device)
         self.parameters = list(model.parameters())
         if c["precision"] == "bfloat16":
@@ -96,7 +138,7 @@ def processor_seconds():
 
 def begin(request):
     tensors = read_safetensors(request["init"])
-    peer = Peer(request["peer"], request["config"], tensors)
+    peer = Peer(request, tensors)
     wall, cpu = time.perf_counter(), processor_seconds()
     losses = [peer.step(0)]
     first = {"first_wall_s": time.perf_counter() - wall, "first_cpu_s": processor_seconds() - cpu}
