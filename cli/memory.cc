@@ -7,11 +7,10 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/front.h"
 #include "cli/render/memory_front.h"
+#include "cli/render/memory_picture.h"
 #include "cli/render/memory_table.h"
-#include "passes/budget/budget.h"
-#include "passes/memory/offloadable.h"
-#include "passes/memory/tags.h"
 #include "refs/ref.h"
 
 namespace strata::cli {
@@ -23,24 +22,10 @@ struct MemoryFlags {
   int64_t top = 12;
   bool json = false;
   bool pareto = false;
+  std::string picture;
   bool no_offload = false;
   std::string topology;
 };
-
-/// Plans of less memory for more time. Errors: a graph that has copies already.
-Result<std::vector<BudgetedPlan>> FrontOf(const Snapshot& snapshot, const MemoryFlags& flags) {
-  const Graph& graph = snapshot.graph();
-  for (const NodeId node : graph.nodes()) {
-    if (!graph.attribute(node, kRecomputedFromAttribute).empty() || IsTransfer(graph, node)) {
-      return Error("a plan was applied already: {}: node {}: name the graph before it", flags.ref,
-                   graph.name(node));
-    }
-  }
-  STRATA_TRY(const MemoryCosts costs, CostsOf(graph, flags.topology));
-  Budget::Options options;
-  options.offload = !flags.no_offload;
-  return SearchOf(*snapshot.module, snapshot.graph_id, costs, options).Front();
-}
 
 Result<bool> ParseFlags(Args args, MemoryFlags& out) {
   Flags flags("memory",
@@ -52,6 +37,7 @@ Result<bool> ParseFlags(Args args, MemoryFlags& out) {
   flags.Switch("--json", &out.json, "print strata.memory/1");
   flags.Switch("--pareto", &out.pareto,
                "show the plans of the pass budget: less memory for more time");
+  flags.Option("--picture", "FILE", &out.picture, "with --pareto: also write an SVG picture");
   flags.Switch("--no-offload", &out.no_offload, "with --pareto: nothing is copied to the host");
   flags.Option("--topology", "NAME|FILE", &out.topology,
                "with --pareto: whose times are modelled; default: by the device of the graph");
@@ -59,7 +45,10 @@ Result<bool> ParseFlags(Args args, MemoryFlags& out) {
   flags.Example(
       "strata memory 't.strata#pass=recompute:after' --before 't.strata#pass=recompute:before'");
   flags.Example("strata memory 't.strata#graph=step,pass=canonicalize:after' --pareto");
-  return flags.Parse(args);
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (go_on && !out.picture.empty() && !out.pareto)
+    return Error("--picture requires --pareto: strata memory: there is no other picture");
+  return go_on;
 }
 
 }  // namespace
@@ -74,9 +63,13 @@ Result<Exit> RunMemory(Args args) {
     STRATA_TRY(before, LoadRef(*flags.before));
   }
   const Graph* old = before ? &before->graph() : nullptr;
-  std::optional<std::vector<BudgetedPlan>> front;
+  std::optional<MemoryFront> front;
   if (flags.pareto) {
-    STRATA_TRY(front, FrontOf(snapshot, flags));
+    STRATA_TRY(front, FrontOf(snapshot, flags.ref,
+                              {.offload = !flags.no_offload, .topology = flags.topology}));
+    if (!flags.picture.empty()) {
+      STRATA_RETURN_IF_ERROR(WriteFile(flags.picture, FrontPicture(snapshot.graph(), *front)));
+    }
   }
   std::string text;
   if (flags.json) {

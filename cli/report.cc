@@ -15,7 +15,9 @@
 #include "base/shell.h"
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/front.h"
 #include "cli/pipeline_actions.h"
+#include "cli/render/memory_picture.h"
 #include "diff/diff.h"
 #include "refs/diff_costs.h"
 #include "refs/histories.h"
@@ -149,7 +151,7 @@ Status CheckOutput(const std::string& output, const std::vector<std::string>& re
 
 Result<Exit> RunReport(Args args) {
   Input input, other;
-  std::string output;
+  std::string output, pareto;
   bool open = false, full_paths = false;
   ReportOptions options;
   Flags flags("report",
@@ -166,6 +168,8 @@ Result<Exit> RunReport(Args args) {
   flags.Option("--chrome-after", "FILE", &other.chrome, "the same of REF2");
   flags.Switch("--full-paths", &full_paths,
                "name inputs with their folders; else a report shows their base names");
+  flags.Option("--pareto", "REF", &pareto,
+               "also draw the plans of the pass budget for a graph, in the view Memory");
   flags.Switch("--open", &open, "open the report in the browser");
   flags.Example("strata report run.strata -o run.html --open");
   flags.Example("strata report 'run.strata#pass=dce' -o dce.html");
@@ -187,6 +191,11 @@ Result<Exit> RunReport(Args args) {
   STRATA_TRY(ReportModel model, std::move(made));
   if (!options.title.empty()) model.title = options.title;
   if (!full_paths) HideFolders(model);
+  if (!pareto.empty()) {
+    STRATA_TRY(const Snapshot snapshot, LoadRef(pareto));
+    STRATA_TRY(const MemoryFront front, FrontOf(snapshot, pareto, {}));
+    model.memory_markup = FrontMarkup(snapshot.graph(), front);
+  }
   STRATA_TRY(const std::string html, ReportHtml(model));
   STRATA_RETURN_IF_ERROR(WriteFile(output, html));
   if (open && output != "-") STRATA_RETURN_IF_ERROR(OpenInBrowser(output));

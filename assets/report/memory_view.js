@@ -1,6 +1,6 @@
 // Bytes alive over the program, the peak after each pass, and the largest values at the peak.
 
-import { h, joined, link, plain } from "./dom.js";
+import { $, h, joined, link, plain } from "./dom.js";
 import { boxed, nothing, pageHead, table, td } from "./elements.js";
 import { bytes, delta, plural, shortOp, shortType } from "./format.js";
 import { lineChart } from "./line_chart.js";
@@ -24,16 +24,16 @@ views.set("memory", {
       graph || ""
     } in program order, estimated from shapes, rank ${run.rank}`;
     const head = [pageHead("Memory", words), choice];
-    if (!last || !last.live.length) {
-      return h("div.page", head, nothing("No sizes are known in this graph."));
-    }
     const linkOf = (name) => nodeLink(run, graph, name), several = snapshots.length > 1;
     return h(
       "div.page",
       head,
-      chartOf(first, last, linkOf, several),
-      several && peakTable(snapshots),
-      holderTable(last, linkOf, several),
+      !last?.live.length ? nothing("No sizes are known in this graph.") : [
+        chartOf(first, last, linkOf, several),
+        several && peakTable(snapshots),
+        holderTable(last, linkOf, several),
+      ],
+      $("#front")?.content.cloneNode(true),
     );
   },
 });
@@ -60,7 +60,7 @@ function chartOf(first, last, linkOf, several) {
       const name = last.live_at[i];
       return [`${plain(name || "")}: ${bytes(last.live[i])}`, linkOf(name)];
     },
-    before: differs ? points(first) : null,
+    before: differs && points(first),
     marks,
   });
   const phases = last.phases.map(([phase, end]) => `${phase} to ${round(end * 100)} %`),

@@ -8,10 +8,16 @@
 
 namespace strata::cli {
 
-/// A row per plan of a front (BudgetSearch::Front), with a bar as long as its peak.
-std::string FrontText(const Graph& graph, const std::vector<BudgetedPlan>& front);
+/// Plans of which none is better in both peak and time (BudgetSearch::Front).
+struct MemoryFront {
+  std::vector<BudgetedPlan> plans;
+  bool is_profiled = false;  ///< added times are those of a recorded profile
+};
+
+/// A row per plan, with a bar as long as its peak.
+std::string FrontText(const Graph& graph, const MemoryFront& front);
 
 /// The same as the array of the key `front`.
-void WriteFront(JsonWriter& json, const std::vector<BudgetedPlan>& front);
+void WriteFront(JsonWriter& json, const MemoryFront& front);
 
 }  // namespace strata::cli

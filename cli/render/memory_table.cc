@@ -218,8 +218,7 @@ std::string MemoryChangeText(const Graph& before, const Graph& after) {
               SavedBytes(ListActivations(after)));
 }
 
-std::string MemoryJson(const Graph& graph, const Graph* before,
-                       const std::vector<BudgetedPlan>* front) {
+std::string MemoryJson(const Graph& graph, const Graph* before, const MemoryFront* front) {
   std::string text;
   JsonWriter json(text);
   json.BeginObject().Field("schema", "strata.memory/1");

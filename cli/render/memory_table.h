@@ -1,10 +1,9 @@
 #pragma once
 #include <cstddef>
 #include <string>
-#include <vector>
 
+#include "cli/render/memory_front.h"
 #include "ir/graph.h"
-#include "passes/budget/budget_search.h"
 
 namespace strata::cli {
 
@@ -16,7 +15,6 @@ std::string MemoryText(const Graph& graph, size_t shown);
 std::string MemoryChangeText(const Graph& before, const Graph& after);
 
 /// `strata.memory/1`; `before` and `front` may be null.
-std::string MemoryJson(const Graph& graph, const Graph* before,
-                       const std::vector<BudgetedPlan>* front);
+std::string MemoryJson(const Graph& graph, const Graph* before, const MemoryFront* front);
 
 }  // namespace strata::cli

@@ -115,6 +115,8 @@ Result<std::string> ReportHtml(const ReportModel& model) {
   html += "</style>\n</head>\n<body>\n";
   html += assets::kFrameHtml;
   if (!model.figure.empty()) html += "<template id=\"figure\">" + model.figure + "</template>\n";
+  if (!model.memory_markup.empty())
+    html += "<template id=\"front\">\n" + model.memory_markup + "</template>\n";
   AppendSummary(model, html);
   STRATA_TRY(const std::string main, Pack(MainJson(model)));
   AppendData("data-main", main, html);

@@ -110,6 +110,7 @@ struct ReportModel {
   std::vector<std::string> barcodes;  ///< of each scene, also of those left out
   std::vector<std::string> left_out;  ///< what did not fit, in words
   std::string figure;                 ///< SVG without styles, shown on the first page; "": none
+  std::string memory_markup = {};     ///< HTML below the view Memory: a picture of plans
 };
 
 /// Comparing graphs of a log that no pass joins takes half a second for about as many nodes, of
