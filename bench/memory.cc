@@ -151,7 +151,7 @@ const Contender* FastestWithin(const Contenders& contenders, int64_t peak, doubl
   return best;
 }
 
-/// At each of PyTorch's points: the time of the fastest of ours that needs no more memory.
+/// At each of PyTorch's points: the time of Strata's fastest policy that needs no more memory.
 void PrintFrontGates(const Contenders& contenders, double StepTime::* of) {
   for (const std::unique_ptr<Contender>& peer : contenders) {
     if (OursOf(*peer) != nullptr) continue;
@@ -244,7 +244,7 @@ class ShapeBench {
     return Ok();
   }
 
-  /// They begin with the parameters of ours.
+  /// They begin with Strata's parameters.
   Result<Contenders> StartPeers(const std::string& folder) {
     STRATA_RETURN_IF_ERROR(contenders_[0]->Create());
     const Trainer& trainer = OursOf(*contenders_[0])->trainer();

@@ -16,7 +16,8 @@ namespace strata::cli {
 namespace {
 
 /// Microseconds in a step by name of the node, of the graph's last recorded profile. Nodes keep
-/// their identity from pass to pass. Empty: what `ref` names is no trace, or has no profile.
+/// their identity from pass to pass. Empty: `text` names a graph outside of traces, or one without
+/// profile.
 Result<NodeTimes> RecordedTimesOf(const Graph& graph, const std::string& text) {
   STRATA_TRY(const Ref ref, ParseRef(text));
   NodeTimes times;

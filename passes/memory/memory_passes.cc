@@ -11,7 +11,7 @@ namespace strata {
 void RegisterMemoryPasses(PassRegistry& registry) {
   registry.Add<TagMemory>("tag-memory");
   registry.Add<TagOffload>("tag-offload");
-  registry.Add<ReshardAfterForward>("reshard-after-forward");
+  registry.Add<ReshardParameters>("reshard-after-forward");
   registry.Add<Recompute>("recompute");
   registry.Add<Offload>("offload");
 }

@@ -130,7 +130,7 @@ class ReshardTagger {
 
 }  // namespace
 
-Result<Changed> ReshardAfterForward::Run(Module& module) {
+Result<Changed> ReshardParameters::Run(Module& module) {
   const std::vector<std::string_view> skip = SplitAtBars(options_.skip);
   STRATA_TRY(const std::vector<Consumer> consumers, ParseConsumers(options_.consumers));
   bool changed = false;

@@ -17,9 +17,9 @@ namespace strata {
 /// placeholder. `consumers` adds operators that may follow: `aten.cat.default#0` is tagged when its
 /// first argument reads a tagged result. A tag MUST_SAVE stays. Gathers of modules that `skip`
 /// matches stay as they are: those that backward needs at once. Only attributes change; values are
-/// bitwise equal. Cost is linear in nodes. Graphs without backward are left alone. Errors: patterns
-/// and consumers that are none. Source: torchtitan's reshard-after-forward pass.
-class ReshardAfterForward final : public Pass {
+/// bitwise equal. Cost is linear in nodes. Graphs without backward are left alone. Errors: invalid
+/// patterns and consumers. Source: torchtitan's reshard-after-forward pass.
+class ReshardParameters final : public Pass {
  public:
   struct Options {
     std::string skip = {};
@@ -35,8 +35,8 @@ class ReshardAfterForward final : public Pass {
   static constexpr std::string_view kSummary =
       "tag gathers of parameters, so that backward gathers them again";
 
-  ReshardAfterForward() = default;
-  explicit ReshardAfterForward(Options options) : options_(std::move(options)) {}
+  ReshardParameters() = default;
+  explicit ReshardParameters(Options options) : options_(std::move(options)) {}
   Result<Changed> Run(Module& module) override;
 
  private:

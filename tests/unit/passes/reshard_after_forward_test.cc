@@ -56,13 +56,13 @@ std::string Tagged(const Module& module) {
   return names;
 }
 
-std::string TaggedBy(ReshardAfterForward::Options options) {
+std::string TaggedBy(ReshardParameters::Options options) {
   const auto module = ParseBody(kBody);
   const Fingerprint before = FingerprintOf(*module->FindGraph("g"));
-  CHECK_EQ(OrDie(ReshardAfterForward(options).Run(*module)), Changed::kYes);
+  CHECK_EQ(OrDie(ReshardParameters(options).Run(*module)), Changed::kYes);
   CHECK_OK(Verify(*module));
   CHECK(FingerprintOf(*module->FindGraph("g")) == before);
-  CHECK_EQ(OrDie(ReshardAfterForward(options).Run(*module)), Changed::kNo);
+  CHECK_EQ(OrDie(ReshardParameters(options).Run(*module)), Changed::kNo);
   return Tagged(*module);
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("gathers of parameters are tagged, with waits and views of them; activ
 
 TEST_CASE("backward gathers again what is tagged, and keeps activations") {
   const auto module = ParseBody(kBody);
-  OrDie(ReshardAfterForward({.consumers = "aten.cat.default#0"}).Run(*module));
+  OrDie(ReshardParameters({.consumers = "aten.cat.default#0"}).Run(*module));
   OrDie(Recompute().Run(*module));
   CHECK_OK(Verify(*module));
   const std::string body = BodyOf(*module);
@@ -104,7 +104,7 @@ TEST_CASE("a tag that is there stays") {
   g = aten.mm.default(x, t) : f32[4, 4][4, 1]cpu {backward}
   output([g])
 )");
-  OrDie(ReshardAfterForward().Run(*module));
+  OrDie(ReshardParameters().Run(*module));
   const Graph& graph = *module->FindGraph("g");
   CHECK_EQ(MemoryTagOf(graph, testing::NodeNamed(graph, "a")), MemoryTag::kPreferRecompute);
   CHECK_EQ(MemoryTagOf(graph, testing::NodeNamed(graph, "w")), MemoryTag::kMustSave);
@@ -113,7 +113,7 @@ TEST_CASE("a tag that is there stays") {
 
 TEST_CASE("consumers name an operator and an argument; without backward nothing is tagged") {
   for (const std::string text : {"aten.cat.default", "aten.cat.default#", "#0", "a#x"}) {
-    CHECK_EQ(MessageOf(ReshardAfterForward({.consumers = text}).Run(*ParseBody("  output([])\n"))),
+    CHECK_EQ(MessageOf(ReshardParameters({.consumers = text}).Run(*ParseBody("  output([])\n"))),
              "consumer '" + text + "' names no argument, write OP#ARGUMENT: aten.cat.default#0");
   }
   const auto module = ParseBody(R"(
@@ -121,7 +121,7 @@ TEST_CASE("consumers name an operator and an argument; without backward nothing 
   a = _c10d_functional.all_gather_into_tensor.default(p, 2, 'fsdp') : f32[4, 4][4, 1]cpu {forward}
   output([a])
 )");
-  CHECK_EQ(OrDie(ReshardAfterForward().Run(*module)), Changed::kNo);
+  CHECK_EQ(OrDie(ReshardParameters().Run(*module)), Changed::kNo);
 }
 
 }  // namespace
