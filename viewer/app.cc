@@ -42,10 +42,20 @@ App::App()
 Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
   std::unique_ptr<App> app(new App());
   app->options_ = options;
-  if (options.script) {
-    STRATA_TRY(const std::string text, ReadFile(*options.script));
-    STRATA_TRY(std::vector<ScriptLine> lines, ParseScript(text, *options.script));
-    app->script_.emplace(std::move(lines), *options.script);
+  if (options.script || !options.screenshot.empty()) {
+    const std::string file = options.script.value_or("--screenshot");
+    std::vector<ScriptLine> lines;
+    if (options.script) {
+      STRATA_TRY(const std::string text, ReadFile(file));
+      STRATA_TRY(lines, ParseScript(text, file));
+    }
+    if (!options.screenshot.empty()) {
+      const bool quits = !lines.empty() && lines.back().verb == "quit";
+      const int32_t number = lines.empty() ? 1 : lines.back().number;
+      lines.insert(lines.end() - (quits ? 1 : 0),
+                   {.number = number, .verb = "screenshot", .words = {options.screenshot}});
+    }
+    app->script_.emplace(std::move(lines), file);
   }
   app->AddCommands();
   app->AddGraphCommands();
@@ -69,7 +79,7 @@ Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
   STRATA_RETURN_IF_ERROR(app->FollowScale());
   if (options.config) {
     app->config_ = *options.config;
-  } else if (!options.script) {
+  } else if (!app->script_) {
     app->config_ = SettingsPath();
   }
   if (!app->config_.empty()) {

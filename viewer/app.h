@@ -35,6 +35,7 @@ struct AppOptions {
   std::string open;                   ///< `FILE[#LINK]`; "": the start page
   std::string compare;                ///< a second REF: `open` is compared with it
   std::optional<std::string> script;  ///< a file, or `-`
+  std::string screenshot;             ///< a file, written at the end of the script; "": none
   std::string attach;                 ///< the socket of a training; "": none
   std::string keys;                   ///< a file of key bindings; "": none
   bool bench = false;                 ///< prints what each line of the script took

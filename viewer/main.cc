@@ -27,6 +27,8 @@ constexpr const char* kHelp =
     "second REF, shows the differences of two graphs.\n"
     "\n"
     "  --script FILE    run the commands of FILE (-: standard input), then quit; docs/viewer.md\n"
+    "  --screenshot FILE.png\n"
+    "                   write a picture of the window, after the script if there is one, then quit\n"
     "  --attach PATH    control the training that was started with --control PATH\n"
     "  --bench          print what each command of the script took\n"
     "  --theme NAME     light or dark; default: as last time\n"
@@ -34,7 +36,7 @@ constexpr const char* kHelp =
     "  --scale N        size of fonts and distances; default: as the screen says\n"
     "  --keys FILE      key bindings: lines COMMAND = KEY KEY…\n"
     "  --config FILE    where layout, bookmarks and recent files are kept; default:\n"
-    "                   ~/.config/strata/viewer.conf, and nothing with --script\n"
+    "                   ~/.config/strata/viewer.conf, and nothing with --script or --screenshot\n"
     "  --help           show this text\n"
     "  --version        show the version\n"
     "\n"
@@ -66,6 +68,11 @@ Result<AppOptions> ParseOptions(const std::vector<std::string>& words) {
     const std::string& word = words[i];
     if (word == "--script") {
       STRATA_TRY(options.script, WordAfter(words, i));
+    } else if (word == "--screenshot") {
+      STRATA_TRY(options.screenshot, WordAfter(words, i));
+      if (!options.screenshot.ends_with(".png"))
+        return Error("'{}' is not a PNG file: --screenshot: end its name with .png",
+                     OneLine(options.screenshot));
     } else if (word == "--keys") {
       STRATA_TRY(options.keys, WordAfter(words, i));
     } else if (word == "--attach") {

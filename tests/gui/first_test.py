@@ -1,8 +1,11 @@
 """Opens a log, steps through its passes, selects nodes, looks at the picture."""
 
+import json
+import os
+import subprocess
 import unittest
 
-from gui_case import LOG, GuiCase, element, names
+from gui_case import LOG, VIEW, GuiCase, element, names
 
 
 class First(GuiCase):
@@ -44,6 +47,51 @@ class First(GuiCase):
         """, LOG)
         self.assertEqual(tree["state"]["pass_index"], "1")
         self.assertTrue(element(tree, "passes/pass:1")["selected"])
+
+    def test_conditions_paths_and_dumps_of_scripts(self):
+        dump = self.path("dump.json")
+        self.view(f"""
+            wait pass:1
+            key J
+            wait state.pass_index > 0
+            key Ctrl-F
+            type mm
+            wait state.hits > 0
+            wait hit:* exists
+            wait idle
+            assert state.error == ""
+            assert passes/pass:1.role == row
+            assert search/query.enabled == true
+            dump {dump}
+        """, LOG)
+        with open(dump, encoding="utf-8") as file:
+            elements = json.load(file)["elements"]
+        for one in elements:
+            self.assertEqual(sorted(one), ["box", "enabled", "name", "rect", "role", "selected", "state", "text"])
+            self.assertEqual(one["box"], one["rect"])
+            self.assertEqual("selected" in one["state"], one["selected"])
+            self.assertEqual("disabled" in one["state"], not one["enabled"])
+        self.assertTrue(any(one["state"] == ["selected"] for one in elements))
+        done = self.start('wait pass:1\nassert state.nodes == "no such"\n', LOG)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"\Astrata: error: .*:2: state nodes is '\d+', not == 'no such'\n\Z")
+        done = self.start("assert pass:1.role == button\n", LOG)
+        self.assertRegex(done.stderr, r"\Astrata: error: .*:1: pass:1.role is 'row', not == 'button'\n\Z")
+
+    def test_a_picture_without_a_script(self):
+        picture = self.path("alone.png")
+        environment = {**os.environ, "DISPLAY": self.display.name, "LIBGL_ALWAYS_SOFTWARE": "1"}
+        for words in ([], ["--script", self.path("quits.txt")]):
+            with open(self.path("quits.txt"), "w", encoding="utf-8") as file:
+                file.write("key J\nquit\n")
+            done = subprocess.run([VIEW, *words, "--size", "900x600", "--screenshot", picture, LOG], env=environment,
+                                  capture_output=True, text=True, timeout=120, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assert_picture(picture, 900, 600)
+            os.remove(picture)
+        done = subprocess.run([VIEW, "--screenshot", "a.jpg"], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (
+            2, "strata: error: 'a.jpg' is not a PNG file: --screenshot: end its name with .png\n"))
 
     def test_a_link_selects_pass_and_node(self):
         before = self.view("key J\nkey n\n", LOG)["state"]

@@ -83,7 +83,7 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
   static const std::map<std::string, Verb, std::less<>> kVerbs = {
       {"open", {1, 1, "open FILE[#LINK]", {}}},
       {"compare", {2, 2, "compare REF REF", {}}},
-      {"wait", {0, 1, "wait [MILLISECONDS]", {Kind::kSeed}}},
+      {"wait", {0, 1, "wait [MILLISECONDS|CONDITION]", {Kind::kSeed}}},
       {"await",
        {2, 99, "await ELEMENT WHAT… | await state KEY OP VALUE | await count PATTERN OP N", {}}},
       {"frames", {1, 2, "frames N [still|pan|zoom]", {Kind::kCount, Kind::kMotion}}},
@@ -109,6 +109,25 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
       {"quit", {0, 0, "quit", {}}},
       {"now", {1, 99, "now COMMAND…", {}}}};
   return kVerbs;
+}
+
+/// Other names of verbs, and shorter assertions: `wait CONDITION`, `dump FILE`, `assert state.KEY …`.
+void Normalize(ScriptLine& line) {
+  if (line.verb == "dump") line.verb = "tree";
+  const bool waits = line.verb == "wait" && !line.words.empty();
+  if (waits && line.words.size() == 1 && line.words[0] == "idle") line.words.clear();
+  if (waits && (line.words.size() > 1 ||
+                (line.words.size() == 1 && !IsOf(Kind::kSeed, line.words[0]) &&
+                 !IsNumber(line.words[0], -1e300, 1e300, false)))) {
+    line.verb = "await";
+    if (line.words.size() == 1) line.words.emplace_back("exists");
+  }
+  constexpr std::string_view kState = "state.";
+  if ((line.verb == "assert" || line.verb == "await") && !line.words.empty() &&
+      line.words[0].starts_with(kState)) {
+    line.words.insert(line.words.begin() + 1, line.words[0].substr(kState.size()));
+    line.words[0] = "state";
+  }
 }
 
 /// Splits a line into words; "…" holds blanks, with \" and \\ inside.
@@ -151,11 +170,13 @@ Result<std::vector<ScriptLine>> ParseScript(std::string_view text, const std::st
     if (now) words->erase(words->begin());
     ScriptLine line{.number = number, .now = now, .verb = words->front(), .words = {}};
     line.words.assign(words->begin() + 1, words->end());
+    Normalize(line);
     const auto verb = Verbs().find(line.verb);
     if (verb == Verbs().end()) {
       std::vector<std::string> names;
       for (const auto& [name, known] : Verbs())
         names.push_back(name);
+      names.emplace_back("dump");
       return Error("{}:{}: unknown verb '{}'{}: see docs/viewer.md", file, number,
                    OneLine(line.verb), DidYouMean(line.verb, names));
     }

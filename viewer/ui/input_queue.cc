@@ -101,7 +101,10 @@ bool ParseKey(const std::string& name, KeyPress& press) {
   for (bool found = true; found;) {
     found = false;
     for (const auto& [prefix, bit] : mods) {
-      if (rest.size() > prefix.size() && lower(rest).starts_with(prefix)) {
+      // `Ctrl-P` is Ctrl+P.
+      const bool starts = lower(rest.substr(0, prefix.size() - 1)) + '+' == prefix;
+      if (starts && rest.size() > prefix.size() &&
+          (rest[prefix.size() - 1] == '+' || rest[prefix.size() - 1] == '-')) {
         press.mods |= bit;
         rest.erase(0, prefix.size());
         found = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -43,6 +44,21 @@ Result<bool> Holds(const std::string& actual, const std::string& op, const std::
   if (op == ">") return a > b;
   if (op == ">=") return a >= b;
   return Error("unknown operator '{}': use = != < <= > >= contains fits", OneLine(op));
+}
+
+/// The value of `ELEMENT.text`, `.role`, `.selected` or `.enabled`; none: no such element or
+/// property.
+std::optional<std::string> PropertyOf(const UiTree& tree, std::string_view path) {
+  const size_t dot = path.rfind('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const UiElement* element = tree.Find(path.substr(0, dot));
+  const std::string_view property = path.substr(dot + 1);
+  if (element == nullptr) return std::nullopt;
+  if (property == "text") return element->text;
+  if (property == "role") return element->role;
+  if (property == "selected") return element->selected ? "true" : "false";
+  if (property == "enabled") return element->enabled ? "true" : "false";
+  return std::nullopt;
 }
 
 /// The presses of `word`: a key, with a count before it where `counts`: 5j.
@@ -280,6 +296,15 @@ Status ScriptRunner::Assert(const Ui& ui, const ScriptLine& line) const {
   }
   const UiElement* element = ui.tree.Find(words[0]);
   const std::string& what = words[1];
+  if (element == nullptr) {
+    if (const std::optional<std::string> property = PropertyOf(ui.tree, words[0])) {
+      const std::string wanted = Rest(words, 2);
+      STRATA_TRY(const bool holds, Holds(*property, what, wanted));
+      if (holds) return Ok();
+      return Error("{} is '{}', not {} '{}'", OneLine(words[0]), OneLine(*property, 200), what,
+                   OneLine(wanted, 200));
+    }
+  }
   if (what == "absent") {
     if (element != nullptr) return Error("'{}' is on the screen", element->name);
     return Ok();

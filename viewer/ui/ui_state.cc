@@ -101,9 +101,16 @@ std::string TreeJson(const std::vector<std::pair<std::string, std::string>>& sta
   json.Break(1).Key("elements").BeginArray();
   for (const UiElement& element : tree.elements()) {
     json.Break(2).BeginObject().Field("name", element.name).Field("role", element.role);
-    json.Field("text", element.text).Key("rect").BeginArray();
-    for (const float value : {element.x, element.y, element.width, element.height})
-      json.Int(std::lround(value));
+    json.Field("text", element.text);
+    for (const char* key : {"box", "rect"}) {
+      json.Key(key).BeginArray();
+      for (const float value : {element.x, element.y, element.width, element.height})
+        json.Int(std::lround(value));
+      json.EndArray();
+    }
+    json.Key("state").BeginArray();
+    if (element.selected) json.String("selected");
+    if (!element.enabled) json.String("disabled");
     json.EndArray().Field("selected", element.selected).Field("enabled", element.enabled);
     json.EndObject();
   }
