@@ -52,6 +52,7 @@ class First(GuiCase):
         dump = self.path("dump.json")
         self.view(f"""
             wait pass:1
+            assert passes/pass:1.role == row
             key J
             wait state.pass_index > 0
             key Ctrl-F
@@ -60,8 +61,7 @@ class First(GuiCase):
             wait hit:* exists
             wait idle
             assert state.error == ""
-            assert passes/pass:1.role == row
-            assert search/query.enabled == true
+            assert search/field.enabled == true
             dump {dump}
         """, LOG)
         with open(dump, encoding="utf-8") as file:
