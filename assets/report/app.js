@@ -174,11 +174,21 @@ async function start() {
   renderWith(show);
   await loadReport();
   frame();
-  readHash();
+  // A frame of a notebook has no fragment: its page says where to start.
+  readHash(location.hash || document.documentElement.dataset.start || "");
   hear(window, "popstate", () => {
-    readHash();
+    readHash(location.hash);
     render();
   });
+  if (location.protocol === "about:") {
+    // In a frame, a fragment is one of the page around it.
+    hear(window, "click", (event) => {
+      const link = event.target.closest('a[href^="#"]');
+      if (!link) return;
+      event.preventDefault();
+      location.hash = link.getAttribute("href");
+    });
+  }
   hear(window, "resize", redrawAll);
   hear(window, "keydown", onKey);
   hear(window, "keyup", (event) => {

@@ -42,8 +42,8 @@ const DEFAULTS = {
 const KEYS = Object.keys(DEFAULTS).slice(2);
 export const state = { ...DEFAULTS };
 
-export function readHash() {
-  let text = location.hash.slice(1);
+export function readHash(hash) {
+  let text = hash.slice(1);
   const [head, ...words] = text.split("&");
   const decode = (word) => {
     try {
@@ -101,18 +101,21 @@ export function renderSoon() {
   soon = setTimeout(render, 120);
 }
 
+/** Writes the state into the address; a fragment alone would be one of the page around a frame. */
+function write(how) {
+  const hash = hashOf(state);
+  if (hash !== location.hash) history[how](null, "", location.href.split("#")[0] + hash);
+}
 /** A new page of the history. */
 export function go(change) {
   Object.assign(state, change);
-  const hash = hashOf(state);
-  if (hash !== location.hash) history.pushState(null, "", hash);
+  write("pushState");
   return render();
 }
 /** Small moves (selection, folds) belong to the page they happen on. */
 export function note(change) {
   Object.assign(state, change);
-  const hash = hashOf(state);
-  if (hash !== location.hash) history.replaceState(null, "", hash);
+  write("replaceState");
 }
 /** Goes to another pass or graph; all choices stay, except the node. */
 export const goTo = (subject, more) =>

@@ -171,6 +171,7 @@ def _rows(diff):
 def _frame(page):
     if len(page) > _MAX_FRAME:
         return "<p>The report is too large for a cell: strata.report(a, b, output='diff.html') writes it.</p>"
+    page = page.replace("<html ", '<html data-start="#pass=0" ', 1)  # the graph
     content = page.replace("&", "&amp;").replace('"', "&quot;")
     return (f'<iframe srcdoc="{content}" sandbox="allow-scripts" title="strata diff" '
             'style="width:100%;height:640px;border:0"></iframe>')
