@@ -21,6 +21,7 @@ import time
 
 import torch
 from peer_models import Decoder, InHalf
+from torch._functorch import config as functorch
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 
@@ -78,7 +79,7 @@ class Peer:
         backend = {"aot_eager": "aot_eager", "inductor": "inductor", "inductor-graphs": "inductor"}.get(name)
         if "memory_budget" in request:
             backend = "inductor"
-            torch._functorch.config.activation_memory_budget = request["memory_budget"]
+            functorch.activation_memory_budget = request["memory_budget"]
         if backend and c["moe"]:
             # Data-dependent sizes become symbols of one graph instead of graph breaks.
             torch._dynamo.config.capture_scalar_outputs = True
