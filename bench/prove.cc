@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "bench/bench.h"
 #include "cli/flags.h"
-#include "prove/lowering.h"
+#include "passes/placement/placement.h"
 #include "prove/mutations.h"
 #include "prove/on_ranks.h"
 #include "refs/histories.h"
@@ -77,7 +77,7 @@ class MutationBench {
         continue;
       STRATA_TRY(const LoadedGraph before, history.load(step.before));
       STRATA_TRY(const LoadedGraph after, history.load(step.after));
-      if (!prove::IsLowered(after.graph())) continue;
+      if (!IsLowered(after.graph())) continue;
       const std::string where = fmt::format("{}: {}: {}", trace, history.GraphOf(step), step.pass);
       const prove::Proof proof = prove::ProvePass(before.graph(), after.graph(), Proving());
       if (proof.verdict != prove::Verdict::kProven) {

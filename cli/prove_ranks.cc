@@ -102,7 +102,7 @@ Result<std::vector<RankRun>> RunOnRanks(ThreadTeam& team, const Graph& graph,
 
 }  // namespace
 
-bool IsLowered(const Graph& graph) {
+bool HasGlobalTypes(const Graph& graph) {
   return !graph.attribute(graph.output(), kGlobalTypeAttribute).empty();
 }
 

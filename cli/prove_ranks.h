@@ -8,8 +8,8 @@
 
 namespace strata::cli {
 
-/// Whether the pass `lower` left the graph in the form that ranks run.
-bool IsLowered(const Graph& graph);
+/// Whether `lower` wrote the graph and it is whole: parts do not know the types of what they save.
+bool HasGlobalTypes(const Graph& graph);
 
 /// Runs a graph on one rank, and what `lower` made of it on all ranks of its mesh, each on its part
 /// of the same synthetic inputs, and compares what comes out with what the ranks' parts make. Sums

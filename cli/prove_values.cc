@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/prove_ranks.h"
+#include "passes/placement/placement.h"
 #include "runtime/exec/compare_values.h"
 #include "runtime/files/tensor_io.h"
 
@@ -45,7 +46,7 @@ Result<NamedTensors> ProvePasses::InputsOf(const Graph& graph) const {
 
 Result<ValueComparison> ProvePasses::Compare(const Graph& before, const Graph& after,
                                              const MatchedGraphs& matched) const {
-  if (IsLowered(after)) return CompareValuesOnRanks(before, after, matched, tolerance_);
+  if (HasGlobalTypes(after)) return CompareValuesOnRanks(before, after, matched, tolerance_);
   STRATA_TRY(const NamedTensors inputs, InputsOf(before));
   STRATA_TRY(NamedTensors more, InputsOf(after));
   NamedTensors after_inputs = TransferInputs(matched, inputs);
@@ -59,10 +60,16 @@ Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
     if (!change.changed() || is_new) continue;
     const Graph& before = before_->graph(change.graph);
     const Graph& after = module.graph(change.graph);
-    if (IsLowered(after) && !IsLowered(before)) {
+    if (HasGlobalTypes(after) && !HasGlobalTypes(before)) {
       STRATA_TRY(const std::string lowered, ProveLowering(before, after));
       fmt::print(stderr, "proved: pass {} {}: graph {}: {}\n", run.index, run.name,
                  after.name_text(), lowered);
+      continue;
+    }
+    if (IsLowered(after) && !HasGlobalTypes(after)) {
+      fmt::print(stderr, "not executed: pass {} {}: graph {}: a part of a rank's program, "
+                 "which strata prove proves\n",
+                 run.index, run.name, after.name_text());
       continue;
     }
     STRATA_TRY(const MatchedGraphs matched, MatchGraphs(before, after, /*stable_ids=*/true));

@@ -532,7 +532,7 @@ class Comparison {
 
   /// Whether the graph before the pass has collectives, too.
   bool is_lowered_before() const {
-    return !before_.attribute(before_.output(), kGlobalTypeAttribute).empty();
+    return IsLowered(before_);
   }
 
   std::optional<Diagnosis> FirstParts() const {

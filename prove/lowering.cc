@@ -332,10 +332,6 @@ class LoweringProver {
 
 }  // namespace
 
-bool IsLowered(const Graph& graph) {
-  return graph.output().valid() && !graph.attribute(graph.output(), kGlobalTypeAttribute).empty();
-}
-
 Proof ProveLowering(const Graph& placed, const Graph& lowered, const ProofOptions& options) {
   const auto unproven = [](const Error& error) {
     Proof proof;

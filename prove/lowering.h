@@ -4,9 +4,6 @@
 
 namespace strata::prove {
 
-/// True for a graph that `lower` made: ranks run it together.
-bool IsLowered(const Graph& graph);
-
 /// Proves that the ranks of a mesh together compute what a placed graph computes. `placed`: values
 /// are whole, types have placements; it is evaluated once. `lowered`: evaluated on all ranks, each
 /// with its part of the inputs. A value that both graphs have is compared by its placement: parts

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "passes/core/written_memory.h"
+#include "passes/placement/placement.h"
 
 namespace strata {
 
@@ -90,10 +91,12 @@ void GraphCopier::SetOutputs(std::span<const std::optional<ValueId>> outputs,
   for (const std::optional<ValueId>& output : outputs)
     results.push_back(output ? Arg(values_.at(*output)) : Arg::None());
   const Arg list = rewriter_.MakeSpan(ArgKind::kList, results);
-  rewriter_.Create(
+  const NodeId output = rewriter_.Create(
       {.kind = NodeKind::kOutput, .args = std::span(&list, 1), .name = from_.name(from_.output())},
       From(from_, {from_.output()}, Origin::kCloned));
   SetOutputSlots(rewriter_, slots);
+  const std::string mesh(from_.attribute(from_.output(), kMeshAttribute));
+  if (!mesh.empty()) rewriter_.SetAttribute(output, kMeshAttribute, mesh);
 }
 
 std::vector<std::optional<ValueId>> OutputsOf(const Graph& graph) {

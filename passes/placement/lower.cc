@@ -301,8 +301,7 @@ Result<Changed> LowerPlacements::Run(Module& module) {
   for (const GraphId id : module.programs()) {
     Graph& graph = module.graph(id);
     const std::string mesh_text(graph.attribute(graph.output(), kMeshAttribute));
-    const bool is_lowered = !graph.attribute(graph.output(), kGlobalTypeAttribute).empty();
-    if (mesh_text.empty() || is_lowered) continue;
+    if (mesh_text.empty() || IsLowered(graph)) continue;
     STRATA_TRY(Mesh mesh, Mesh::Parse(mesh_text));
     if (auto lowered = GraphLowerer(graph, std::move(mesh)).Run(); !lowered)
       return std::move(lowered).error().In(graph.name_text());

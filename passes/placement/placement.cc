@@ -146,6 +146,16 @@ std::vector<DimId> PartSizes(Module& module, std::vector<DimId> sizes, const Pla
   return sizes;
 }
 
+bool IsLowered(const Graph& graph) {
+  if (!graph.output().valid()) return false;
+  const auto has_global_type = [&](NodeId node) {
+    return !graph.attribute(node, kGlobalTypeAttribute).empty();
+  };
+  if (has_global_type(graph.output())) return true;
+  return !graph.attribute(graph.output(), kMeshAttribute).empty() &&
+         std::ranges::any_of(graph.placeholders(), has_global_type);
+}
+
 double NumElements(const Module& module, const Type& type) {
   double elements = 1;
   for (const DimId size : type.sizes)

@@ -153,6 +153,14 @@ class TrainMemoryTest(unittest.TestCase):
         self.assertEqual(len(re.findall(r"slot='saved \d+'", backward)), len(re.findall(r"saved \d+", forward)))
         self.assertNotIn("✗", self.run_strata("prove", "split.strata"))
 
+    def test_parts_of_a_rank_are_proven_exactly(self):
+        ranks = ("--set", "parallelism.data_parallel_shard_degree=2")
+        self.train("t", *ranks, "--passes", "dce,canonicalize,tag-memory,recompute,split-step", "--prove")
+        passes = json.loads(self.run_strata("prove", "t.strata", "--json"))["passes"]
+        self.assertIn(("bucket-transformer-blocks", "step.backward"),
+                      [(step["name"], step["graph"]) for step in passes])
+        self.assertEqual({step["status"] for step in passes}, {"proven"})
+
     def test_copies_read_what_came_back_from_the_host(self):
         large = ("--set", "seq_len=64", "--set", "rope.max_seq_len=64", "--set", "dim=32")
         expected = self.train("none", *large)

@@ -56,22 +56,53 @@ LAYOUTS = [
 EXPERTS = [(1, 2, 1, 1, 2), (1, 4, 1, 1, 2), (1, 2, 1, 2, 2), (1, 2, 1, 2, 4), (1, 2, 2, 1, 2)]
 
 
+def policy(name, *more):
+    return [word for item in (f"memory_policy={name}", *more) for word in ("--set", f"compile.{item}")]
+
+
+# What saves memory, with the passes that it inserts.
+POLICIES = [
+    (policy("default"), ["tag-memory", "recompute"]),
+    (policy("eager"), ["tag-memory", "recompute"]),
+    (policy("full"), ["tag-memory", "recompute"]),
+    (policy("min_cut"), ["tag-memory", "recompute"]),
+    (policy("sac_and_offload"), ["tag-memory", "tag-offload", "recompute", "offload"]),
+    (policy("budget", "memory_budget_bytes=120000000"), ["budget"]),
+    (["--passes", "dce,canonicalize,reshard-after-forward,recompute,reorder-for-peak,split-step"],
+     ["reshard-after-forward", "recompute", "reorder-for-peak", "split-step"]),
+    (["--passes", "dce,canonicalize,tag-memory{policy=min_cut},tag-offload,offload,recompute,split-step"],
+     ["tag-memory", "tag-offload", "recompute", "offload", "split-step"]),
+]
+
+
 class ProveLayoutsTest(StrataCase):
+    def check(self, config, layout, options, names):
+        trace = self.path("run.strata")
+        sets = [f"parallelism.{name}_degree={degree}" for name, degree in zip(DEGREES, layout)]
+        sets = [word for item in sets for word in ("--set", item)]
+        done = self.run_strata("trace", config, *sets, *options, "-o", trace)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_strata("prove", trace, "--json")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        passes = json.loads(done.stdout)["passes"]
+        for name in ("lower", *names):
+            self.assertIn(name, [step["name"] for step in passes])
+        for step in passes:
+            self.assertEqual((step["status"], step["unknown_operators"]), ("proven", []), step)
+
     def check_layouts(self, model, layouts):
         config = self.write("config.toml", f'model = "{model}"\n' + TRAINING + MODELS[model])
         for layout in layouts:
             with self.subTest(model=model, layout=layout):
-                trace = self.path("run.strata")
-                sets = [f"parallelism.{name}_degree={degree}" for name, degree in zip(DEGREES, layout)]
-                options = [word for item in sets for word in ("--set", item)]
-                done = self.run_strata("trace", config, *options, "-o", trace)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                done = self.run_strata("prove", trace, "--json")
-                self.assertEqual(done.returncode, 0, done.stdout)
-                passes = json.loads(done.stdout)["passes"]
-                self.assertIn("lower", [step["name"] for step in passes])
-                for step in passes:
-                    self.assertEqual((step["status"], step["unknown_operators"]), ("proven", []), step)
+                self.check(config, layout, [], [])
+
+    def check_policies(self, model, layouts):
+        """Each way to save memory, on the layouts in turn."""
+        config = self.write("config.toml", f'model = "{model}"\n' + TRAINING + MODELS[model])
+        for i in range(max(len(layouts), len(POLICIES))):
+            layout, (options, names) = layouts[i % len(layouts)], POLICIES[i % len(POLICIES)]
+            with self.subTest(model=model, layout=layout, options=options):
+                self.check(config, layout, options, names)
 
     def test_pv_26_llama3(self):
         self.check_layouts("llama3", LAYOUTS)
@@ -81,6 +112,15 @@ class ProveLayoutsTest(StrataCase):
 
     def test_pv_26_deepseek_v3(self):
         self.check_layouts("deepseek_v3", LAYOUTS + EXPERTS)
+
+    def test_memory_llama3(self):
+        self.check_policies("llama3", LAYOUTS)
+
+    def test_memory_qwen3(self):
+        self.check_policies("qwen3", LAYOUTS[::-1])
+
+    def test_memory_deepseek_v3(self):
+        self.check_policies("deepseek_v3", EXPERTS + LAYOUTS)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "ir/rewriter.h"
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "passes/memory/recompute.h"
@@ -92,6 +93,17 @@ extra 0; saved 0
   output([g])
 extra 1
 )");
+}
+
+TEST_CASE("both parts of a rank's program are programs of the mesh") {
+  const auto module = ParseOrDie(kStep);
+  Graph& step = *module->FindGraph("step");
+  Rewriter(step).SetAttribute(step.output(), "mesh", "fsdp=2");
+  OrDie(SplitStep().Run(*module));
+  for (const char* name : {"step.forward", "step.backward"}) {
+    const Graph& part = *module->FindGraph(name);
+    CHECK_EQ(part.attribute(part.output(), "mesh"), "fsdp=2");
+  }
 }
 
 TEST_CASE("other graphs, and a step without backward, are left alone") {
