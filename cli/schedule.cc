@@ -146,7 +146,8 @@ Result<std::string> Print(const PipelineSchedule& schedule, const ScheduleFlags&
   if (flags.format == "csv") return ScheduleCsv(schedule);
   if (flags.format == "actions") {
     if (HasCommunication(schedule)) return ActionLists(schedule);
-    STRATA_TRY(const RankPrograms programs, LowerSchedule(schedule));
+    STRATA_TRY(RankPrograms programs, LowerSchedule(schedule));
+    DelayReceptions(programs);
     PipelineSchedule lowered = schedule;
     for (size_t rank = 0; rank < programs.size(); ++rank)
       lowered.ranks[rank].assign(programs[rank].begin(), programs[rank].end());

@@ -172,6 +172,7 @@ Status TrainerState::Distribute() {
   if (config.parallelism.pipeline.degree > 1) {
     STRATA_TRY(schedule, ScheduleOf(config.parallelism.pipeline));
     STRATA_TRY(actions, LowerSchedule(*schedule));
+    DelayReceptions(actions);
     STRATA_TRY(owners, StageOwners::Make(*traced.module, spec, *schedule));
     loss_rank = owners->loss * config.parallelism.stage_mesh.num_ranks();
   }

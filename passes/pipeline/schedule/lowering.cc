@@ -166,7 +166,47 @@ class CommunicationAdder {
   RankPrograms result_;
 };
 
+/// The reception whose value an action F, B or I reads, if it reads one.
+std::optional<ActionKey> ReceptionFor(const Action& action) {
+  switch (action.type) {
+    case ActionType::kForward:
+      return ActionKey{action.stage, ActionType::kReceiveForward, action.microbatch};
+    case ActionType::kBackward:
+    case ActionType::kBackwardInput:
+      return ActionKey{action.stage, ActionType::kReceiveBackward, action.microbatch};
+    default:
+      return std::nullopt;
+  }
+}
+
+/// One that nothing after it reads stays where it is.
+std::vector<Action> WithLateReceptions(const std::vector<Action>& actions) {
+  std::map<ActionKey, size_t> readers;
+  for (size_t i = 0; i < actions.size(); ++i)
+    ForEachPart(actions[i], [&](const Action& part) {
+      if (const auto reception = ReceptionFor(part)) readers.emplace(*reception, i);
+    });
+  std::vector<Action> result;
+  std::map<size_t, std::vector<Action>> delayed;  // by the position of the reader
+  for (size_t i = 0; i < actions.size(); ++i) {
+    const auto reader = readers.find(KeyOf(actions[i]));
+    if (reader != readers.end() && reader->second > i) {
+      delayed[reader->second].push_back(actions[i]);
+      continue;
+    }
+    const std::vector<Action>& before = delayed[i];
+    result.insert(result.end(), before.begin(), before.end());
+    result.push_back(actions[i]);
+  }
+  return result;
+}
+
 }  // namespace
+
+void DelayReceptions(RankPrograms& programs) {
+  for (std::vector<Action>& actions : programs)
+    actions = WithLateReceptions(actions);
+}
 
 Result<RankPrograms> LowerSchedule(const PipelineSchedule& schedule, int64_t max_unsharded) {
   const bool is_whole = HasCommunication(schedule);

@@ -19,4 +19,9 @@ using RankPrograms = std::vector<std::vector<Action>>;
 /// torch.distributed.pipelining.schedules, _PipelineScheduleRuntime.
 Result<RankPrograms> LowerSchedule(const PipelineSchedule& schedule, int64_t max_unsharded = 3);
 
+/// Moves each reception to right before the action that reads what it receives. LowerSchedule puts
+/// it beside the send, as PyTorch does, whose receptions do not block; ranks that wait in a
+/// reception would wait for values that they do not need yet. REQUIRES: sends do not block.
+void DelayReceptions(RankPrograms& programs);
+
 }  // namespace strata

@@ -1,5 +1,6 @@
 #include "passes/pipeline/schedule/schedule.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <sstream>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "base/file.h"
 #include "passes/pipeline/schedule/lowering.h"
+#include "passes/pipeline/schedule/simulation.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 
@@ -144,6 +146,49 @@ TEST_CASE("GR-26: lowered schedules are the golden vectors") {
            "2SEND_B1 0RECV_B0 2F2 2SEND_F2 2RECV_F3 0B0 0RECV_B1 2F3 2SEND_F3 0B1 2RECV_B2 2B2 "
            "2SEND_B2 2RECV_B3 2B3 2SEND_B3 2REDUCE_GRAD 2RESHARD 0RECV_B2 0B2 0RECV_B3 0B3 "
            "0REDUCE_GRAD 0RESHARD");
+}
+
+TEST_CASE("a rank receives right before it reads what it received") {
+  for (const ScheduleKind& kind : ScheduleKinds()) {
+    CAPTURE(kind.name);
+    const RankPrograms lowered = OrDie(LowerSchedule(Make(kind.name, 4, kind.is_multi ? 2 : 1, 8)));
+    RankPrograms delayed = lowered;
+    DelayReceptions(delayed);
+    const auto is_reception = [](const Action& action) {
+      return action.type == ActionType::kReceiveForward ||
+             action.type == ActionType::kReceiveBackward;
+    };
+    const auto sorted = [](std::vector<Action> actions) {
+      std::ranges::sort(actions, {}, [](const Action& action) { return ToString(action); });
+      return actions;
+    };
+    for (size_t rank = 0; rank < lowered.size(); ++rank) {
+      CHECK_EQ(sorted(delayed[rank]), sorted(lowered[rank]));
+      std::vector<Action> before = lowered[rank], after = delayed[rank];
+      std::erase_if(before, is_reception);
+      std::erase_if(after, is_reception);
+      CHECK_EQ(before, after);
+      for (size_t i = 0; i < delayed[rank].size(); ++i) {
+        const Action& reception = delayed[rank][i];
+        if (!is_reception(reception)) continue;
+        // Behind it are at most other receptions of the same action.
+        size_t reader = i + 1;
+        while (is_reception(delayed[rank][reader]))
+          ++reader;
+        bool reads = false;
+        ForEachPart(delayed[rank][reader], [&](const Action& part) {
+          reads |= part.stage == reception.stage && part.microbatch == reception.microbatch;
+        });
+        CHECK(reads);
+      }
+    }
+    // No rank waits for what comes later: what runs takes as long as without communication.
+    PipelineSchedule schedule = Make(kind.name, 4, kind.is_multi ? 2 : 1, 8);
+    const double makespan = Simulate(schedule).makespan;
+    for (size_t rank = 0; rank < delayed.size(); ++rank)
+      schedule.ranks[rank].assign(delayed[rank].begin(), delayed[rank].end());
+    CHECK_EQ(Simulate(schedule).makespan, doctest::Approx(makespan));
+  }
 }
 
 TEST_CASE("a schedule in which actions wait for each other cannot be lowered") {
