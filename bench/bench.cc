@@ -31,6 +31,8 @@ constexpr Benchmark kBenchmarks[] = {
      ExecBenchTrain},
     {"parallel", "run steps on several ranks, and in PyTorch with FSDP2 over Gloo",
      ExecBenchParallel},
+    {"pipeline", "run steps of a pipeline, and in PyTorch with the same schedules over Gloo",
+     ExecBenchPipeline},
     {"simulate", "estimate steps before and after each way to schedule collectives",
      ExecBenchSimulate},
     {"experts", "measure and estimate how much of the exchanges of tokens chunks hide",

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,92 +11,14 @@
 #include "base/file.h"
 #include "bench/bench.h"
 #include "bench/peers.h"
+#include "bench/rank_workers.h"
 #include "bench/shapes.h"
 #include "bench/turns.h"
-#include "bench/worker.h"
 #include "cli/flags.h"
-#include "runtime/ranks/gloo_links.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {
 namespace {
-
-/// Ranks that are processes, or threads of one: each order goes to all of them.
-class Ranks final : public Contender {
- public:
-  Ranks(std::string contender, int64_t world, std::vector<std::string> words, std::string log)
-      : Contender(std::move(contender)),
-        ranks(world),
-        words_(std::move(words)),
-        log_(std::move(log)) {}
-
-  const int64_t ranks;
-  bool is_pytorch = false;
-
-  /// `processes` of the ranks' program.
-  Status Start(int64_t processes) {
-    if (processes > 1) {
-      STRATA_TRY(ProcessStore store, ProcessStore::Open());
-      store_.emplace(std::move(store));
-    }
-    for (int64_t rank = 0; rank < processes; ++rank) {
-      Worker::Command command{.words = words_, .log = fmt::format("{}.{}.log", log_, rank)};
-      if (store_) command.variables = VariablesOf(rank, processes);
-      STRATA_TRY(workers_.emplace_back(), Worker::Start(std::move(command)));
-    }
-    return Ok();
-  }
-
-  Result<FirstSteps> Begin() override {
-    STRATA_RETURN_IF_ERROR(Send("begin"));
-    FirstSteps all;
-    for (const std::unique_ptr<Worker>& worker : workers_) {
-      STRATA_TRY(const FirstSteps one, worker->ReceiveFirstSteps());
-      all.first_wall = std::max(all.first_wall, one.first_wall);
-      all.first_cpu += one.first_cpu;
-      all.peak_bytes = std::max(all.peak_bytes, one.peak_bytes);
-      all.losses = one.losses;
-    }
-    return all;
-  }
-
-  Result<std::vector<StepTime>> Run(int64_t steps) override {
-    STRATA_RETURN_IF_ERROR(Send(fmt::format("run {}", steps)));
-    std::vector<StepTime> all(static_cast<size_t>(steps));
-    for (const std::unique_ptr<Worker>& worker : workers_) {
-      STRATA_TRY(const std::vector<StepTime> one, worker->ReceiveTimes());
-      for (size_t i = 0; i < std::min(all.size(), one.size()); ++i) {
-        all[i].cpu += one[i].cpu;
-        all[i].wall = std::max(all[i].wall, one[i].wall);
-      }
-    }
-    return all;
-  }
-
-  void End() override { workers_.clear(); }
-
- private:
-  std::vector<std::string> VariablesOf(int64_t rank, int64_t world) const {
-    return {fmt::format("RANK={}", rank),
-            fmt::format("LOCAL_RANK={}", rank),
-            fmt::format("WORLD_SIZE={}", world),
-            fmt::format("LOCAL_WORLD_SIZE={}", world),
-            "MASTER_ADDR=127.0.0.1",
-            fmt::format("MASTER_PORT={}", store_->port()),
-            "TORCHELASTIC_USE_AGENT_STORE=True",
-            "TORCHELASTIC_RESTART_COUNT=0"};
-  }
-  Status Send(const std::string& order) {
-    for (const std::unique_ptr<Worker>& worker : workers_)
-      STRATA_RETURN_IF_ERROR(worker->Send(order));
-    return Ok();
-  }
-
-  std::vector<std::string> words_;
-  std::string log_;
-  std::optional<ProcessStore> store_;  // before those that use it
-  std::vector<std::unique_ptr<Worker>> workers_;
-};
 
 struct ParallelFlags {
   std::vector<std::string> shapes;
@@ -117,19 +38,22 @@ Result<std::vector<std::string>> SettingsOn(const BenchShape& shape, int64_t ran
   return settings;
 }
 
-Result<std::unique_ptr<Ranks>> Ours(const BenchShape& shape, int64_t ranks, bool are_processes,
-                                    const ParallelFlags& flags, const std::string& folder) {
+Result<std::unique_ptr<RankWorkers>> Ours(const BenchShape& shape, int64_t ranks,
+                                          bool are_processes, const ParallelFlags& flags,
+                                          const std::string& folder) {
   std::vector<std::string> words = {"/proc/self/exe", "bench-rank"};
   STRATA_TRY(const std::vector<std::string> settings, SettingsOn(shape, ranks, flags.batch));
   words.insert(words.end(), settings.begin(), settings.end());
   const std::string name = fmt::format("{} {}", ranks, are_processes ? "processes" : "threads");
-  auto contender = std::make_unique<Ranks>(name, ranks, std::move(words), folder + "/" + name);
+  auto contender =
+      std::make_unique<RankWorkers>(name, ranks, std::move(words), folder + "/" + name);
   STRATA_RETURN_IF_ERROR(contender->Start(are_processes ? ranks : 1));
   return contender;
 }
 
-Result<std::unique_ptr<Ranks>> PyTorch(const BenchShape& shape, int64_t ranks,
-                                       const ParallelFlags& flags, const std::string& folder) {
+Result<std::unique_ptr<RankWorkers>> PyTorch(const BenchShape& shape, int64_t ranks,
+                                             const ParallelFlags& flags,
+                                             const std::string& folder) {
   STRATA_TRY(const std::vector<std::string> settings, SettingsOn(shape, ranks, flags.batch));
   STRATA_TRY(const TrainConfig config, ConfigOf(settings));
   STRATA_TRY(
@@ -141,20 +65,21 @@ Result<std::unique_ptr<Ranks>> PyTorch(const BenchShape& shape, int64_t ranks,
              PeerCommand(flags.python,
                          {.name = fmt::format("fsdp{}", ranks), .script = "parallel_peers.py"},
                          *trainer, folder));
-  auto contender = std::make_unique<Ranks>(name, ranks, std::move(words), folder + "/" + name);
+  auto contender =
+      std::make_unique<RankWorkers>(name, ranks, std::move(words), folder + "/" + name);
   contender->is_pytorch = true;
   STRATA_RETURN_IF_ERROR(contender->Start(ranks));
   return contender;
 }
 
-double Megabytes(const Ranks& ranks) {
+double Megabytes(const RankWorkers& ranks) {
   return static_cast<double>(ranks.first.peak_bytes) / 1e6;
 }
 
-void Print(const std::vector<const Ranks*>& all) {
+void Print(const std::vector<const RankWorkers*>& all) {
   fmt::print("  {:<20} {:>9} {:>9} {:>15} {:>8} {:>7}\n", "ranks", "wall ms", "cpu ms",
              "peak MB a rank", "first s", "loss ±");
-  for (const Ranks* ranks : all) {
+  for (const RankWorkers* ranks : all) {
     double difference = 0;
     for (size_t i = 0; i < ranks->first.losses.size(); ++i) {
       difference =
@@ -164,9 +89,9 @@ void Print(const std::vector<const Ranks*>& all) {
                Median(ranks->slices, &StepTime::wall), Median(ranks->slices, &StepTime::cpu),
                Megabytes(*ranks), ranks->first.first_wall, difference);
   }
-  for (const Ranks* peer : all) {
+  for (const RankWorkers* peer : all) {
     if (!peer->is_pytorch) continue;
-    for (const Ranks* ours : all) {
+    for (const RankWorkers* ours : all) {
       if (ours->is_pytorch || ours->ranks != peer->ranks) continue;
       const std::string both = fmt::format("{} / {}", ours->name, peer->name);
       PrintGate("step time, " + both, RatioOf(*ours, *peer, &StepTime::wall), 0.8);
@@ -178,8 +103,8 @@ void Print(const std::vector<const Ranks*>& all) {
 Status MeasureShape(const BenchShape& shape, const ParallelFlags& flags) {
   STRATA_TRY(const TemporaryPath folder, TemporaryPath::MakeFolder());
   Contenders contenders;
-  std::vector<const Ranks*> all;
-  const auto add = [&](std::unique_ptr<Ranks> ranks) {
+  std::vector<const RankWorkers*> all;
+  const auto add = [&](std::unique_ptr<RankWorkers> ranks) {
     all.push_back(ranks.get());
     contenders.push_back(std::move(ranks));
   };

@@ -9,6 +9,8 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "embedded/bench_peers_assets.h"
+#include "passes/pipeline/schedule/schedule.h"
+#include "passes/pipeline/stage_modules.h"
 #include "runtime/files/safetensors.h"
 #include "runtime/train/data/tokens.h"
 
@@ -101,6 +103,31 @@ void Describe(const TrainConfig& c, JsonWriter& json) {
   json.EndObject();
 }
 
+/// Schedule and stages.
+Status DescribePipeline(const TrainConfig& c, JsonWriter& json) {
+  const PipelineConfig& pipeline = c.parallelism.pipeline;
+  STRATA_TRY(const StageModules modules,
+             StageModules::Split(c.n_layers, pipeline.num_stages, pipeline.first_less,
+                                 pipeline.last_less));
+  STRATA_TRY(const ScheduleKind kind, FindScheduleKind(pipeline.schedule));
+  const std::vector<int64_t> ranks =
+      RanksOfStages(pipeline.num_stages, pipeline.degree, kind.style);
+  json.BeginObject()
+      .Field("schedule", pipeline.schedule)
+      .Field("microbatches", pipeline.microbatches)
+      .Key("stages")
+      .BeginArray();
+  for (int64_t stage = 0; stage < modules.size(); ++stage) {
+    json.BeginObject().Field("rank", ranks[static_cast<size_t>(stage)]).Key("modules").BeginArray();
+    for (const std::string& name : modules.of(stage))
+      json.String(name);
+    json.EndArray().EndObject();
+  }
+  json.EndArray().EndObject();
+  return Ok();
+}
+
+/// `steps`: of one microbatch, where a step has several.
 Status WriteInit(const Trainer& trainer, int64_t steps, const std::string& path) {
   const TrainConfig& c = trainer.config();
   const TokenData tokens = TokenData::Synthetic(c);
@@ -131,10 +158,11 @@ Result<std::vector<std::string>> PeerCommand(const std::string& python, const Pe
   const std::string init = folder + "/init.safetensors",
                     file = fmt::format("{}/{}.json", folder, request.name),
                     script = folder + "/" + request.script;
-  if (!std::filesystem::exists(init)) STRATA_RETURN_IF_ERROR(WriteInit(trainer, 8, init));
+  if (!std::filesystem::exists(init)) STRATA_RETURN_IF_ERROR(WriteInit(trainer, 8 * trainer.config().accumulation_steps, init));
   STRATA_RETURN_IF_ERROR(WriteFile(folder + "/peer_models.py", assets::kPeerModelsPy));
   STRATA_RETURN_IF_ERROR(WriteFile(folder + "/train_peers.py", assets::kTrainPeersPy));
   STRATA_RETURN_IF_ERROR(WriteFile(folder + "/parallel_peers.py", assets::kParallelPeersPy));
+  STRATA_RETURN_IF_ERROR(WriteFile(folder + "/pipeline_peers.py", assets::kPipelinePeersPy));
   std::string body;
   JsonWriter json(body);
   const TrainConfig& config = trainer.config();
@@ -145,6 +173,8 @@ Result<std::vector<std::string>> PeerCommand(const std::string& python, const Pe
       .Field("fsdp", config.parallelism.dp_shard)
       .Field("tp", config.parallelism.tensor)
       .EndObject();
+  if (config.parallelism.pipeline.degree > 1)
+    STRATA_RETURN_IF_ERROR(DescribePipeline(config, json.Key("pipeline")));
   json.Field("init", init)
       .Field("peer", request.name)
       .Field("threads", int32_t{request.threads})

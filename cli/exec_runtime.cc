@@ -87,6 +87,10 @@ Result<Exit> ExecBenchParallel(Args args) {
   return ExecRuntime("bench-parallel", args);
 }
 
+Result<Exit> ExecBenchPipeline(Args args) {
+  return ExecRuntime("bench-pipeline", args);
+}
+
 Result<Exit> ExecBenchSimulate(Args args) {
   return ExecRuntime("bench-simulate", args);
 }

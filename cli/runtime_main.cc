@@ -19,6 +19,7 @@ namespace strata::cli {
 Result<Exit> BenchExperts(Args args);      // bench/experts.cc
 Result<Exit> BenchMemory(Args args);       // bench/memory.cc
 Result<Exit> BenchParallel(Args args);     // bench/parallel.cc
+Result<Exit> BenchPipeline(Args args);     // bench/pipeline.cc
 Result<Exit> BenchRank(Args args);         // bench/bench_rank.cc
 Result<Exit> BenchSimulate(Args args);     // bench/simulate.cc
 Result<Exit> BenchTrain(Args args);        // bench/train.cc
@@ -63,7 +64,7 @@ Result<Exit> Plain(Args args) {
 // The commands that need LibTorch; `strata` starts this program for them.
 int main(int argc, char** argv) {
   using strata::cli::Command;
-  static constexpr std::array<Command, 13> kCommands = {{
+  static constexpr std::array<Command, 14> kCommands = {{
       {"train", "train a model and record its graphs", strata::cli::Plain<strata::cli::RunTrain>},
       {"trace", "trace a training without weights", strata::cli::Plain<strata::cli::RunTrace>},
       {"run", "execute a recorded graph", strata::cli::Plain<strata::cli::RunRun>},
@@ -79,6 +80,8 @@ int main(int argc, char** argv) {
       {"bench-memory", "measure memory policies", strata::cli::Plain<strata::cli::BenchMemory>},
       {"bench-parallel", "measure training on several ranks",
        strata::cli::Plain<strata::cli::BenchParallel>},
+      {"bench-pipeline", "measure training in a pipeline",
+       strata::cli::Plain<strata::cli::BenchPipeline>},
       {"bench-rank", "train on request of a benchmark", strata::cli::Plain<strata::cli::BenchRank>},
       {"bench-simulate", "estimate schedules of collectives",
        strata::cli::Plain<strata::cli::BenchSimulate>},
