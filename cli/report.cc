@@ -16,11 +16,13 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/front.h"
-#include "cli/pipeline_actions.h"
 #include "cli/render/memory_picture.h"
+#include "cli/render/schedule_lanes.h"
 #include "diff/diff.h"
+#include "passes/pipeline/schedule/simulation.h"
 #include "refs/diff_costs.h"
 #include "refs/histories.h"
+#include "refs/pipeline_actions.h"
 #include "refs/ref.h"
 #include "refs/source_trace.h"
 #include "store/trace_reader.h"
@@ -37,7 +39,12 @@ Result<std::string> PipelineFigure(TraceReader& trace) {
     STRATA_TRY(std::optional<MeasuredStep> step, LoadMeasuredStep(trace, run.id));
     if (step) last = std::move(step);
   }
-  return last ? StepSvg(*last) : std::string();
+  if (!last) return std::string();
+  const PipelineSchedule& schedule = last->schedule.schedule;
+  const Simulation simulated = Simulate(schedule, last->schedule.times);
+  return ScheduleSvg(
+      {{fmt::format("measured in step {}, µs", last->step), schedule, last->schedule.measured},
+       {"simulated, µs", schedule, simulated}});
 }
 
 /// The whole of a trace, a log, a folder of logs.

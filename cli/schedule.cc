@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
-#include "cli/pipeline_actions.h"
 #include "cli/render/schedule_lanes.h"
 #include "cli/render/schedule_text.h"
 #include "passes/pipeline/schedule/lowering.h"
@@ -21,6 +20,7 @@
 #include "passes/pipeline/schedule/search.h"
 #include "passes/pipeline/schedule/simulation.h"
 #include "passes/pipeline/schedule/validation.h"
+#include "refs/pipeline_actions.h"
 #include "store/trace.h"
 
 namespace strata::cli {
@@ -174,7 +174,7 @@ Result<std::string> ShowMeasured(const ScheduleFlags& flags) {
       {fmt::format("measured in step {}, µs", step.step), schedule, step.schedule.measured},
       {"simulated, µs", schedule, simulated}};
   STRATA_RETURN_IF_ERROR(WriteTimeline(flags, both, 1.0));
-  if (flags.format == "svg") return StepSvg(step);
+  if (flags.format == "svg") return ScheduleSvg(both);
   if (flags.format == "json") return ScheduleJson(schedule, step.schedule.measured);
   if (flags.format == "actions") return ActionLists(schedule);
   if (flags.format == "csv" && flags.has_format) return ScheduleCsv(schedule);

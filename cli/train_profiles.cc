@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/pipeline_actions.h"
+#include "refs/pipeline_actions.h"
 #include "store/node_statistics.h"
 
 namespace strata::cli {

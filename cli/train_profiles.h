@@ -19,7 +19,7 @@ Status RecordProfiles(Recording& recording, const Trainer& trainer, int64_t firs
                       bool has_values, const std::function<bool(int64_t step)>& is_profiled);
 
 /// Records what the ranks of a pipeline did in the last step, if that was measured: events of kind
-/// kActionEvent (cli/pipeline_actions.h). `start`: of the run.
+/// kActionEvent (refs/pipeline_actions.h). `start`: of the run.
 Status RecordActions(Recording& recording, const Trainer& trainer,
                      std::chrono::steady_clock::time_point start);
 

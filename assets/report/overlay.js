@@ -84,6 +84,10 @@ export const OVERLAYS = {
     label: "Ranks that have it",
     kind: (d, i) => d.ranksOf(i) || (d.status[i] === REMOVED ? "" : "all ranks"),
   },
+  stage: {
+    label: "Pipeline stage",
+    kind: (d, i) => (d.tagsOf(i).find((tag) => /^stage=/.test(tag)) || "").replace("=", " "),
+  },
   recompute: {
     label: "Recompute, offload",
     kind: (d, i) => short(d.tagsOf(i).find((tag) => /^[^=]*(recompute|offload)/.test(tag)) || ""),

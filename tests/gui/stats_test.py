@@ -77,6 +77,38 @@ class Stats(GuiCase):
             assert count lanes/lane:* > 1
         """, LOG)
 
+    def test_lanes_show_what_ranks_of_a_pipeline_did(self):
+        trace = self.path("pipeline.strata")
+        config = self.path("config.toml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write('model = "llama3"\ndim = 16\nn_layers = 2\nn_heads = 2\nvocab_size = 32\nmultiple_of = 8\n'
+                       "seq_len = 8\nbatch_size = 4\nsteps = 2\n[parallelism]\npipeline_parallel_degree = 2\n")
+        self.strata("train", config, "--profile", "1", "--trace", trace, "--threads", "1")
+        tree = self.view(f"""
+            run lanes
+            click lanes/times
+            click "lanes/times:Pipeline: simulated"
+            await lanes/words contains "Simulated with the mean time of each action"
+            click lanes/times
+            click "lanes/times:Pipeline: measured"
+            await lanes/words contains "Measured in step 2"
+            assert count lanes/lane:* = 2
+            assert "lanes/action:1F3" contains "rank 1: 1F3"
+            screenshot {self.picture("lanes_pipeline")}
+            click "lanes/action:1B0"
+            await state link contains stage1.backward
+            await lanes/words contains "Measured in step 2"
+        """, trace)
+        names_of_actions = {e["name"] for e in tree["elements"] if e["name"].startswith("lanes/action:")}
+        for stage in range(2):
+            for microbatch in range(4):
+                for kind in "FB":
+                    self.assertIn(f"lanes/action:{stage}{kind}{microbatch}", names_of_actions)
+        tree = self.view(f"""
+            screenshot {self.picture("stages")}
+        """, f"{trace}#pass=split-stages,graph=step")
+        self.assertEqual(tree["state"]["error"], "")
+
     def test_one_rank_says_how_to_join_more(self):
         self.view("run ranks\nassert ranks/empty contains Join\n", LOG)
 

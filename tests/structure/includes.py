@@ -99,8 +99,11 @@ ALLOWED = {
     "tlparse-export/exchange": IR | TEXT | {"store", "tlparse-export/torch_trace"},
     "tlparse-export/report": IR | TEXT | {"store", "scene", "tlparse-export/torch_trace"} | DIFF,
     "tlparse-export/review": IR | TEXT | {"store", "scene"} | DIFF,
-    "refs": IR | TEXT | DIFF | {"store", "scene", "passes/core", "tlparse-export/torch_trace", "tlparse-export/exchange"},
-    "viewer/model": IR | TEXT | {"store", "scene", "refs", "passes/simulate", "tlparse-export/report"} | DIFF,
+    "refs": IR | TEXT | DIFF | {
+        "store", "scene", "passes/core", "passes/pipeline/schedule", "tlparse-export/torch_trace",
+        "tlparse-export/exchange",
+    },
+    "viewer/model": IR | TEXT | {"store", "scene", "refs", "passes/pipeline/schedule", "passes/simulate", "tlparse-export/report"} | DIFF,
     "viewer/ui": IR | {"store", "scene", "viewer/model"} | DIFF,
     "viewer/panes": IR | {"store", "scene", "viewer/model", "viewer/ui"} | DIFF,
     "viewer": IR | {"store", "scene", "viewer/model", "viewer/ui", "viewer/panes"} | DIFF,

@@ -36,8 +36,17 @@ MemoryLines MemoryOf(const Comparison& comparison);
 
 /// What runs where in the graph after, and when.
 struct LaneSpan {
-  int32_t node = 0;           ///< of the scene
+  int32_t node = 0;           ///< of the scene; -1: an action of a pipeline
   double begin = 0, end = 0;  ///< of a collective: from its launch to what waits for it
+  size_t action = 0;          ///< index into LaneChart::actions
+};
+/// What a rank of a pipeline does.
+struct LaneAction {
+  std::string name;       ///< `2F0`
+  std::string words;      ///< `rank 1: 2F0, 1.2 ms`
+  std::string graph;      ///< that runs; "": none does
+  float share = -1;       ///< of HeatOf, by kind; -1: communication
+  bool is_short = false;  ///< a reception: the rank waits for most of it
 };
 struct Lane {
   std::string name;  ///< "stream 0", "forward", "in flight 1"
@@ -48,6 +57,7 @@ struct LaneChart {
   double length = 0;  ///< where the last span ends
   std::string words;  ///< what is shown; or why there is nothing
   std::vector<Lane> lanes;
+  std::vector<LaneAction> actions;  ///< of a pipeline
 };
 /// Calls in program order: positions are counted from 0.
 LaneChart LanesInOrder(const Comparison& comparison);

@@ -125,13 +125,19 @@ std::string MemoryTagAt(const Comparison& c, int32_t node) {
   }
   return "";
 }
+std::string StageAt(const Comparison& c, int32_t node) {
+  const Entity& entity = c.listing_of(node)[c.entity_of(node)];
+  if (entity.element.valid() || entity.kind == EntityKind::kOutput) return "";
+  const std::string_view stage = c.graph_of(node).attribute(entity.node, "stage");
+  return stage.empty() ? std::string() : fmt::format("stage {}", stage);
+}
 std::string FirstTagAt(const Comparison& c, int32_t node) {
   const std::vector<std::string> tags = TagsOf(c, node);
   return tags.empty() ? std::string() : tags.front();
 }
 
-const std::array<Property, 16>& Properties() {
-  static const std::array<Property, 16> kProperties = {{
+const std::array<Property, 17>& Properties() {
+  static const std::array<Property, 17> kProperties = {{
       {"time", "Time of a step", NanosecondsText, true, TimeAt, nullptr},
       {"bytes", "Memory of outputs", BytesText, true, BytesAt, nullptr},
       {"measured", "Memory measured", BytesText, true, MadeAt, nullptr},
@@ -156,6 +162,7 @@ const std::array<Property, 16>& Properties() {
          return c.ir_node(i).stream == 0 ? std::string()
                                          : fmt::format("stream {}", c.ir_node(i).stream);
        }},
+      {"stage", "Pipeline stage", nullptr, false, nullptr, StageAt},
       {"recompute", "Recompute, offload", nullptr, false, nullptr, MemoryTagAt},
       {"tags", "Tags", nullptr, false, nullptr, FirstTagAt},
   }};

@@ -18,6 +18,9 @@ LaneChart LanesOf(const Comparison& comparison, const std::string& times) {
                                     : SimulatedLanes(comparison, times.substr(colon + 2));
 }
 
+constexpr const char* kMeasuredPipeline = "Pipeline: measured";
+constexpr const char* kSimulatedPipeline = "Pipeline: simulated";
+
 /// Of the comparison that is shown; changes when another one is.
 std::string KeyOf(const Ui& ui) {
   const GraphModel* graph = ui.model.graph();
@@ -273,18 +276,26 @@ void LanesPane::Draw(Ui& ui, const Area& area) {
   std::vector<std::string> choices = {"Program order"};
   for (const std::string_view topology : kTopologies)
     choices.push_back(fmt::format("Simulated: {}", topology));
+  const PipelineCharts* pipeline = Pipeline(ui);
+  if (pipeline != nullptr) choices.insert(choices.end(), {kMeasuredPipeline, kSimulatedPipeline});
   if (graph->comparison().has_measures()) choices.emplace_back("Measured");
-  times_ = std::min(times_, static_cast<int>(choices.size()) - 1);
+  const auto found = std::ranges::find(choices, times_);
+  int chosen = found == choices.end() ? 0 : static_cast<int>(found - choices.begin());
   const float head = ui.px(32), name = ui.px(96), height = ui.px(24);
   if (ui.Choice("times", {area.x + ui.px(12), area.y + ui.px(4), ui.px(148), ui.px(24)}, choices,
-                times_)) {
+                chosen)) {
+    times_ = choices[static_cast<size_t>(chosen)];
     zoom_ = 1;
     begin_ = 0;
   }
-  const std::string& times = choices[static_cast<size_t>(times_)];
+  const std::string& times = choices[static_cast<size_t>(chosen)];
+  const bool is_pipeline = times == kMeasuredPipeline || times == kSimulatedPipeline;
   const LaneChart* chart =
-      chart_.Get(ui.model.workers(), KeyOf(ui) + " " + times,
-                 [shared = graph->shared_comparison(), times] { return LanesOf(*shared, times); });
+      is_pipeline ? (times == kMeasuredPipeline ? &pipeline->measured : &pipeline->simulated)
+                  : chart_.Get(ui.model.workers(), KeyOf(ui) + " " + times,
+                               [shared = graph->shared_comparison(), times] {
+                                 return LanesOf(*shared, times);
+                               });
   if (chart == nullptr) return;
   std::string words = chart->words;
   if (chart->length > 0) words += " The wheel zooms, a drag moves.";
@@ -301,6 +312,45 @@ void LanesPane::Draw(Ui& ui, const Area& area) {
                  ui.font(Face::kSans, 11), theme.ink_2);
     Spans(ui, {plot.x, at.y, plot.width, height}, lane, *chart);
   }
+}
+
+const PipelineCharts* LanesPane::Pipeline(Ui& ui) {
+  const Subject* subject = ui.model.subject();
+  if (ui.model.document() == nullptr || subject == nullptr) return nullptr;
+  const std::string path = ui.model.document()->trace_path();
+  const RunId run = subject->run;
+  const std::string key =
+      fmt::format("{} {} {}", path, static_cast<int64_t>(run), ui.model.version());
+  const std::optional<PipelineCharts>* charts =
+      pipeline_.Get(ui.model.workers(), key, [path, run] { return PipelineLanes(path, run); });
+  return charts != nullptr && *charts ? &**charts : nullptr;
+}
+
+void LanesPane::ShowGraph(Ui& ui, const std::string& graph) {
+  const Subject* subject = ui.model.subject();
+  if (graph.empty() || subject == nullptr) return;
+  // The last pass over the graph: what ran.
+  int32_t found = -1;
+  const std::vector<Subject>& subjects = ui.model.contents().subjects;
+  for (size_t i = 0; i < subjects.size(); ++i)
+    if (subjects[i].run == subject->run && subjects[i].graph == graph)
+      found = static_cast<int32_t>(i);
+  if (found >= 0) ui.model.Show(found);
+}
+
+void LanesPane::DrawAction(Ui& ui, const Area& bar, const LaneAction& action, float from,
+                           float to) const {
+  const Heat heat = HeatOf(action.share);
+  const bool is_communication = action.share < 0;
+  const float height = action.is_short ? ui.px(3) : bar.height;
+  const Area area = {from, bar.y + bar.height - height, to - from, height};
+  ui.Fill(area, is_communication ? ui.theme->edge : heat.fill);
+  if (!action.is_short && to - from > ui.px(24))
+    ui.TextIn({from + ui.px(2), bar.y, to - from - ui.px(4), bar.height}, action.name,
+              ui.font(Face::kSans, 10), is_communication ? ui.theme->badge_ink : heat.ink);
+  ui.Register("action:" + action.name, "span", action.words,
+              {std::max(from, bar.x), bar.y, std::min(to, bar.right()) - std::max(from, bar.x),
+               bar.height});
 }
 
 void LanesPane::Spans(Ui& ui, const Area& area, const Lane& lane, const LaneChart& chart) {
@@ -324,11 +374,19 @@ void LanesPane::Spans(Ui& ui, const Area& area, const Lane& lane, const LaneChar
   ui.Fill(bar, theme.well);
   ui.draw().PushClipRect(bar.min(), bar.max(), true);
   int32_t hovered = -1;
+  const LaneAction* hovered_action = nullptr;
   float drawn = -1e9F;  // what is on one pixel is drawn once, a change above the rest
   for (const LaneSpan& span : lane.spans) {
     const float from = x_of(span.begin), to = std::max(from + 1, x_of(span.end) - 0.5F);
     if (to < area.x || from > area.right()) continue;
-    if (touch.hovered && mouse >= from && mouse < std::max(to, from + 2)) hovered = span.node;
+    const bool is_hovered = touch.hovered && mouse >= from && mouse < std::max(to, from + 2);
+    if (span.node < 0) {
+      const LaneAction& action = chart.actions[span.action];
+      if (is_hovered) hovered_action = &action;
+      DrawAction(ui, bar, action, from, to);
+      continue;
+    }
+    if (is_hovered) hovered = span.node;
     const SceneStatus status = comparison.StatusOf(span.node);
     const Theme::StatusColors* colors = theme.Of(status);
     const bool here = span.node == ui.model.selected();
@@ -347,6 +405,10 @@ void LanesPane::Spans(Ui& ui, const Area& area, const Lane& lane, const LaneChar
                 comparison.LabelOf(span.node), ui.font(Face::kSans, 10), theme.badge_ink);
   }
   ui.draw().PopClipRect();
+  if (hovered_action != nullptr) {
+    ui.Tip(hovered_action->words);
+    if (touch.clicked) ShowGraph(ui, hovered_action->graph);
+  }
   if (hovered < 0) return;
   ui.Tip(fmt::format("{}\n{}", comparison.OperatorOf(hovered), comparison.NameOf(hovered)));
   if (touch.clicked) ui.model.Reveal(hovered);

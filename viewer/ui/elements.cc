@@ -208,9 +208,13 @@ bool Ui::Choice(std::string_view name, const Area& area, const std::vector<std::
   const std::string id = Path(name) + "##choices";
   if (touch.clicked) ImGui::OpenPopup(id.c_str());
   bool changed = false;
-  ImGui::SetNextWindowPos({area.x, area.bottom() + px(2)});
+  const float row = px(24);
+  // Below, or as low as the window shows all of it.
+  const float height =
+      row * static_cast<float>(choices.size()) + 2 * ImGui::GetStyle().WindowPadding.y;
+  const float lowest = ImGui::GetIO().DisplaySize.y - height;
+  ImGui::SetNextWindowPos({area.x, std::max(0.0F, std::min(area.bottom() + px(2), lowest))});
   if (ImGui::BeginPopup(id.c_str(), ImGuiWindowFlags_NoMove)) {
-    const float row = px(24);
     for (size_t i = 0; i < choices.size(); ++i) {
       const ImVec2 at = ImGui::GetCursorScreenPos();
       const Area item = {at.x, at.y, std::max(area.width, f.WidthOf(choices[i]) + px(24)), row};

@@ -1,4 +1,4 @@
-#include "cli/pipeline_actions.h"
+#include "refs/pipeline_actions.h"
 
 #include <charconv>
 #include <memory>
@@ -7,10 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "cli/render/schedule_lanes.h"
 #include "passes/pipeline/schedule/schedule_text.h"
 
-namespace strata::cli {
+namespace strata {
 namespace {
 
 constexpr double kNsPerUs = 1000.0;
@@ -69,14 +68,6 @@ Result<std::optional<MeasuredStep>> LoadMeasuredStep(TraceReader& trace, RunId r
   return std::optional(std::move(measured));
 }
 
-std::string StepSvg(const MeasuredStep& step) {
-  const PipelineSchedule& schedule = step.schedule.schedule;
-  const Simulation simulated = Simulate(schedule, step.schedule.times);
-  return ScheduleSvg(
-      {{fmt::format("measured in step {}, µs", step.step), schedule, step.schedule.measured},
-       {"simulated, µs", schedule, simulated}});
-}
-
 Result<MeasuredStep> LoadMeasuredStep(const std::string& path) {
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
   std::optional<MeasuredStep> found;
@@ -90,4 +81,4 @@ Result<MeasuredStep> LoadMeasuredStep(const std::string& path) {
       path);
 }
 
-}  // namespace strata::cli
+}  // namespace strata

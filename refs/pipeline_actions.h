@@ -10,7 +10,7 @@
 #include "store/trace.h"
 #include "store/trace_reader.h"
 
-namespace strata::cli {
+namespace strata {
 
 /// The kind of events of a trace that are actions of a pipeline: their names are `2F0`, their
 /// attributes `{"step": 5, "rank": 1}`.
@@ -28,10 +28,7 @@ struct MeasuredStep {
 /// Of the last step of `run` whose actions were recorded; none: no step's were. Errors: an event
 /// that is not an action, actions that are not those of a pipeline.
 Result<std::optional<MeasuredStep>> LoadMeasuredStep(TraceReader& trace, RunId run);
-/// Both lanes of a step, ScheduleSvg: as measured, and as the same actions run if each takes its
-/// mean time.
-std::string StepSvg(const MeasuredStep& step);
 /// Of the last run of a trace file that has one. Errors: none has.
 Result<MeasuredStep> LoadMeasuredStep(const std::string& path);
 
-}  // namespace strata::cli
+}  // namespace strata
