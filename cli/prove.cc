@@ -11,6 +11,7 @@
 #include "base/unicode.h"
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/prove_stages.h"
 #include "cli/render/proof_text.h"
 #include "prove/on_ranks.h"
 #include "prove/partition.h"
@@ -123,6 +124,9 @@ Result<std::vector<StepProof>> ProveAll(const std::vector<History>& histories,
       STRATA_TRY(StepProof proof, ProveStep(history, step, flags));
       proofs.push_back(std::move(proof));
     }
+    STRATA_RETURN_IF_ERROR(ProvePipeline(
+        history, OptionsOf(flags, false),
+        [&](const HistoryStep& step) { return IsChosen(step, flags.passes); }, proofs));
     const bool is_chosen =
         flags.passes.empty() || std::ranges::find(flags.passes, kPartition) != flags.passes.end();
     if (is_chosen) STRATA_RETURN_IF_ERROR(ProvePartitions(history, flags, proofs));

@@ -11,6 +11,7 @@
 #include "passes/pipeline/calls.h"
 #include "passes/pipeline/graph_copier.h"
 #include "passes/pipeline/slots.h"
+#include "passes/placement/placement.h"
 
 namespace strata {
 namespace {
@@ -87,11 +88,13 @@ Status Multiplex(const Graph& forward, const Graph& backward, Graph& target) {
   of_backward.AddOutputs(results, slots);
   of_forward.AddOutputs(results, slots);
   const Arg list = rewriter.MakeSpan(ArgKind::kList, results);
-  rewriter.Create({.kind = NodeKind::kOutput,
-                   .args = std::span(&list, 1),
-                   .name = forward.name(forward.output())},
-                  From(forward, {forward.output()}, Origin::kCloned));
+  const NodeId output = rewriter.Create({.kind = NodeKind::kOutput,
+                                         .args = std::span(&list, 1),
+                                         .name = forward.name(forward.output())},
+                                        From(forward, {forward.output()}, Origin::kCloned));
   SetOutputSlots(rewriter, slots);
+  const std::string mesh(forward.attribute(forward.output(), kMeshAttribute));
+  if (!mesh.empty()) rewriter.SetAttribute(output, kMeshAttribute, mesh);
   return Ok();
 }
 

@@ -17,6 +17,7 @@
 #include "passes/pipeline/slots.h"
 #include "passes/pipeline/split_stages.h"
 #include "passes/pipeline/stage_modules.h"
+#include "passes/placement/placement.h"
 
 namespace strata {
 namespace {
@@ -231,6 +232,17 @@ Status AddUnreduced(Module& module, int64_t stage) {
   return Ok();
 }
 
+/// The ranks that run these graphs are those of all stages.
+void AddAxis(Module& module, int64_t ranks) {
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    Graph& graph = *module.FindGraph(fmt::format("optimizer.rank{}", rank));
+    const std::string mesh(graph.attribute(graph.output(), kMeshAttribute));
+    if (mesh.empty()) continue;
+    Rewriter(graph).SetAttribute(graph.output(), kMeshAttribute,
+                                 fmt::format("{}={},{}", kAxis, ranks, mesh));
+  }
+}
+
 }  // namespace
 
 void SplitOptimizer::Options::Bind(OptionList& list) {
@@ -267,6 +279,7 @@ Result<Changed> SplitOptimizer::Run(Module& module) {
     STRATA_RETURN_IF_ERROR(WriteParts(module, *optimizer, parameters,
                                       RanksOfStages(stages, options_.ranks, options_.style),
                                       options_.ranks, "optimizer.rank{}"));
+    AddAxis(module, options_.ranks);
   }
   return Changed::kYes;
 }

@@ -65,7 +65,7 @@ ALLOWED = {
     "passes/placement/rules": IR,
     "passes/simulate": IR | {"passes/core", "passes/placement", "passes/placement/auto"},
     "passes": IR | PASSES,
-    "prove": IR | {"passes/core", "passes/expert", "passes/placement"},
+    "prove": IR | {"passes/core", "passes/expert", "passes/pipeline", "passes/placement"},
     "runtime/config": IR | {"passes/flex", "passes/memory", "passes/pipeline/schedule", "passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile", "passes/flex", "passes/memory"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},

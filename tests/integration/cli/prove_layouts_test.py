@@ -76,19 +76,24 @@ POLICIES = [
 
 
 class ProveLayoutsTest(StrataCase):
-    def check(self, config, layout, options, names):
+    def check(self, config, layout, options, names, lowered=True, command="trace"):
         trace = self.path("run.strata")
         sets = [f"parallelism.{name}_degree={degree}" for name, degree in zip(DEGREES, layout)]
         sets = [word for item in sets for word in ("--set", item)]
-        done = self.run_strata("trace", config, *sets, *options, "-o", trace)
+        output = ["-o", trace] if command == "trace" else ["--trace", trace, "--overwrite"]
+        done = self.run_strata(command, config, *sets, *options, *output)
         self.assertEqual(done.returncode, 0, done.stderr)
         done = self.run_strata("prove", trace, "--json")
         self.assertEqual(done.returncode, 0, done.stdout)
         passes = json.loads(done.stdout)["passes"]
-        for name in ("lower", *names):
+        for name in (*(["lower"] if lowered else []), *names):
             self.assertIn(name, [step["name"] for step in passes])
         for step in passes:
-            self.assertEqual((step["status"], step["unknown_operators"]), ("proven", []), step)
+            self.assertEqual(step["status"], "proven", step)
+            # Without other axes than `pp`, the update is evaluated on one rank.
+            is_update = not lowered and step["graph"].startswith("optimizer.rank")
+            unknown = ["_c10d_functional.all_reduce.default"] if is_update else []
+            self.assertEqual(step["unknown_operators"], unknown, step)
 
     def check_layouts(self, model, layouts):
         config = self.write("config.toml", f'model = "{model}"\n' + TRAINING + MODELS[model])
@@ -103,6 +108,26 @@ class ProveLayoutsTest(StrataCase):
             layout, (options, names) = layouts[i % len(layouts)], POLICIES[i % len(POLICIES)]
             with self.subTest(model=model, layout=layout, options=options):
                 self.check(config, layout, options, names)
+
+    def test_pipelines(self):
+        """What cuts a step into stages, and what runs of them, on each layout of their ranks."""
+        cases = [(model, layout, schedule) for model in MODELS
+                 for layout, schedule in (((1, 1, 1, 1, 1), "1F1B"), ((1, 2, 1, 1, 1), "DualPipeV"),
+                                          ((1, 2, 1, 2, 1), "ZBVZeroBubble"))]
+        cases.append(("qwen3 tied", (2, 2, 1, 1, 1), "InterleavedZeroBubble"))
+        passes = {"1F1B": [], "InterleavedZeroBubble": ["split-weight-gradients"],
+                  "ZBVZeroBubble": ["split-weight-gradients"],
+                  "DualPipeV": ["split-weight-gradients", "multiplex-overlaps"]}
+        for case in cases:
+            model, layout, schedule = case
+            name = model.split()[0]
+            config = self.write("config.toml", f'model = "{name}"\n' + TRAINING.replace("n_layers = 2", "n_layers = 4") +
+                                ("enable_weight_tying = true\n" if "tied" in model else "") + MODELS[name])
+            options = [word for item in ("pipeline_parallel_degree=2", f"pipeline_parallel_schedule={schedule}",
+                                         "num_pp_microbatches=4") for word in ("--set", f"parallelism.{item}")]
+            with self.subTest(case=case):
+                self.check(config, layout, options, ["split-backward", *passes[schedule]],
+                           lowered=layout != (1, 1, 1, 1, 1), command="train")
 
     def test_pv_26_llama3(self):
         self.check_layouts("llama3", LAYOUTS)
