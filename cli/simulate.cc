@@ -5,7 +5,10 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/flags.h"
+#include "cli/render/schedule_lanes.h"
+#include "cli/render/schedule_text.h"
 #include "cli/render/timeline_text.h"
+#include "cli/simulate_pipeline.h"
 #include "passes/simulate/lower_bound.h"
 #include "passes/simulate/timeline.h"
 #include "refs/ref.h"
@@ -14,8 +17,9 @@ namespace strata::cli {
 namespace {
 
 struct SimulateFlags {
-  std::string ref, topology = "h100", timeline;
+  std::string ref, topology = "h100", timeline, schedule;
   std::optional<std::string> before;
+  int64_t ranks = 2, microbatches = 4;
   bool json = false;
 };
 
@@ -29,8 +33,17 @@ Result<bool> ParseFlags(Args args, SimulateFlags& out) {
   flags.Option("--before", "REF", &out.before, "also compare with this graph");
   flags.Option("--timeline", "FILE", &out.timeline,
                "also write what each stream does, for ui.perfetto.dev");
+  flags.Option(
+      "--schedule", "NAME", &out.schedule,
+      "instead of one graph: the stages of a pipeline that REF's run has, in this schedule "
+      "or FILE.csv (strata schedule)");
+  flags.Option("--ranks", "P", &out.ranks, "with --schedule: ranks of the pipeline (default: 2)", 1,
+               4096);
+  flags.Option("--microbatches", "M", &out.microbatches,
+               "with --schedule: microbatches of a step (default: 4)", 1, 65'535);
   flags.Switch("--json", &out.json, "print strata.simulate/1");
   flags.Example("strata simulate 't.strata#graph=step' --topology h100");
+  flags.Example("strata simulate t.strata --schedule 1F1B --ranks 4 --microbatches 16");
   flags.Example(
       "strata simulate 't.strata#pass=bucket-transformer-blocks:after' --before "
       "'t.strata#pass=bucket-transformer-blocks:before' --timeline step.json");
@@ -54,6 +67,20 @@ Result<Estimate> EstimateOf(const std::string& ref, const Topology& topology) {
   return Estimate{std::move(snapshot), std::move(timeline), bound};
 }
 
+Result<Exit> RunSimulatePipeline(const SimulateFlags& flags, const Topology& topology) {
+  if (flags.before) return Error("--before compares graphs: leave out --schedule or --before");
+  STRATA_TRY(
+      const SimulatedPipeline pipeline,
+      SimulatePipeline(flags.ref, flags.schedule, flags.ranks, flags.microbatches, topology));
+  const TimedSchedule timed = {"simulated, µs", pipeline.schedule, pipeline.simulation};
+  if (!flags.timeline.empty())
+    STRATA_RETURN_IF_ERROR(WriteFile(flags.timeline, ScheduleTrace({timed})));
+  STRATA_RETURN_IF_ERROR(WriteFile("-", flags.json
+                                            ? ScheduleJson(pipeline.schedule, pipeline.simulation)
+                                            : PipelineText(pipeline, topology.name)));
+  return Exit::kOk;
+}
+
 }  // namespace
 
 Result<Exit> RunSimulate(Args args) {
@@ -61,6 +88,7 @@ Result<Exit> RunSimulate(Args args) {
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
   STRATA_TRY(const Topology topology, Topology::Load(flags.topology));
+  if (!flags.schedule.empty()) return RunSimulatePipeline(flags, topology);
   STRATA_TRY(const Estimate after, EstimateOf(flags.ref, topology));
   const SimulatedStep step = after.step();
   std::optional<Estimate> old_estimate;

@@ -41,6 +41,35 @@ class ScheduleTest(unittest.TestCase):
         self.assertEqual(rows[1], "1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3".split())
         self.assertEqual(self.run_strata("schedule", "--check", self.write("printed.csv", text)), "")
 
+    def test_simulates_the_stages_of_a_run(self):
+        config = self.write("config.toml", 'model = "llama3"\ndim = 16\nn_layers = 4\nn_heads = 2\nvocab_size = 32\n'
+                            "multiple_of = 8\nseq_len = 8\nbatch_size = 4\nsteps = 1\n[parallelism]\n"
+                            'pipeline_parallel_degree = 2\npipeline_parallel_schedule = "ZBVZeroBubble"\n')
+        trace = self.path("run.strata")
+        self.run_strata("train", config, "--trace", trace, "--threads", "1")
+        on_cpu = ("--topology", "cpu")
+        stages = {f"{stage}{action}": json.loads(self.run_strata(
+            "simulate", f"{trace}#graph=stage{stage}.{graph}", "--json", *on_cpu))["after"]["step_us"]
+                  for stage in range(4) for action, graph in (("F", "forward"), ("B", "backward"))}
+        # Each action takes as long as its graph, after what it reads, one at a time on a rank.
+        found = json.loads(self.run_strata("simulate", trace, "--schedule", "Interleaved1F1B", "--json", *on_cpu))
+        ends, free = {}, {0: 0.0, 1: 0.0}
+        for rank_of in found["actions"]:
+            name, rank = rank_of["action"], rank_of["rank"]
+            stage, kind, microbatch = int(name[0]), name[1], name[2:]
+            reads = [f"{stage - 1}F{microbatch}"] if kind == "F" else [f"{stage}F{microbatch}", f"{stage + 1}B{microbatch}"]
+            begin = max([free[rank], *(ends[read] for read in reads if read in ends)])
+            ends[name] = free[rank] = begin + stages[name[:2]]
+            self.assertAlmostEqual(rank_of["begin"], begin, places=3)
+            self.assertAlmostEqual(rank_of["end"], ends[name], places=3)
+        self.assertEqual(len(ends), 2 * 4 * 4)
+        text = self.run_strata("simulate", trace, "--schedule", "ZBVZeroBubble", *on_cpu)
+        self.assertRegex(text.splitlines()[0], r"^µs +F +I +W$")
+        error = self.run_strata("simulate", trace, "--schedule", "1F1B", "--ranks", "3", code=2)
+        self.assertEqual(error, "strata: error: 4 stages on 3 ranks: --ranks: take a divisor\n")
+        error = self.run_strata("simulate", trace, "--schedule", self.write("two.csv", "0F0,0B0\n1F0,1B0\n"), code=2)
+        self.assertIn("the run has 4 stages, the schedule 2", error)
+
     def test_refuses_sizes(self):
         error = self.run_strata("schedule", "Interleaved1F1B", "--stages", "5", "--ranks", "2", code=2)
         self.assertEqual(error, "strata: error: 5 stages on 2 ranks: --stages: give a multiple of --ranks\n")
