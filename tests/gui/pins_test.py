@@ -24,7 +24,7 @@ class PinsTest(GuiCase):
     def test_a_broken_match_becomes_two_nodes_and_is_kept_for_the_command_line(self):
         tree = self.view(f"""
             key J n
-            assert state status = changed
+            await state status = changed
             assert node/break-match exists
             key E
             await state vetoes = 1
@@ -47,6 +47,7 @@ class PinsTest(GuiCase):
     def test_two_nodes_are_pinned_and_what_was_said_is_taken_back(self):
         tree = self.view(f"""
             key J n
+            await state status = changed
             key E
             await state vetoes = 1
             key N
@@ -90,7 +91,7 @@ class PinsTest(GuiCase):
         self.assertEqual(self.pins(), [])
 
     def test_damaged_pins_are_an_error_and_the_log_still_opens(self):
-        self.view("key J n\nkey E\nawait state vetoes = 1\n", self.log)
+        self.view("key J n\nawait state status = changed\nkey E\nawait state vetoes = 1\n", self.log)
         with open(self.pins()[0], "a", encoding="utf-8") as file:
             file.write("same = 3\n")
         tree = self.view("key J\n", self.log)
