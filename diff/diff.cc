@@ -5,6 +5,7 @@
 #include <ranges>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "diff/compare/contradictions.h"
 #include "diff/compare/fields.h"
@@ -197,7 +198,34 @@ Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
 
 }  // namespace
 
-Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options) {
+bool IdsRelate(const Graph& before, const Graph& after, std::span<const Provenance> provenance) {
+  const auto ids_of = [](const Graph& graph) {
+    std::vector<StableId> ids;
+    for (const NodeId id : graph.nodes()) {
+      const NodeKind kind = graph.node(id).kind;
+      if (kind != NodeKind::kPlaceholder && kind != NodeKind::kOutput)
+        ids.push_back(graph.node(id).stable_id);
+    }
+    std::ranges::sort(ids);
+    return ids;
+  };
+  const std::vector<StableId> old = ids_of(before), now = ids_of(after);
+  const auto is_old = [&](StableId id) { return std::ranges::binary_search(old, id); };
+  if (provenance.empty() || old.empty() || now.empty() || std::ranges::any_of(now, is_old))
+    return true;
+  std::set<StableId> related;  // also nodes that are gone again; origins are born first
+  for (const Provenance& made : provenance) {
+    if (std::ranges::any_of(made.from,
+                            [&](StableId id) { return is_old(id) || related.contains(id); }))
+      related.insert(made.node);
+  }
+  return std::ranges::any_of(now, [&](StableId id) { return related.contains(id); });
+}
+
+Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& given) {
+  DiffOptions options = given;
+  if (options.stable_ids && !IdsRelate(before, after, options.provenance))
+    options.stable_ids = false;
   STRATA_TRY(GraphDiff diff, DiffAsAdvised(before, after, options));
   if (options.stable_ids) return diff;
   // Layers are alike: which one was added follows from the names of parameters, unless structure

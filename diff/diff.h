@@ -1,4 +1,6 @@
 #pragma once
+#include <span>
+
 #include "base/result.h"
 #include "diff/model/diff_options.h"
 #include "diff/model/graph_diff.h"
@@ -15,5 +17,10 @@ namespace strata {
 /// Ideas from BinDiff (unique features first), XLA hlo_diff (typed matchers), Weisfeiler-Lehman
 /// refinement and patience diff; docs/diff.md explains the algorithm.
 Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOptions& options = {});
+
+/// Whether StableIds relate two snapshots of a run. They do not where a pass traced the program
+/// again: nothing between inputs and outputs is from before, or has an origin there in
+/// `provenance`. True without provenance records.
+bool IdsRelate(const Graph& before, const Graph& after, std::span<const Provenance> provenance);
 
 }  // namespace strata

@@ -12,7 +12,8 @@ struct DiffOptions {
   std::vector<std::pair<std::string, std::string>> pins = {};
   /// Pairs that must not be made, by name; with an empty name the other node has no partner at all.
   std::vector<std::pair<std::string, std::string>> vetoes = {};
-  /// Both graphs are snapshots of one trace: equal StableIds are the same node.
+  /// Both graphs are snapshots of one trace: equal StableIds are the same node. Ignored where no
+  /// node of one graph is a node of the other, or made from one.
   bool stable_ids = false;
   /// With `stable_ids`: provenance records of the trace's nodes. They show exactly what was
   /// replaced and copied.

@@ -96,7 +96,7 @@ ALLOWED = {
     "runtime/train": IR | {"ir/text"} | PASSES | RUNTIME,
     "scene": IR | {"store"} | DIFF,
     "tlparse-export/torch_trace": IR | TEXT | {"store"} | DIFF,
-    "tlparse-export/exchange": IR | TEXT | {"store", "tlparse-export/torch_trace"},
+    "tlparse-export/exchange": IR | TEXT | DIFF | {"store", "tlparse-export/torch_trace"},
     "tlparse-export/report": IR | TEXT | {"store", "scene", "tlparse-export/torch_trace"} | DIFF,
     "tlparse-export/review": IR | TEXT | {"store", "scene"} | DIFF,
     "refs": IR | TEXT | DIFF | {

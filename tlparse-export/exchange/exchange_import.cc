@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "diff/diff.h"
 #include "tlparse-export/exchange/exchange_graph.h"
 
 namespace strata {
@@ -80,6 +83,7 @@ class ExchangeImporter::File {
     explicit GraphState(std::string name) : graph(std::move(name)) {}
     ExchangeGraph graph;
     SnapshotId last = SnapshotId::kNone;
+    std::unique_ptr<Module> last_module;  // null: there was no snapshot
   };
   struct Pass {
     ExchangeRecord begin;
@@ -195,9 +199,10 @@ class ExchangeImporter::File {
       if (std::ranges::find(changed, graph) == changed.end()) changed.push_back(graph);
       return Ok();  // stored with its pass
     }
-    STRATA_TRY(const std::unique_ptr<Module> module, BuildGraph(state));
+    STRATA_TRY(std::unique_ptr<Module> module, BuildGraph(state));
     if (module == nullptr) return Ok();
     STRATA_TRY(state.last, trace_.AddSnapshot(run_, state.graph.name(), module->graph(GraphId{0})));
+    state.last_module = std::move(module);
     ++summary_.snapshots;
     return Ok();
   }
@@ -242,11 +247,11 @@ class ExchangeImporter::File {
     record.options = pass.begin.options;
     record.wall_ns = end.ns;
     record.error = end.error;
-    record.births = std::move(pass.births);
+    record.births = pass.births;
     const bool failed = end.when == "failed";
     bool is_recorded = false;
     for (const int64_t graph : pass.changed) {
-      STRATA_TRY(const bool stored, StorePass(record, graphs_.at(graph), failed));
+      STRATA_TRY(const bool stored, StorePass(record, graphs_.at(graph), pass.births, failed));
       is_recorded |= stored;
       // Provenance belongs to the pass: its first record holds it.
       if (stored) record.births.clear();
@@ -257,8 +262,9 @@ class ExchangeImporter::File {
   }
 
   /// True when the graph changed, and its snapshot and the pass were stored.
-  Result<bool> StorePass(PassRecord record, GraphState& state, bool failed) {
-    STRATA_TRY(const std::unique_ptr<Module> module, BuildGraph(state));
+  Result<bool> StorePass(PassRecord record, GraphState& state,
+                         std::span<const Provenance> provenance, bool failed) {
+    STRATA_TRY(std::unique_ptr<Module> module, BuildGraph(state));
     if (module == nullptr) return false;
     const Graph& graph = module->graph(GraphId{0});
     if (state.last != SnapshotId::kNone &&
@@ -269,10 +275,26 @@ class ExchangeImporter::File {
     record.graph = state.graph.name();
     record.before = record.after = state.last;
     record.outcome = failed ? PassOutcome::kFailed : PassOutcome::kOk;
+    STRATA_TRY(record.counts, CountByStructure(state, graph, provenance));
     STRATA_TRY(const StoredPass stored, trace_.RecordPass(run_, std::move(record), &graph));
     state.last = stored.record.after;
+    state.last_module = std::move(module);
     ++summary_.snapshots;
     return true;
+  }
+
+  /// Of a pass that traced the program again, whose ids count nothing; otherwise none.
+  static Result<std::optional<ChangeCounts>> CountByStructure(
+      const GraphState& state, const Graph& after, std::span<const Provenance> provenance) {
+    if (state.last_module == nullptr) return std::optional<ChangeCounts>();
+    const Graph& before = state.last_module->graph(GraphId{0});
+    if (IdsRelate(before, after, provenance)) return std::optional<ChangeCounts>();
+    STRATA_TRY(const GraphDiff diff, Diff(before, after));
+    return std::optional(
+        ChangeCounts{.inserted = diff.summary.inserted,
+                     .deleted = diff.summary.deleted,
+                     .changed = int64_t{diff.summary.changed} + diff.summary.derived,
+                     .moved = diff.summary.moved});
   }
 
   Status StoreUnchanged(PassRecord record, int64_t graph, bool failed) {

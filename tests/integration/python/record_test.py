@@ -199,6 +199,21 @@ class RecordTest(unittest.TestCase):
         content = self.diff("copied")
         self.assertEqual((content["inserted"], content["deleted"]), ([], ["add"]))
 
+    def test_a_program_that_is_traced_again_is_matched_by_structure(self):  # PY-6
+        @strata.watch
+        def traced_again(module):
+            new = fx.symbolic_trace(copy.deepcopy(module))
+            drop_add_zero(new)
+            return new
+
+        with strata.record(self.trace):
+            traced_again(fx.symbolic_trace(Mlp()))
+        content = self.diff("traced_again")
+        self.assertEqual((content["inserted"], content["deleted"]), ([], ["add"]))
+        self.assertNotIn("id", {pair["via"] for pair in content["pairs"]})
+        [stored] = self.passes()
+        self.assertEqual((stored["counts"]["inserted"], stored["counts"]["deleted"]), (0, 1))
+
     def test_an_unchanged_pass_and_a_pass_manager(self):
         from torch.fx.passes.infra.pass_base import PassResult
         from torch.fx.passes.infra.pass_manager import PassManager, this_before_that_pass_constraint

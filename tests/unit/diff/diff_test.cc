@@ -242,6 +242,31 @@ a -> b: renamed+changed
 )");
 }
 
+TEST_CASE("diff of snapshots: a program that was traced again is matched by structure") {
+  constexpr std::string_view kBefore = R"(
+  x = placeholder #1
+  a = aten.sin.default(x) #2
+  b = aten.exp.default(a) #3
+  output(b) #4
+)";
+  constexpr std::string_view kAfter = R"(
+  x = placeholder #1
+  a = aten.cos.default(x) #12
+  b = aten.exp.default(a) #13
+  output(b) #4
+)";
+  const Provenance of_input{StableId{12}, Origin::kCreated, {StableId{1}}};
+  CHECK_EQ(DescribeTexts(kBefore, kAfter, {.stable_ids = true, .provenance = {of_input}}), R"(
+a -> a: changed
+  target: aten.sin.default -> aten.cos.default
+)");
+  // Where it is known what one node was made from, nothing is guessed.
+  const Provenance gone{StableId{7}, Origin::kCreated, {StableId{2}}};
+  const Provenance born{StableId{12}, Origin::kReplaced, {StableId{7}}};
+  const DiffCase both(kBefore, kAfter, {.stable_ids = true, .provenance = {gone, born}});
+  CHECK_EQ(both.diff.pairs.size(), 2);  // input and output
+}
+
 /// `a: by id it is b, by structure a`, one line each.
 std::string ContradictionsOf(std::string_view before, std::string_view after,
                              std::vector<Provenance> provenance = {}) {
