@@ -277,7 +277,7 @@ class Snapshots:
             kind, text, alias = self._writer.node(node)
         except Exception as error:
             self._warn("node", f"cannot write a node: {type(error).__name__}")
-            kind, text, alias = "n", f"{node.name} = unknown()", ""
+            kind, text, alias = "n", f"{_text.name_of(node)} = unknown()", ""
         if len(self._locations) > _MAX_LOCATIONS:
             self._locations.clear()
         note = _text.comment(node.meta, self._locations)

@@ -5,6 +5,7 @@ type is written. Sizes that are symbolic are written by their expression, which 
 """
 
 import re
+import zlib
 
 _LIMIT = 4096
 _MAX_NAMES = 10_000
@@ -43,6 +44,15 @@ def _integer(value):
 
 def _cut(text):
     return text if len(text) <= _LIMIT else text[:_LIMIT] + "..."
+
+
+def name_of(node):
+    """The name of a node as texts can have it: programs may set it to anything."""
+    name = node.name
+    if type(name) is str and name.isidentifier():
+        return name
+    name = str(name)
+    return f"_{re.sub(r'[^0-9A-Za-z]', '_', name)}_{zlib.crc32(name.encode('utf-8', 'surrogatepass')):08x}"
 
 
 class Writer:
@@ -93,14 +103,14 @@ class Writer:
     def value(self, value, depth=0):
         kind = type(value)
         if kind is self._node:
-            return value.name
+            return name_of(value)
         exact = self._exact.get(kind)
         if exact is not None:
             return exact(value)
         if depth > 20:
             return "..."
         if isinstance(value, self._node):
-            return value.name
+            return name_of(value)
         if isinstance(value, tuple):
             return self._tuple(value, depth)
         if isinstance(value, list):
@@ -196,7 +206,7 @@ class Writer:
             return self._placeholder(node)
         if op == "output":
             return "o", self.value(node.args[0] if node.args else None), ""
-        left = node.name + self._annotation(node) + " = "
+        left = name_of(node) + self._annotation(node) + " = "
         if op == "get_attr":
             return "n", left + _self_path(node.target), ""
         arguments = [self.value(item) for item in node.args]
@@ -219,11 +229,12 @@ class Writer:
         return ", ".join([*arguments, *(f"{name} = {self.value(value)}" for name, value in kwargs.items())])
 
     def _placeholder(self, node):
-        target = node.target if isinstance(node.target, str) else node.name
+        name = name_of(node)
+        target = node.target if isinstance(node.target, str) else name
         target = target.lstrip("*")
-        argument = target if _NAME.match(target) else node.name
+        argument = target if _NAME.match(target) else name
         default = " = " + self.value(node.args[0]) if node.args else ""
-        return "p", argument + self._annotation(node) + default, node.name if argument != node.name else ""
+        return "p", argument + self._annotation(node) + default, name if argument != name else ""
 
 
 def _cut_list(items):

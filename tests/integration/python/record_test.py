@@ -331,6 +331,7 @@ class RecordTest(unittest.TestCase):
         node.meta["self"] = node.meta
         node.meta["stack_trace"] = 'File "\udc80x", line 1, in f\n    code\n' + "x" * 1_000_000
         node.meta["val"] = Evil()
+        list(gm.graph.nodes)[1].name = "a\nb; rm -rf \ud800"
         node.kwargs = {"text": "a\nb\"' \ud800", "nan": float("nan"), "big": 10 ** 5000}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -338,6 +339,7 @@ class RecordTest(unittest.TestCase):
                 strata.watch(drop_add_zero)(gm)
         self.assertEqual([str(warning.message) for warning in caught], [])
         self.assertEqual(self.passes()[0]["status"], "ok")
+        self.assertEqual(self.passes()[0]["before"]["nodes"], len(gm.graph.nodes) + 1)
         self.strata("check", self.trace, ok=(0,))
 
     def test_graphs_of_this_process_are_compared_and_shown(self):
