@@ -167,6 +167,11 @@ class Panes(GuiCase):
             assert state hops = all
             assert graph/changed-only unselected
             key c
+            click graph/changed-only
+            assert state hops = all
+            assert graph/hops text "1 hop"
+            click graph/changed-only
+            assert state hops = 1
             click graph/hops
             click "graph/hops:0 hops"
             assert state hops = 0

@@ -60,7 +60,8 @@ void GraphPane::Toolbar(Ui& ui, const Area& area) {
     if (ui.Checkbox("changed-only", "Changed only +", {x, y, label, height}, only))
       ui.model.SetHops(only ? SceneView::kAllHops : 1);
     x += label + ui.px(4);
-    int hops = only ? ui.model.hops() : 1;
+    // A click on the box has changed it by now.
+    int hops = ui.model.hops() != SceneView::kAllHops ? ui.model.hops() : 1;
     if (ui.Choice("hops", {x, y, ui.px(80), height}, {"0 hops", "1 hop", "2 hops", "3 hops"}, hops))
       ui.model.SetHops(hops);
     x += ui.px(88);
