@@ -11,7 +11,7 @@ namespace strata::viewer {
 namespace {
 
 constexpr float kTop = 36, kStatus = 24, kLeft = 284, kRight = 372, kPassBar = 40, kStrip = 32;
-constexpr float kBottom = 246, kLeastSide = 160, kLeastBottom = 96;
+constexpr float kBottom = 246, kLeastSide = 160, kLeastCenter = 420, kLeastBottom = 96;
 
 }  // namespace
 
@@ -68,9 +68,17 @@ void App::DrawDocument(const Area& area) {
   const auto side = [&](float wanted, float usual) {
     return std::round(ui_.px(std::clamp(wanted > 0 ? wanted : usual, kLeastSide, most)));
   };
-  const float left = lists ? side(settings_.left, narrow ? kLeft - 44 : kLeft) : 0;
-  const float right =
-      settings_.hide_right ? 0 : side(settings_.right, narrow ? kRight - 72 : kRight);
+  float left = lists ? side(settings_.left, narrow ? kLeft - 44 : kLeft) : 0;
+  float right = settings_.hide_right ? 0 : side(settings_.right, narrow ? kRight - 72 : kRight);
+  // In a small window the panes at the sides give way, each as much as it can.
+  const float over = left + right + ui_.px(kLeastCenter) - area.width;
+  const float from_left = std::max(0.0F, left - ui_.px(kLeastSide));
+  const float from_right = std::max(0.0F, right - ui_.px(kLeastSide));
+  if (over > 0 && from_left + from_right > 0) {
+    const float share = std::min(1.0F, over / (from_left + from_right));
+    left = std::round(left - share * from_left);
+    right = std::round(right - share * from_right);
+  }
   const Area center = {area.x + left, area.y, area.width - left - right, area.height};
   if (lists) DrawLeft({area.x, area.y, left, area.height});
   DrawCenter(center);

@@ -178,6 +178,19 @@ class Panes(GuiCase):
         """, LOG)
         self.assertLess(int(tree["state"]["drawn"]), int(tree["state"]["nodes"]))
 
+    def test_a_small_window_has_tools_side_by_side(self):
+        for width, height, modes in [(1280, 720, 3), (1000, 700, 3), (800, 600, 3), (640, 400, 0)]:
+            elements = self.view(f"resize {width} {height}\nkey J\n", LOG)["elements"]
+            tools = sorted(e["box"] for e in elements if e["role"] in ("button", "checkbox", "choice") and
+                           e["name"].startswith("graph/") and e["name"].count("/") == 1)
+            self.assertEqual(sum(e["name"].startswith("graph/mode:") for e in elements), modes, width)
+            left = max(e["box"][0] + e["box"][2] for e in elements if e["name"].startswith("passes/pass:"))
+            right = min(e["box"][0] for e in elements if e["name"].startswith("node/"))
+            self.assertGreaterEqual(tools[0][0], left, width)
+            self.assertLessEqual(tools[-1][0] + tools[-1][2], right, width)
+            for one, next_ in zip(tools, tools[1:]):
+                self.assertLessEqual(one[0] + one[2], next_[0] + 1, width)
+
     def test_what_is_laid_out_ahead_is_what_would_be_laid_out(self):
         places = []
         for ahead in ("await state laid_out >= 2", ""):

@@ -14,6 +14,21 @@ namespace {
 using M = SceneMeasures;
 
 constexpr float kToolbar = 44, kLegend = 28;
+constexpr float kZoomTools = 158;  // width of what stands at the right of the toolbar
+
+constexpr std::pair<Mode, const char*> kModes[] = {
+    {Mode::kUnified, "Unified"}, {Mode::kSideBySide, "Side by side"}, {Mode::kBlink, "Blink"}};
+
+float ModeWidth(const Ui& ui, const char* label) {
+  return ui.font(Face::kBold, 12).WidthOf(label) + ui.px(20);
+}
+
+float ModesWidth(const Ui& ui) {
+  float width = 0;
+  for (const auto& [mode, label] : kModes)
+    width += ModeWidth(ui, label);
+  return width;
+}
 
 }  // namespace
 
@@ -43,23 +58,25 @@ void GraphPane::Toolbar(Ui& ui, const Area& area) {
   if (graph == nullptr) return;
   const float y = area.y + ui.px(8), height = ui.px(28);
   float x = area.x + ui.px(12);
+  // What does not fit is left to its keys.
+  const float end = area.right() - ui.px(kZoomTools + 20);
   const bool differs = !graph->comparison().changes().empty();
-  if (differs) {
-    const std::pair<Mode, const char*> modes[] = {
-        {Mode::kUnified, "Unified"}, {Mode::kSideBySide, "Side by side"}, {Mode::kBlink, "Blink"}};
-    for (const auto& [mode, label] : modes) {
-      const float width = ui.font(Face::kBold, 12).WidthOf(label) + ui.px(20);
+  if (differs && x + ModesWidth(ui) <= end) {
+    for (const auto& [mode, label] : kModes) {
+      const float width = ModeWidth(ui, label);
       if (ui.Button(std::string("mode:") + label, label, {x, y, width, height},
                     ui.model.mode() == mode))
         ui.model.SetMode(mode);
       x += width - ui.px(1);
     }
     x += ui.px(12);
+  }
+  const float check = ui.font(Face::kSans, 12).WidthOf("Changed only +") + ui.px(24);
+  if (differs && x + check + ui.px(84) <= end) {
     const bool only = ui.model.hops() != SceneView::kAllHops;
-    const float label = ui.font(Face::kSans, 12).WidthOf("Changed only +") + ui.px(24);
-    if (ui.Checkbox("changed-only", "Changed only +", {x, y, label, height}, only))
+    if (ui.Checkbox("changed-only", "Changed only +", {x, y, check, height}, only))
       ui.model.SetHops(only ? SceneView::kAllHops : 1);
-    x += label + ui.px(4);
+    x += check + ui.px(4);
     // A click on the box has changed it by now.
     int hops = ui.model.hops() != SceneView::kAllHops ? ui.model.hops() : 1;
     if (ui.Choice("hops", {x, y, ui.px(80), height}, {"0 hops", "1 hop", "2 hops", "3 hops"}, hops))
