@@ -261,9 +261,9 @@ class Model {
   /// What was laid out ahead of a comparison; that of all others is dropped.
   std::optional<GraphModel::LaidOut> TakeLaidOut(const Comparison& comparison);
   void DropLaidOut();
-  /// Keeps the layout of the graph that was shown before, if it is how LayOutAhead would lay it
-  /// out: going back takes no time.
-  void KeepLaidOut(const GraphModel& before, const std::vector<std::string>& was_open);
+  /// Keeps how the graph that was shown before was laid out, for LayOutAhead: going back takes no
+  /// time.
+  void KeepGeometry(const GraphModel& before);
   void CancelAhead();
   void OnComparedAhead(const Compared& compared);
   void Search();
@@ -288,7 +288,13 @@ class Model {
   std::string ahead_;                                 // key of what is compared ahead; "": nothing
   std::map<uint64_t, GraphModel::LaidOut> laid_out_;  // neighbours, by their ids
   std::pair<uint64_t, uint64_t> laid_out_for_ = {};   // comparison and layout shown then
-  std::string given_up_;                              // key of the last one that failed
+  struct ShownBefore {
+    uint64_t comparison = 0;  // its id
+    SceneView view;
+    std::shared_ptr<const SceneGeometry> geometry;
+  };
+  ShownBefore shown_before_;                 // the graph before the one that is shown
+  std::string given_up_;                     // key of the last one that failed
   std::optional<std::string> awaited_ = {};  // graph key, when the user wants what is `ahead_`
   Mode mode_ = Mode::kUnified;
   int32_t hops_ = 1;

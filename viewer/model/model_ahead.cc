@@ -22,6 +22,15 @@ void Model::WorkAhead() {
   std::vector<int32_t> neighbours = {subject_ + direction_, subject_ - direction_};
   if (const int32_t changed = changed_from(subject_); changed != neighbours.front())
     neighbours.insert(neighbours.begin() + 1, changed);
+  // The way back is laid out already, which takes least to find out.
+  for (const int32_t i : neighbours) {
+    if (i < 0 || i >= count || at(i).failed) continue;
+    const Wanted wanted = WantedOf(i, -1);
+    const std::shared_ptr<const Comparison> kept = kept_.Peek(wanted.key);
+    if (kept && kept->id() == shown_before_.comparison &&
+        LayOutAhead(kept, wanted.graph_key == graph_key_))
+      return;
+  }
   int64_t room = ComparisonCache::kMostNodes - comparison()->size();
   for (const int32_t i : neighbours) {
     if (i < 0 || i >= count || at(i).failed) continue;
@@ -75,12 +84,14 @@ bool Model::LayOutAhead(const std::shared_ptr<const Comparison>& comparison, boo
   workers_.PostAhead(
       kLayoutSlot,
       [this, comparison, hops = hops_,
-       open = keeps_open ? graph_->OpenPaths()
-                         : std::vector<std::string>()](const Outdated&) -> Workers::Deliver {
+       open = keeps_open ? graph_->OpenPaths() : std::vector<std::string>(),
+       before = shown_before_](const Outdated&) -> Workers::Deliver {
         GraphModel::LaidOut made{
             .open = open, .view = GraphModel::FirstView(*comparison, open, hops), .geometry = {}};
-        made.geometry =
-            std::make_shared<const SceneGeometry>(MakeGeometry(comparison->scene(), made.view));
+        const bool again = before.comparison == comparison->id() && before.view == made.view;
+        made.geometry = again ? before.geometry
+                              : std::make_shared<const SceneGeometry>(
+                                    MakeGeometry(comparison->scene(), made.view));
         return [this, comparison, made = std::move(made)] { laid_out_[comparison->id()] = made; };
       });
   return true;
@@ -94,18 +105,11 @@ std::optional<GraphModel::LaidOut> Model::TakeLaidOut(const Comparison& comparis
   return taken;
 }
 
-void Model::KeepLaidOut(const GraphModel& before, const std::vector<std::string>& was_open) {
-  laid_out_for_ = {comparison()->id(), graph_->layouts()};
+void Model::KeepGeometry(const GraphModel& before) {
+  workers_.Dispose(std::move(shown_before_.geometry));
+  shown_before_ = {};
   if (before.shared_geometry() == nullptr || before.laying_out()) return;
-  // With equal slabs open, at least one of them below the root, FirstView makes the view of before.
-  std::vector<std::string> open = graph_->OpenPaths(), sorted = open, sorted_before = was_open;
-  if (open.size() < 2 || open.size() != was_open.size()) return;
-  std::ranges::sort(sorted);
-  std::ranges::sort(sorted_before);
-  if (sorted != sorted_before) return;
-  const SceneView& view = before.view();
-  if (view.hops != hops_ || view != SceneView{.open = view.open, .hops = view.hops}) return;
-  laid_out_[before.comparison().id()] = {std::move(open), view, before.shared_geometry()};
+  shown_before_ = {before.comparison().id(), before.view(), before.shared_geometry()};
 }
 
 void Model::DropLaidOut() {

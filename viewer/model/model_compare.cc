@@ -165,16 +165,16 @@ void Model::ForgetComparisons() {
   for (std::shared_ptr<const Comparison>& gone : kept_.Clear())
     workers_.Dispose(std::move(gone));
   DropLaidOut();
+  workers_.Dispose(std::move(shown_before_.geometry));
+  shown_before_ = {};
 }
 
 void Model::ShowComparison(std::shared_ptr<const Comparison> comparison, const std::string& key) {
   std::optional<GraphModel::Kept> kept;
-  std::vector<std::string> was_open;
   std::string selected;
   std::unique_ptr<GraphModel> before = std::exchange(graph_, nullptr);
   if (before && graph_key_ == key) {
     kept = before->Keep();
-    was_open = kept->open;
     if (before->selected() >= 0) selected = before->comparison().NameOf(before->selected());
   }
   const std::optional<Link> link = std::exchange(pending_, std::nullopt);
@@ -192,7 +192,7 @@ void Model::ShowComparison(std::shared_ptr<const Comparison> comparison, const s
   graph_->SetStage(stage);
   const int32_t node = selected.empty() ? -1 : graph_->comparison().Find(selected);
   graph_->Begin(kept, node, hops_, ahead);
-  if (kept && before) KeepLaidOut(*before, was_open);
+  if (kept && before) KeepGeometry(*before);
   Search();
   if (link && node >= 0) graph_->Reveal(node);
   if (link && !link->node.empty() && node < 0)
