@@ -271,7 +271,7 @@ Status ScriptRunner::ActOnElement(Ui& ui, ScriptHost& host, const ScriptLine& li
 
 Status ScriptRunner::AssertState(const Ui& ui, const ScriptLine& line) const {
   if (line.words.size() < 3) return Error("write assert state KEY OP VALUE");
-  for (const auto& [key, value] : StateOf(ui.model, ui.theme->dark)) {
+  for (const auto& [key, value] : StateOf(ui.model, ui.theme->dark, line.words[1])) {
     if (key != line.words[1]) continue;
     const std::string wanted = Rest(line.words, 3);
     STRATA_TRY(const bool holds, Holds(value, line.words[2], wanted));

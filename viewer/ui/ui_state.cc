@@ -15,10 +15,11 @@ std::string_view NameOf(Mode mode) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, bool dark) {
+std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, bool dark,
+                                                         std::string_view key) {
   std::vector<std::pair<std::string, std::string>> state;
-  const auto add = [&](std::string key, std::string value) {
-    state.emplace_back(std::move(key), std::move(value));
+  const auto add = [&](std::string name, std::string value) {
+    state.emplace_back(std::move(name), std::move(value));
   };
   const auto number = [](int64_t value) { return fmt::format("{}", value); };
   const Subject* subject = model.subject();
@@ -30,7 +31,7 @@ std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, boo
   add("graph", subject != nullptr ? subject->graph : "");
   add("pass", subject != nullptr && subject->index >= 0 ? subject->name : "");
   add("pass_index", subject != nullptr ? number(subject->index) : "-1");
-  add("link", PrintLink(model.CurrentLink()));
+  if (key.empty() || key == "link") add("link", PrintLink(model.CurrentLink()));
   const RunEntry* run = subject != nullptr ? model.contents().RunOf(*subject)
                         : model.has_contents() && !model.contents().runs.empty()
                             ? &model.contents().runs.back()

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,7 +10,9 @@
 namespace strata::viewer {
 
 /// What the viewer shows, as (key, value) pairs in a fixed order; docs/viewer.md lists the keys.
-std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, bool dark);
+/// With a `key`, what takes long is left out, except for that key.
+std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, bool dark,
+                                                         std::string_view key = {});
 
 /// `{"schema": "strata.ui/1", "state": {…}, "elements": […]}`.
 std::string TreeJson(const std::vector<std::pair<std::string, std::string>>& state,
