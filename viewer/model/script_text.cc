@@ -111,14 +111,15 @@ const std::map<std::string, Verb, std::less<>>& Verbs() {
   return kVerbs;
 }
 
-/// Other names of verbs, and shorter assertions: `wait CONDITION`, `dump FILE`, `assert state.KEY …`.
+/// Other names of verbs, and shorter assertions: `wait CONDITION`, `dump FILE`, `assert state.KEY
+/// …`.
 void Normalize(ScriptLine& line) {
   if (line.verb == "dump") line.verb = "tree";
   const bool waits = line.verb == "wait" && !line.words.empty();
   if (waits && line.words.size() == 1 && line.words[0] == "idle") line.words.clear();
-  if (waits && (line.words.size() > 1 ||
-                (line.words.size() == 1 && !IsOf(Kind::kSeed, line.words[0]) &&
-                 !IsNumber(line.words[0], -1e300, 1e300, false)))) {
+  if (waits &&
+      (line.words.size() > 1 || (line.words.size() == 1 && !IsOf(Kind::kSeed, line.words[0]) &&
+                                 !IsNumber(line.words[0], -1e300, 1e300, false)))) {
     line.verb = "await";
     if (line.words.size() == 1) line.words.emplace_back("exists");
   }
