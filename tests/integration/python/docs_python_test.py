@@ -28,7 +28,7 @@ FILE = re.compile(r"# ([\w./]+\.(?:py|ini))\n")
 class Docs(unittest.TestCase):
     maxDiff = None
 
-    def test_blocks_run(self):
+    def test_blocks_run(self):  # PY-34
         with open(PAGE, encoding="utf-8") as file:
             blocks = BLOCK.findall(file.read())
         self.assertGreater(len(blocks), 3)

@@ -48,7 +48,7 @@ class GoldenTest(unittest.TestCase):
             env={**env, "STRATA_BIN": STRATA, "PYTHONPATH": os.path.join(ROOT, "python"), **environment})
         return done.returncode, done.stdout + done.stderr
 
-    def test_update_then_compare(self):
+    def test_update_then_compare(self):  # PY-30
         self.assertEqual(self.pytest("--strata-update")[0], 0)
         self.assertEqual(sorted(os.listdir(os.path.join(self.folder, "golden"))),
                          ["test_pass.txt", "test_sizes_a_b.txt", "test_sizes_c.txt"])

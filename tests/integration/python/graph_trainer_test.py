@@ -133,7 +133,7 @@ class GraphTrainerTest(unittest.TestCase):
     def diff(self, name):
         return json.loads(self.strata("diff", f"{self.trace}#pass={name}:before", f"{self.trace}#pass={name}:after", "--json"))
 
-    def test_every_pass_of_the_runner_is_recorded_under_its_name(self):
+    def test_every_pass_of_the_runner_is_recorded_under_its_name(self):  # PY-15
         [run] = json.loads(self.strata("ls", self.trace, "--json"))["runs"]
         self.assertEqual([stored["name"] for stored in run["passes"]], self.names[:-1])
         status = {stored["name"]: stored["status"] for stored in run["passes"]}

@@ -73,7 +73,7 @@ class InductorTest(unittest.TestCase):
     def diff(self, selector):
         return json.loads(self.strata("diff", f"{self.trace}#{selector}:before", f"{self.trace}#{selector}:after", "--json"))
 
-    def test_custom_passes_of_the_configuration(self):
+    def test_custom_passes_of_the_configuration(self):  # PY-11, PY-12
         gm, mode = traced()
         with V.set_fake_mode(mode), inductor.patch(joint_custom_pre_pass=look_only, post_grad_custom_post_pass=relu_to_clamp):
             with strata.record(self.trace):
@@ -94,7 +94,7 @@ class InductorTest(unittest.TestCase):
         after = {node: node.name for node in gm.graph.nodes}
         self.assertEqual(len(found["pairs"]), sum(1 for node in after if node in before))
 
-    def test_the_partitioner_gives_each_node_its_source(self):
+    def test_the_partitioner_gives_each_node_its_source(self):  # PY-7
         seen = []
 
         def compiler(gm, inputs):
@@ -119,7 +119,7 @@ class InductorTest(unittest.TestCase):
         computed = [name for name in found["inserted"] if name != "output"]
         self.assertEqual(computed, [])
 
-    def test_a_pass_list_as_graph_trainers_run_it(self):
+    def test_a_pass_list_as_graph_trainers_run_it(self):  # PY-15
         def set_scale(gm, example_inputs, *, factor):
             for node in gm.graph.nodes:
                 if node.target is aten.mul.Tensor:

@@ -359,7 +359,7 @@ class LineageTest(unittest.TestCase):
             self.assertTrue(any(olds <= old and news <= new for old, new in relations["replace"]),
                             f"{olds} → {news}: no replacement: {relations['replace'][:5]}")
 
-    def test_lineage_is_that_of_the_objects(self):
+    def test_lineage_is_that_of_the_objects(self):  # PY-10
         identity, matcher, changed = Score(), Score(), 0
         for model in fx_zoo.MODELS:
             for fn in PASSES:

@@ -75,7 +75,7 @@ class ClientTest(unittest.TestCase):
         with self.assertRaisesRegex(Exception, "missing: after"):
             await client.call_tool("diff", {"before": "a.txt"})
 
-    def test_a_session_with_a_handshake(self):
+    def test_a_session_with_a_handshake(self):  # PY-31
         async def run():
             async with stdio_client(self.server) as (read, write), mcp.ClientSession(read, write) as session:
                 about = await session.initialize()
@@ -84,7 +84,7 @@ class ClientTest(unittest.TestCase):
 
         asyncio.run(asyncio.wait_for(run(), 60))
 
-    def test_a_client_of_either_era(self):
+    def test_a_client_of_either_era(self):  # PY-31
         async def run(mode):
             async with mcp.Client(stdio_client(self.server), mode=mode) as client:
                 await self.check(client)

@@ -60,7 +60,7 @@ class ProfileTest(unittest.TestCase):
             self.assertIn(name, text)
         self.strata("check", self.trace)
 
-    def test_a_profiler_and_its_file(self):
+    def test_a_profiler_and_its_file(self):  # PY-33
         inputs = torch.randn(256, 256), torch.randn(256, 256)
         compiled = torch.compile(model, backend=strata.backend("inductor"))
         with strata.record(self.trace) as run:

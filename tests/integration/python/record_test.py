@@ -101,7 +101,7 @@ class RecordTest(unittest.TestCase):
         self.assertEqual({pair["via"] for pair in content["pairs"]}, {"id"})
         return content
 
-    def test_a_pass_in_place_has_the_identity_of_the_objects(self):
+    def test_a_pass_in_place_has_the_identity_of_the_objects(self):  # PY-3, PY-4
         for fn in (replace_relu, drop_add_zero, rename_and_move):
             with self.subTest(fn.__name__):
                 self.record_in_place(fx.symbolic_trace(Mlp()), fn)
@@ -170,7 +170,7 @@ class RecordTest(unittest.TestCase):
         self.assertEqual([p["name"] for p in self.passes()],
                          ["replace_relu", "(between replace_relu and rename_and_move)", "rename_and_move"])
 
-    def test_a_pass_that_returns_a_new_module_keeps_nodes(self):
+    def test_a_pass_that_returns_a_new_module_keeps_nodes(self):  # PY-5
         gm = fx.symbolic_trace(Mlp())
 
         @strata.watch
@@ -214,7 +214,7 @@ class RecordTest(unittest.TestCase):
         [stored] = self.passes()
         self.assertEqual((stored["counts"]["inserted"], stored["counts"]["deleted"]), (0, 1))
 
-    def test_an_unchanged_pass_and_a_pass_manager(self):
+    def test_an_unchanged_pass_and_a_pass_manager(self):  # PY-14
         from torch.fx.passes.infra.pass_base import PassResult
         from torch.fx.passes.infra.pass_manager import PassManager, this_before_that_pass_constraint
 
@@ -232,7 +232,7 @@ class RecordTest(unittest.TestCase):
         self.assertEqual([(p["name"], p["status"]) for p in self.passes()], [("first", "ok"), ("second", "unchanged")])
         self.assertEqual([fn.__name__ for fn in manager.passes], ["first", "second"])
 
-    def test_the_users_exception_passes_and_the_failed_graph_is_kept(self):
+    def test_the_users_exception_passes_and_the_failed_graph_is_kept(self):  # PY-27
         gm = fx.symbolic_trace(Mlp())
         error = ValueError("no such node")
 
@@ -253,7 +253,7 @@ class RecordTest(unittest.TestCase):
         self.assertIs(strata.watch(drop_add_zero)(gm), gm)
         self.assertFalse(os.path.exists(self.trace))
 
-    def test_the_functions_of_pytorch_are_put_back(self):
+    def test_the_functions_of_pytorch_are_put_back(self):  # PY-35
         from torch.fx.passes.graph_transform_observer import GraphTransformObserver
         from torch.fx.passes.infra.pass_manager import PassManager
 
@@ -269,7 +269,7 @@ class RecordTest(unittest.TestCase):
             self.assertNotEqual(functions(), before)
         self.assertEqual(functions(), before)
 
-    def test_a_folder_that_cannot_be_written_is_a_warning(self):
+    def test_a_folder_that_cannot_be_written_is_a_warning(self):  # PY-25
         gm = fx.symbolic_trace(Mlp())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -279,7 +279,7 @@ class RecordTest(unittest.TestCase):
         self.assertIn("strata: warning: cannot record: /proc/nowhere/run.strata.d", str(caught[0].message))
         self.assertNotIn("add", [node.name for node in gm.graph.nodes if node.args[1:] == (0,)])
 
-    def test_no_node_lives_on(self):
+    def test_no_node_lives_on(self):  # PY-21
         gm = fx.symbolic_trace(Mlp())
         with strata.record(self.trace):
             strata.watch(replace_relu)(gm)
@@ -288,7 +288,7 @@ class RecordTest(unittest.TestCase):
         gc.collect()
         self.assertEqual([ref() for ref in graphs], [None])
 
-    def test_a_killed_process_leaves_the_passes_before(self):
+    def test_a_killed_process_leaves_the_passes_before(self):  # PY-22
         script = textwrap.dedent("""
             import os, signal, sys, torch
             import strata
@@ -315,7 +315,7 @@ class RecordTest(unittest.TestCase):
         self.assertEqual([(p["name"], p["status"]) for p in self.passes(os.path.join(self.folder, "killed.strata"))],
                          [("one", "ok"), ("two", "failed")])
 
-    def test_hostile_names_and_values(self):
+    def test_hostile_names_and_values(self):  # PY-24
         class Evil:
             def __repr__(self):
                 raise RuntimeError("repr")
@@ -342,7 +342,7 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(self.passes()[0]["before"]["nodes"], len(gm.graph.nodes) + 1)
         self.strata("check", self.trace, ok=(0,))
 
-    def test_graphs_of_this_process_are_compared_and_shown(self):
+    def test_graphs_of_this_process_are_compared_and_shown(self):  # PY-29
         gm = fx.symbolic_trace(Mlp())
         new = copy.deepcopy(gm)
         replace_relu(new)

@@ -82,7 +82,7 @@ class Case(unittest.TestCase):
 
 class SoakTest(Case):
 
-    def test_ten_thousand_passes_leave_no_memory_behind_and_a_file_that_is_linear(self):
+    def test_ten_thousand_passes_leave_no_memory_behind_and_a_file_that_is_linear(self):  # PY-21
         sizes, memory, graphs = [], [], []
         lasting = fx.symbolic_trace(model)
         with warnings.catch_warnings():
@@ -117,7 +117,7 @@ class SoakTest(Case):
 
 class ProcessesTest(Case):
 
-    def test_a_forked_child_writes_a_file_of_its_own(self):
+    def test_a_forked_child_writes_a_file_of_its_own(self):  # PY-23
         gm = fx.symbolic_trace(model)
         with strata.record(self.trace) as run:
             swap(gm)
@@ -159,7 +159,7 @@ class ProcessesTest(Case):
         self.assertEqual(sorted([item["name"] for item in stored["passes"]] for stored in self.runs()),
                          [["forks"], ["swap", "double"]])
 
-    def test_workers_of_multiprocessing(self):
+    def test_workers_of_multiprocessing(self):  # PY-23
         for method in ("fork", "spawn"):
             with self.subTest(method):
                 out = self.python(f"""
@@ -206,7 +206,7 @@ class ProcessesTest(Case):
                          [(0, 1), (1, 1), (2, 1), (3, 1)])
         self.assertEqual(json.loads(self.strata("ranks", "run.strata", "--json"))["classes"], [[0, 1, 2, 3]])
 
-    def test_threads_record_side_by_side(self):
+    def test_threads_record_side_by_side(self):  # PY-23
         failures = []
 
         modules = [fx.symbolic_trace(model) for _ in range(4)]  # tracing patches classes: it is for one thread
@@ -268,7 +268,7 @@ class SurroundingsTest(Case):
         script = textwrap.dedent(self.COMPILE).replace("PATH", path).replace("BEFORE", before)
         return self.python(script, **environment)
 
-    def test_a_full_disk_is_a_warning(self):
+    def test_a_full_disk_is_a_warning(self):  # PY-25
         limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)); signal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
         out = self.compiled(before=limit)
         self.assertTrue(out.startswith("True True ["), out)
@@ -289,10 +289,10 @@ class SurroundingsTest(Case):
         self.strata("import", "--strict", "run.strata.d", "-o", "run.strata")
         self.assertEqual(len(self.runs()[0]["passes"]), 2)
 
-    def test_without_standard_error(self):
+    def test_without_standard_error(self):  # PY-25
         self.assertTrue(self.compiled(before="os.close(2)").startswith("True True"))
 
-    def test_large_constants_are_not_written(self):
+    def test_large_constants_are_not_written(self):  # PY-19
         class Large(torch.nn.Module):
             def __init__(self):
                 super().__init__()
@@ -312,7 +312,7 @@ class SurroundingsTest(Case):
         self.assertLess(sum(os.path.getsize(os.path.join(run.folder, name)) for name in os.listdir(run.folder)), 20_000)
         self.assertEqual(self.runs()[0]["passes"][0]["status"], "ok")
 
-    def test_a_graph_that_another_thread_changes_meanwhile(self):
+    def test_a_graph_that_another_thread_changes_meanwhile(self):  # PY-24
         gm = fx.symbolic_trace(model)
         stop = threading.Event()
 

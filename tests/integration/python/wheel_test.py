@@ -55,7 +55,7 @@ class WheelTest(unittest.TestCase):
         script = "from strata._program import find_program; print(find_program())"
         return self.run_ok(os.path.join(self.bin, "python"), "-c", script).strip()
 
-    def test_the_command_and_the_module_run(self):
+    def test_the_command_and_the_module_run(self):  # PY-1
         for words in ([os.path.join(self.bin, "strata")], [os.path.join(self.bin, "python"), "-m", "strata"]):
             self.assertIn("usage: strata COMMAND", self.run_ok(*words, "--help"))
             done = self.run_any(*words, "diff", "a.txt", "b.txt", "--json")
@@ -67,7 +67,7 @@ class WheelTest(unittest.TestCase):
                   "'torch' in sys.modules)")
         self.assertEqual(self.run_ok(os.path.join(self.bin, "python"), "-c", script), "True 1 False\n")
 
-    def test_import_loads_nothing_that_takes_time(self):
+    def test_import_loads_nothing_that_takes_time(self):  # PY-2
         script = "import sys, strata; print(sorted({'torch', 'subprocess', 'html', 'json'} & set(sys.modules)))"
         self.assertEqual(self.run_ok(os.path.join(self.bin, "python"), "-c", script), "[]\n")
 
@@ -96,7 +96,7 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(self.run_ok(os.path.join(self.bin, "strata"), "view", "--version"),
                          self.run_ok(viewer, "--version"))
 
-    def test_it_is_small_complete_and_reproducible(self):
+    def test_it_is_small_complete_and_reproducible(self):  # PY-1
         contents = []
         for path in self.wheels:
             with open(path, "rb") as file:
