@@ -157,7 +157,7 @@ void PrintFrontGates(const Contenders& contenders, double StepTime::* of) {
     if (OursOf(*peer) != nullptr) continue;
     const Contender* const best = FastestWithin(contenders, peer->first.peak_bytes, of);
     if (best == nullptr) {
-      fmt::print("  {:<52} none of ours: missed\n",
+      fmt::print("  {:<52} no plan of Strata: missed\n",
                  fmt::format("within {:.2f} MB of {}",
                              static_cast<double>(peer->first.peak_bytes) / 1e6, peer->name));
       continue;

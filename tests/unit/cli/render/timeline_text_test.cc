@@ -8,29 +8,13 @@
 
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
+#include "tests/support/topologies.h"
 
 namespace strata::cli {
 namespace {
 
 using testing::OrDie;
 using testing::ParseBody;
-
-/// Kernels of small tensors take 10 µs, collectives 30 µs.
-constexpr std::string_view kSlowTopology = R"(
-[device]
-memory_gib = 1
-memory_tib_per_s = 1
-efficiency = 1.0
-launch_us = 10.0
-tflops = { f32 = 1.0 }
-[network]
-model = "simple"
-ranks_per_node = 2
-base_us = 30.0
-hop_us = 0.0
-intra_gb_per_s = 1e9
-inter_gb_per_s = 1e9
-)";
 
 /// `c` needs no collective: in `kLate` nothing runs beside this one, in `kBeside` it does.
 constexpr std::string_view kLate = R"(
@@ -52,8 +36,8 @@ constexpr std::string_view kBeside = R"(
 
 struct Estimated {
   explicit Estimated(std::string_view body) : module(ParseBody(body)) {
-    const NodeCost cost =
-        OrDie(NodeCost::Make(OrDie(Topology::Parse(kSlowTopology, "t.toml", "t")), graph()));
+    const NodeCost cost = OrDie(
+        NodeCost::Make(OrDie(Topology::Parse(testing::kSlowTopology, "t.toml", "t")), graph()));
     timeline = OrDie(Simulate(graph(), cost));
     bound = OrDie(StepBoundOf(graph(), cost));
   }

@@ -15,6 +15,7 @@
 #include "passes/simulate/timeline.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
+#include "tests/support/topologies.h"
 
 namespace strata {
 namespace {
@@ -22,25 +23,9 @@ namespace {
 using testing::OrDie;
 using testing::ParseBody;
 
-/// Kernels of small tensors take 10 µs, collectives 30 µs.
-constexpr std::string_view kBoundTopology = R"(
-[device]
-memory_gib = 1
-memory_tib_per_s = 1
-efficiency = 1.0
-launch_us = 10.0
-tflops = { f32 = 1.0 }
-[network]
-model = "simple"
-ranks_per_node = 2
-base_us = 30.0
-hop_us = 0.0
-intra_gb_per_s = 1e9
-inter_gb_per_s = 1e9
-)";
-
 NodeCost CostOf(const Graph& graph) {
-  return OrDie(NodeCost::Make(OrDie(Topology::Parse(kBoundTopology, "t.toml", "t")), graph));
+  return OrDie(
+      NodeCost::Make(OrDie(Topology::Parse(testing::kSlowTopology, "t.toml", "t")), graph));
 }
 
 StepBound BoundOf(std::string_view body) {

@@ -9,6 +9,7 @@
 #include "passes/comm/overlap.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
+#include "tests/support/topologies.h"
 
 namespace strata {
 namespace {
@@ -18,26 +19,9 @@ using testing::MessageOf;
 using testing::OrDie;
 using testing::ParseBody;
 
-/// Kernels of small tensors take 10 µs, collectives 30 µs.
-constexpr std::string_view kTopology = R"(
-[device]
-memory_gib = 1
-memory_tib_per_s = 1
-efficiency = 1.0
-launch_us = 10.0
-tflops = { f32 = 1.0 }
-[network]
-model = "simple"
-ranks_per_node = 2
-base_us = 30.0
-hop_us = 0.0
-intra_gb_per_s = 1e9
-inter_gb_per_s = 1e9
-)";
-
 Timeline TimelineOf(const Module& module) {
   const Graph& graph = *module.FindGraph("g");
-  const Topology topology = OrDie(Topology::Parse(kTopology, "t.toml", "t"));
+  const Topology topology = OrDie(Topology::Parse(testing::kSlowTopology, "t.toml", "t"));
   return OrDie(Simulate(graph, OrDie(NodeCost::Make(topology, graph))));
 }
 Timeline TimelineOf(std::string_view body) {
