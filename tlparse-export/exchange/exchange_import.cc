@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "diff/diff.h"
 #include "tlparse-export/exchange/exchange_graph.h"
+#include "tlparse-export/torch_trace/count_by_diff.h"
 
 namespace strata {
 namespace {
@@ -289,12 +290,8 @@ class ExchangeImporter::File {
     if (state.last_module == nullptr) return std::optional<ChangeCounts>();
     const Graph& before = state.last_module->graph(GraphId{0});
     if (IdsRelate(before, after, provenance)) return std::optional<ChangeCounts>();
-    STRATA_TRY(const GraphDiff diff, Diff(before, after));
-    return std::optional(
-        ChangeCounts{.inserted = diff.summary.inserted,
-                     .deleted = diff.summary.deleted,
-                     .changed = int64_t{diff.summary.changed} + diff.summary.derived,
-                     .moved = diff.summary.moved});
+    STRATA_TRY(const ChangeCounts counts, CountByDiff(before, after));
+    return std::optional(counts);
   }
 
   Status StoreUnchanged(PassRecord record, int64_t graph, bool failed) {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
-#include "diff/diff.h"
+#include "tlparse-export/torch_trace/count_by_diff.h"
 #include "tlparse-export/torch_trace/header.h"
 #include "tlparse-export/torch_trace/input_paths.h"
 #include "tlparse-export/torch_trace/log_graphs.h"
@@ -328,18 +328,13 @@ class LogImporter::Impl {
     return trace_.AddEvents(run.id, {&event, 1});
   }
 
-  /// Consequences of other changes are changes of the graph too.
   Result<ChangeCounts> Count(int32_t before, int32_t after) {
     ChangeCounts& counts = counts_[{before, after}];
     if (before == after || counts != ChangeCounts{}) return counts;
     STRATA_TRY([[maybe_unused]] const Graph* first, GraphOf(before));
     STRATA_TRY(const Graph* b, GraphOf(after));
     STRATA_TRY(const Graph* a, GraphOf(before));
-    STRATA_TRY(const GraphDiff diff, Diff(*a, *b));
-    counts.inserted = diff.summary.inserted;
-    counts.deleted = diff.summary.deleted;
-    counts.changed = int64_t{diff.summary.changed} + diff.summary.derived;
-    counts.moved = diff.summary.moved;
+    STRATA_TRY(counts, CountByDiff(*a, *b));
     return counts;
   }
 
