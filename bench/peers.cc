@@ -158,8 +158,10 @@ Result<std::vector<std::string>> PeerCommand(const std::string& python, const Pe
   const std::string init = folder + "/init.safetensors",
                     file = fmt::format("{}/{}.json", folder, request.name),
                     script = folder + "/" + request.script;
-  if (!std::filesystem::exists(init)) STRATA_RETURN_IF_ERROR(WriteInit(trainer, 8 * trainer.config().accumulation_steps, init));
+  if (!std::filesystem::exists(init))
+    STRATA_RETURN_IF_ERROR(WriteInit(trainer, 8 * trainer.config().accumulation_steps, init));
   STRATA_RETURN_IF_ERROR(WriteFile(folder + "/peer_models.py", assets::kPeerModelsPy));
+  STRATA_RETURN_IF_ERROR(WriteFile(folder + "/rank_peers.py", assets::kRankPeersPy));
   STRATA_RETURN_IF_ERROR(WriteFile(folder + "/train_peers.py", assets::kTrainPeersPy));
   STRATA_RETURN_IF_ERROR(WriteFile(folder + "/parallel_peers.py", assets::kParallelPeersPy));
   STRATA_RETURN_IF_ERROR(WriteFile(folder + "/pipeline_peers.py", assets::kPipelinePeersPy));

@@ -10,14 +10,10 @@ Parameters are sharded as torchtitan does it: the embedding, each block, and the
 Tensor parallelism has sequence parallelism with it.
 """
 
-import json
-import os
-import sys
-import time
-
 import torch
 import torch.distributed as dist
 from peer_models import Decoder
+from rank_peers import serve_rank
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard
@@ -28,7 +24,7 @@ from torch.distributed.tensor.parallel import (
     SequenceParallel,
     parallelize_module,
 )
-from train_peers import processor_seconds, read_safetensors, run, serve
+from train_peers import read_safetensors
 
 
 def cut_tensors(model, mesh):
@@ -108,33 +104,5 @@ class ShardedPeer:
         return mean.item() / dist.get_world_size()
 
 
-def memory(name):
-    with open("/proc/self/status", encoding="utf-8") as file:
-        return next(1024 * int(line.split()[1]) for line in file if line.startswith(name + ":"))
-
-
-def begin(request, before):
-    peer = ShardedPeer(request["mesh"], request["config"], read_safetensors(request["init"]))
-    wall, cpu = time.perf_counter(), processor_seconds()
-    losses = [peer.step(0)]
-    first = {"first_wall_s": time.perf_counter() - wall, "first_cpu_s": processor_seconds() - cpu}
-    losses += [peer.step(i) for i in range(1, 3)]
-    with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
-        file.write("5")  # the peak from here on
-    peer.step(3)
-    return peer, {**first, "losses": losses, "peak_bytes": memory("VmHWM") - before}
-
-
-def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
-        request = json.load(file)
-    torch.set_num_threads(request["threads"])
-    dist.init_process_group("gloo")
-    dist.all_reduce(torch.zeros(1))
-    before = memory("VmRSS")
-    serve(lambda: begin(request, before), run)
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
-    main()
+    serve_rank(lambda request: ShardedPeer(request["mesh"], request["config"], read_safetensors(request["init"])))

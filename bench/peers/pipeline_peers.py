@@ -8,19 +8,15 @@ microbatches, and for each stage its rank and its modules. `peak_bytes` is resid
 the model was made. Losses are those of the whole batch.
 """
 
-import json
-import sys
-import time
-
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from parallel_peers import memory
 from peer_models import Decoder
+from rank_peers import serve_rank
 from torch import nn
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import PipelineScheduleSingle, get_schedule_class
-from train_peers import processor_seconds, read_safetensors, run, serve
+from train_peers import read_safetensors
 
 
 class Part(nn.Module):
@@ -95,28 +91,5 @@ class PipelinePeer:
         return mean.item()
 
 
-def begin(request, before):
-    peer = PipelinePeer(request["pipeline"], request["config"], read_safetensors(request["init"]))
-    wall, cpu = time.perf_counter(), processor_seconds()
-    losses = [peer.step(0)]
-    first = {"first_wall_s": time.perf_counter() - wall, "first_cpu_s": processor_seconds() - cpu}
-    losses += [peer.step(i) for i in range(1, 3)]
-    with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
-        file.write("5")  # the peak from here on
-    peer.step(3)
-    return peer, {**first, "losses": losses, "peak_bytes": memory("VmHWM") - before}
-
-
-def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
-        request = json.load(file)
-    torch.set_num_threads(request["threads"])
-    dist.init_process_group("gloo")
-    dist.all_reduce(torch.zeros(1))
-    before = memory("VmRSS")
-    serve(lambda: begin(request, before), run)
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
-    main()
+    serve_rank(lambda request: PipelinePeer(request["pipeline"], request["config"], read_safetensors(request["init"])))
