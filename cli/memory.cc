@@ -30,7 +30,7 @@ struct MemoryFlags {
 Result<bool> ParseFlags(Args args, MemoryFlags& out) {
   Flags flags("memory",
               "shows what a graph holds in memory at its peak, and what forward saves "
-              "for backward, as estimated from shapes");
+              "for backward, by value, module and line of code, as estimated from shapes");
   flags.Positional("REF", &out.ref, "a graph, T#graph=step");
   flags.Option("--before", "REF", &out.before, "also compare with this graph");
   flags.Option("--top", "N", &out.top, "number of rows of each table; 0: all");
@@ -77,8 +77,9 @@ Result<Exit> RunMemory(Args args) {
   } else if (front) {
     text = FrontText(snapshot.graph(), *front);
   } else {
-    if (old != nullptr) text = MemoryChangeText(*old, snapshot.graph()) + "\n";
-    text += MemoryText(snapshot.graph(), static_cast<size_t>(std::max<int64_t>(flags.top, 0)));
+    const auto shown = static_cast<size_t>(std::max<int64_t>(flags.top, 0));
+    if (old != nullptr) text = MemoryChangeText(*old, snapshot.graph(), shown) + "\n";
+    text += MemoryText(snapshot.graph(), shown);
   }
   STRATA_RETURN_IF_ERROR(WriteFile("-", text));
   return Exit::kOk;

@@ -63,18 +63,6 @@ std::string PatternOf(const Graph& graph, ValueId value) {
   return pattern;
 }
 
-int64_t StorageBytes(const std::vector<Activation>& activations) {
-  std::map<ValueId, int64_t> storages;
-  for (const Activation& activation : activations) {
-    int64_t& bytes = storages[activation.owner];
-    bytes = std::max(bytes, activation.bytes.value_or(0));
-  }
-  int64_t sum = 0;
-  for (const auto& [owner, bytes] : storages)
-    sum += bytes;
-  return sum;
-}
-
 }  // namespace
 
 std::vector<Activation> ListActivations(const Graph& graph) {
@@ -96,6 +84,24 @@ std::vector<Activation> ListActivations(const Graph& graph) {
   return activations;
 }
 
+std::map<ValueId, int64_t> SavedStorages(const Graph& graph,
+                                         const std::vector<Activation>& activations) {
+  std::map<ValueId, int64_t> storages;
+  for (const Activation& activation : activations) {
+    if (graph.node(graph.value(activation.owner).def).kind != NodeKind::kCall) continue;
+    int64_t& bytes = storages[activation.owner];
+    bytes = std::max(bytes, activation.bytes.value_or(0));
+  }
+  return storages;
+}
+
+int64_t SavedBytes(const Graph& graph, const std::vector<Activation>& activations) {
+  int64_t sum = 0;
+  for (const auto& [owner, bytes] : SavedStorages(graph, activations))
+    sum += bytes;
+  return sum;
+}
+
 std::vector<ActivationGroup> GroupByLayer(const Graph& graph,
                                           const std::vector<Activation>& activations) {
   std::map<int64_t, std::vector<Activation>> layers;
@@ -112,13 +118,13 @@ std::vector<ActivationGroup> GroupByLayer(const Graph& graph,
       pattern += member.op + " " + PatternOf(graph, member.value) + " " + member.policy + "\n";
     const auto [place, is_new] = by_pattern.try_emplace(std::move(pattern), groups.size());
     if (is_new) {
-      const int64_t bytes = StorageBytes(members);
+      const int64_t bytes = SavedBytes(graph, members);
       groups.push_back({.layers = {}, .activations = std::move(members), .bytes = bytes});
     }
     groups[place->second].layers.push_back(layer);
   }
   if (const auto outside = layers.find(kNotInLayers); outside != layers.end()) {
-    const int64_t bytes = StorageBytes(outside->second);
+    const int64_t bytes = SavedBytes(graph, outside->second);
     groups.push_back({.layers = {}, .activations = std::move(outside->second), .bytes = bytes});
   }
   return groups;

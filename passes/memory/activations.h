@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,13 @@ struct Activation {
 /// they are, with what their tag says.
 /// Source: torchtitan's log_activation_memory_policy.
 std::vector<Activation> ListActivations(const Graph& graph);
+
+/// The storages of the activations in memory of their own, with the most bytes that one of the
+/// activations has in it. Not those of inputs and constants, which live anyway.
+std::map<ValueId, int64_t> SavedStorages(const Graph& graph,
+                                         const std::vector<Activation>& activations);
+/// Their sum: what forward leaves for backward.
+int64_t SavedBytes(const Graph& graph, const std::vector<Activation>& activations);
 
 /// Activations of one layer, or of layers that are alike: the same operators, types up to the names
 /// of symbols, and policies, in this order.

@@ -195,8 +195,16 @@ class TrainMemoryTest(unittest.TestCase):
         self.assertEqual(sum(value["bytes"] for value in listed["alive"]), listed["peak_bytes"])
         self.assertEqual({value["policy"] for value in listed["saved_for_backward"]}, {"SAVE", "SAVE*"})
         self.assertIn("RECOMPUTE!", {value["policy"] for value in listed["before"]["saved_for_backward"]})
+        for graph in (listed, listed["before"]):
+            for rows in (graph["by_module"], graph["by_line"]):
+                self.assertEqual(sum(row["alive_bytes"] for row in rows), graph["peak_bytes"])
+                self.assertEqual(sum(row["saved_bytes"] for row in rows), graph["saved_bytes"])
+        saved = {row["module"]: row["saved_bytes"] for row in listed["before"]["by_module"]}
+        self.assertGreater(saved["layers.0.feed_forward"], 0)
         text = self.run_strata("memory", after, "--before", before)
         self.assertTrue(text.startswith("peak: "))
+        for heading in ("changes by module", "changes by line of code", "by module", "by line of code"):
+            self.assertIn(f"\n{heading}\n", text)
         self.assertTrue("[layers 0-1] (x2, same pattern) (" in text, text)
 
     def test_full_saves_what_selectors_name(self):
