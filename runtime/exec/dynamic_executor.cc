@@ -46,6 +46,7 @@ PlannedMemory DynamicExecutor::planned_memory() const {
   PlannedMemory total{.held = current().planned_memory().held};
   for (const auto& [sizes, executor] : plans_) {
     const PlannedMemory memory = executor.planned_memory();
+    total.constants += memory.constants;
     total.transient = std::max(total.transient, memory.transient);
     total.offloaded = std::max(total.offloaded, memory.offloaded);
     total.outputs = std::max(total.outputs, memory.outputs);

@@ -23,7 +23,7 @@ Result<int64_t> PredictPeak(const Graph& graph, const PlanOptions& options,
     STRATA_TRY(const Executor executor, Executor::Bind(std::move(plan), constants));
     memory = executor.planned_memory();
   }
-  return memory.held + memory.transient;
+  return memory.held + memory.constants + memory.transient;
 }
 
 }  // namespace strata

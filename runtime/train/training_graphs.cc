@@ -219,7 +219,7 @@ int64_t TrainingGraphs::PeakOf(int64_t (*transient_of)(const PlannedMemory&)) co
   int64_t held = 0, transient = 0, sums = 0;
   for (const auto& [name, executor] : executors_) {
     const PlannedMemory memory = executor.planned_memory();
-    held += memory.held;
+    held += memory.held + memory.constants;
     if (name == kStepGraph) {
       const bool accumulates = Find(kAccumulateGraph) != nullptr;
       const bool are_copies = accumulates && executor.lends_outputs();

@@ -131,6 +131,7 @@ Status StaticBinder::Hoist(const PlanStep& step) {
   ForEachResult(stack, step, [&](int32_t slot, const Tensor& result) {
     state_->TensorAt(slot) = result;
     context_.StorageOf(slot).kind = StorageKind::kConstant;
+    state_->hoisted_bytes += static_cast<int64_t>(result.storage().nbytes());
     is_constant_.insert(slot);
   });
   return Ok();

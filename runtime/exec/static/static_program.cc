@@ -136,6 +136,7 @@ PlannedMemory StaticProgram::planned_memory() const {
   state_->dynamic_arena.AddAll(all);
   const int64_t held = state_->block.memory != nullptr ? state_->block.bytes : state_->block_bytes;
   PlannedMemory memory{.held = state_->scratch != nullptr ? 0 : held,
+                       .constants = state_->hoisted_bytes,
                        .transient_at_most = all.AtMost(state_->plan.partitions),
                        .outputs = state_->transient_outputs.With(state_->numbers),
                        .offloaded = state_->host_bytes};

@@ -83,6 +83,7 @@ struct StaticState {
   MemoryBlock block;                  ///< allocated at the first run; outputs that are held keep it
   void* scratch = nullptr;            ///< instead of a block of its own
   int64_t block_bytes = 0;            ///< that a run needs
+  int64_t hoisted_bytes = 0;          ///< of results that are computed when the plan is bound
   bool can_borrow = false;            ///< no output in it outlives a run
   std::vector<int32_t> outputs;       ///< owners of storages of kind kOutput
   TransientMemory transient;          ///< that allocators provide during a run

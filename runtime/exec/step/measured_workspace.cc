@@ -26,6 +26,9 @@ namespace {
 using at::Tensor;
 
 constexpr std::string_view kGroupedProduct = "aten._grouped_mm.default";
+// Whatever its operands are.
+constexpr std::string_view kSort = "aten.sort.stable";
+// Of narrow operands.
 constexpr std::string_view kMeasured[] = {
     kGroupedProduct, "aten._scaled_dot_product_flash_attention_for_cpu.default",
     "aten._scaled_dot_product_flash_attention_for_cpu_backward.default", "aten.bmm.default",
@@ -71,17 +74,17 @@ int64_t Measure(const Plan& plan, const PlanStep& step) {
 
 int64_t MeasuredWorkspaceBytes(const Plan& plan, const PlanStep& step) {
   const int64_t told = WorkspaceBytes(plan, step, at::get_num_threads());
-  if (std::ranges::find(kMeasured, step.op) == std::end(kMeasured)) return told;
+  if (step.op != kSort && std::ranges::find(kMeasured, step.op) == std::end(kMeasured)) return told;
   std::string key = fmt::format("{} {}", step.op, at::get_num_threads());
-  bool is_narrow = false, is_known = true;
+  bool is_measured = step.op == kSort, is_known = true;
   step.ForEachOperand([&](int32_t slot) {
     const auto& layout = plan.slots[static_cast<size_t>(slot)].layout;
     is_known = is_known && layout && layout->num_elements() > 0;
     if (!is_known) return;
-    is_narrow = is_narrow || layout->dtype == DType::kBF16 || layout->dtype == DType::kF16;
+    is_measured = is_measured || layout->dtype == DType::kBF16 || layout->dtype == DType::kF16;
     key += fmt::format(" {}{}{}", ShortName(layout->dtype), layout->sizes, layout->strides);
   });
-  if (!is_narrow || !is_known) return told;
+  if (!is_measured || !is_known) return told;
   static std::mutex mutex;
   static std::map<std::string, int64_t> known;
   const std::scoped_lock lock(mutex);

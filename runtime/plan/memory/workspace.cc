@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "ir/ops.h"
 #include "ir/type.h"
 #include "passes/compile/pointwise.h"
 
@@ -81,6 +82,15 @@ int64_t CastBytes(const Plan& plan, const PlanStep& step) {
   return bytes;
 }
 
+/// Sums have no loop that adds what it casts: operands of another type than the sum are cast first.
+int64_t SumBytes(const Plan& plan, const PlanStep& step) {
+  const PlanLayout* const operand = LayoutOfArg(plan, step, 0);
+  if (operand == nullptr || step.results.empty() || step.results[0] < 0) return 0;
+  const std::optional<PlanLayout>& sum = plan.slots[static_cast<size_t>(step.results[0])].layout;
+  if (!sum || sum->dtype == operand->dtype) return 0;
+  return operand->num_elements() * ByteSize(sum->dtype);
+}
+
 }  // namespace
 
 int64_t WorkspaceBytes(const Plan& plan, const PlanStep& step, int threads) {
@@ -91,6 +101,8 @@ int64_t WorkspaceBytes(const Plan& plan, const PlanStep& step, int threads) {
   if (step.kernel >= 0) return 0;
   if (step.op == kAttention) return AttentionBytes(plan, step, threads, /*is_backward=*/false);
   if (step.op == kAttentionBackward) return AttentionBytes(plan, step, threads, true);
+  if (IsOverloadOf(step.op, "aten.sum") || IsOverloadOf(step.op, "aten.mean"))
+    return SumBytes(plan, step);
   const FusibleOp* const fusible = FindFusible(step.op);
   return fusible != nullptr && fusible->kind == FusionKind::kPointwise ? CastBytes(plan, step) : 0;
 }

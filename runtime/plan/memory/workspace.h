@@ -10,7 +10,7 @@ namespace strata {
 ///
 /// Attention of floats: blocks of scores of each thread; of its gradient also a copy of a grad_out
 /// that does not lie as [batch, seq, heads, dim]. Elementwise operators: operands of another type
-/// than they compute in, cast.
+/// than they compute in, cast. Sums and means: an operand of another type than the result, cast.
 ///
 /// Others allocate nothing, or next to nothing beside what they read and write.
 /// Sources: aten/src/ATen/native/cpu/FlashAttentionKernel.cpp, aten/src/ATen/TensorIterator.cpp.

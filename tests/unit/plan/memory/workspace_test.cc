@@ -43,6 +43,21 @@ TEST_CASE("attention's gradient copies a gradient that does not lie as its resul
   CHECK_EQ(backward("[2560, 640, 16, 1]"), 2 * 32 * 40 * 4 + 2 * 4 * 40 * 16 * 4);
 }
 
+TEST_CASE("sums and means cast operands of another type than theirs") {
+  const auto sum = [](std::string_view from, std::string_view call, std::string_view to) {
+    return Workspace(fmt::format(R"(
+  x = placeholder : {}[8, 4][4, 1]cpu
+  z = aten.{} : {}[4][1]cpu
+  output([z])
+)",
+                                 from, call, to))
+        .first;
+  };
+  CHECK_EQ(sum("b8", "sum.dim_IntList(x, [0])", "i64"), 8 * 4 * 8);
+  CHECK_EQ(sum("bf16", "mean.dim(x, [0], dtype=torch.float32)", "f32"), 8 * 4 * 4);
+  CHECK_EQ(sum("f32", "sum.dim_IntList(x, [0])", "f32"), 0);
+}
+
 TEST_CASE("elementwise operators cast operands of a narrower type; numbers are read as they are") {
   CHECK_EQ(Workspace(R"(
   x = placeholder : bf16[8, 4][4, 1]cpu
