@@ -67,7 +67,8 @@ Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
       continue;
     }
     if (IsLowered(after) && !HasGlobalTypes(after)) {
-      fmt::print(stderr, "not executed: pass {} {}: graph {}: a part of a rank's program, "
+      fmt::print(stderr,
+                 "not executed: pass {} {}: graph {}: a part of a rank's program, "
                  "which strata prove proves\n",
                  run.index, run.name, after.name_text());
       continue;

@@ -531,9 +531,7 @@ class Comparison {
   }
 
   /// Whether the graph before the pass has collectives, too.
-  bool is_lowered_before() const {
-    return IsLowered(before_);
-  }
+  bool is_lowered_before() const { return IsLowered(before_); }
 
   std::optional<Diagnosis> FirstParts() const {
     if (!facts_.is_first_part) return std::nullopt;
