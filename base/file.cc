@@ -224,6 +224,15 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   return mapped;
 }
 
+Result<FileLock> FileLock::Take(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return ReadError(path, errno);
+  FileLock lock(descriptor);
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return BeingWritten(path);
+  return lock;
+}
+
 FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 FileLock& FileLock::operator=(FileLock&& other) noexcept {

@@ -40,6 +40,8 @@ class FileLock {
  public:
   /// Locks nothing.
   FileLock() = default;
+  /// Locks a file that exists. Errors: there is none, or another writer holds it.
+  static Result<FileLock> Take(const std::string& path);
   /// `descriptor` is of a locked file, and closed in the end.
   explicit FileLock(int descriptor) : descriptor_(descriptor) {}
   FileLock(FileLock&& other) noexcept;

@@ -137,7 +137,7 @@ Result<Exit> RunOptWith(Args args, MakeProver make_prover) {
     STRATA_RETURN_IF_ERROR(recording.AddEnvironment(prover.environment));
     manager.Watch(*prover.watcher);
   }
-  ProveExactly exact;
+  ProveExactly exact(recording);
   if (flags.prove_exact) manager.Watch(exact);
   const Result<Changed> passed = manager.Run(*input.module);
   if (flags.time) PrintAside(times.Table());

@@ -18,6 +18,7 @@
 #include "prove/proof.h"
 #include "refs/histories.h"
 #include "refs/ref.h"
+#include "store/proofs.h"
 
 namespace strata::cli {
 namespace {
@@ -29,7 +30,7 @@ struct ProofFlags {
   std::string file, other;
   std::vector<std::string> passes;
   int64_t seed = 1, max_findings = 20;
-  bool allows_unproven = false, as_json = false;
+  bool allows_unproven = false, as_json = false, record = false;
 };
 
 bool IsChosen(const HistoryStep& step, const std::vector<std::string>& passes) {
@@ -148,6 +149,31 @@ Result<std::vector<StepProof>> ProvePair(const ProofFlags& flags) {
   return std::vector<StepProof>{std::move(result)};
 }
 
+/// Stores the verdict of each pass in the trace.
+Status Record(const std::string& file, const std::vector<StepProof>& proofs) {
+  STRATA_TRY(const Ref trace, ParseRef(file));
+  std::vector<RunProof> records;
+  for (const StepProof& step : proofs) {
+    if (step.pass_index < 0) continue;
+    STRATA_TRY(const Ref ref, ParseRef(step.ref));
+    RunProof record{.run = static_cast<RunId>(ref.run.value_or(1)),
+                    .proof = PassProofOf(step.proof, step.graph)};
+    record.proof.pass = step.pass_index;
+    records.push_back(std::move(record));
+  }
+  return RecordProofs(trace.file, records);
+}
+
+/// Verdicts are recorded in a trace only.
+Status CheckRecord(const ProofFlags& flags) {
+  if (!flags.record) return Ok();
+  STRATA_TRY(const Ref ref, ParseRef(flags.file));
+  if (flags.other.empty() && LooksLikeTrace(ref.file)) return Ok();
+  return Error(ErrorCode::kUnsupported,
+               "cannot record: {}: --record needs a trace; strata import makes one of a log",
+               Visible(flags.file));
+}
+
 Exit ExitOf(const std::vector<StepProof>& proofs, bool allows_unproven) {
   for (const StepProof& step : proofs) {
     const bool is_fine = step.proof.verdict == prove::Verdict::kProven ||
@@ -172,12 +198,16 @@ Result<Exit> RunProve(Args args) {
   flags.Option("--seed", "N", &out.seed, "of the inputs (default: 1)");
   flags.Option("--max-findings", "N", &out.max_findings, "for each pass (default: 20)", 1);
   flags.Switch("--allow-unproven", &out.allows_unproven, "exit status 0 if nothing differs");
+  flags.Switch("--record", &out.record,
+               "store the verdict of each pass in the trace FILE, for ls, report and viewer");
   flags.Switch("--json", &out.as_json, "print strata.prove/1");
   flags.Example("strata prove run.strata");
   flags.Example("strata prove run.strata --pass fuse --seed 2");
+  flags.Example("strata prove run.strata --record");
   flags.Example("strata prove before.txt after.txt");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
+  STRATA_RETURN_IF_ERROR(CheckRecord(out));
 
   std::vector<StepProof> proofs;
   if (out.other.empty()) {
@@ -190,6 +220,7 @@ Result<Exit> RunProve(Args args) {
     return Error(ErrorCode::kNotFound, "nothing to prove: {}: no pass{} has a graph before it",
                  Visible(out.file), out.passes.empty() ? "" : " of that name");
   }
+  if (out.record) STRATA_RETURN_IF_ERROR(Record(out.file, proofs));
   STRATA_RETURN_IF_ERROR(WriteFile(
       "-", out.as_json ? ProofJson(proofs, out.file, out.seed) : ProofText(proofs, out.seed)));
   return ExitOf(proofs, out.allows_unproven);

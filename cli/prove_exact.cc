@@ -32,6 +32,8 @@ Status ProveExactly::AfterPass(const PassRun& run, const Module& module) {
     const Graph& after = module.graph(change.graph);
     const prove::Proof proof =
         prove::ProvePass(before_->graph(change.graph), after, {.stable_ids = true});
+    // A trace that cannot be written to is reported by what records the passes.
+    static_cast<void>(recording_.AddProof(run, PassProofOf(proof, after.name_text())));
     switch (proof.verdict) {
       case prove::Verdict::kProven:
         fmt::print(stderr, "proved exactly: pass {} {}: graph {}: {} values are equal\n", run.index,

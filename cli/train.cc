@@ -209,7 +209,7 @@ Status Compile(Trainer& trainer, const TrainFlags& flags, Recording& recording,
   }
   watch.needs_passes = flags.prove || flags.prove_exact;
   if (flags.prove && flags.is_first()) watch.watchers.push_back(&prover);
-  ProveExactly exact;
+  ProveExactly exact(recording);
   if (flags.prove_exact && flags.is_first()) watch.watchers.push_back(&exact);
   STRATA_RETURN_IF_ERROR(trainer.Compile(watch));
   for (const std::string& warning : trainer.warnings())

@@ -18,6 +18,12 @@ Status Recording::AddEnvironment(const Environment& environment) {
   return trace_ ? strata::AddEnvironment(*trace_, run(), environment) : Ok();
 }
 
+Status Recording::AddProof(const PassRun& pass, PassProof proof) {
+  if (!trace_) return Ok();
+  proof.pass = recorder_->IndexOf(pass);
+  return strata::AddProof(*trace_, run(), proof);
+}
+
 std::string Recording::RunRef() const {
   if (!trace_) return {};
   return fmt::format("{}#run={}", trace_->path(), static_cast<int64_t>(run()));

@@ -6,6 +6,7 @@
 #include "passes/core/instrumentations.h"
 #include "refs/trace_recorder.h"
 #include "store/environment.h"
+#include "store/proofs.h"
 #include "store/trace_writer.h"
 
 namespace strata {
@@ -19,6 +20,9 @@ class Recording {
 
   /// Says in the trace, if there is one, what the run executes its graphs with.
   Status AddEnvironment(const Environment& environment);
+
+  /// Stores what a proof said of a pass of the current pipeline in the trace, if there is one.
+  Status AddProof(const PassRun& pass, PassProof proof);
 
   /// For a run that is worth more than its trace: closes a trace that cannot be written to (disk
   /// full) as far as there is room, and records nothing from here on. REQUIRES: trace().

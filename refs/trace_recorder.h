@@ -26,6 +26,8 @@ class TraceRecorder final : public SnapshotSink {
   Status End(const Module& module) override;
 
   RunId run() const { return run_; }
+  /// The index under which a pass of the current pipeline is recorded.
+  int32_t IndexOf(const PassRun& run) const { return first_index_ + run.index; }
 
  private:
   /// Records what a pass did to one program; `changed`: store a new snapshot.

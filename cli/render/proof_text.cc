@@ -94,6 +94,30 @@ std::string FindingText(const Finding& finding) {
   return fmt::format("{}{}: {}", where, Visible(finding.node), Visible(finding.what));
 }
 
+PassProof PassProofOf(const prove::Proof& proof, std::string_view graph) {
+  PassProof record;
+  record.graph = graph;
+  record.verdict = prove::ToString(proof.verdict);
+  record.what = proof.reason;
+  if (!proof.findings.empty()) {
+    const Finding& first = proof.findings.front();
+    record.node = first.node;
+    record.bug = prove::ToString(first.diagnosis.kind);
+    record.what = first.what;
+  }
+  record.what.resize(std::min(record.what.find('\n'), record.what.size()));
+  return record;
+}
+
+std::string VerdictText(const PassProof& proof) {
+  for (const Verdict verdict : {Verdict::kProven, Verdict::kDiffers, Verdict::kUnproven}) {
+    if (proof.verdict != prove::ToString(verdict)) continue;
+    const std::string where = proof.node.empty() ? "" : ": " + Visible(proof.node);
+    return fmt::format("{} {}{}", Mark(verdict), proof.verdict, where);
+  }
+  return Visible(proof.verdict);
+}
+
 std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed) {
   std::string out;
   for (const StepProof& proof : proofs)

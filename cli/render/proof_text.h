@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "prove/proof.h"
+#include "store/proofs.h"
 
 namespace strata::cli {
 
@@ -22,6 +23,12 @@ struct StepProof {
 
 /// `layers.3.norm: mul_7: 1/2 of the expected value`
 std::string FindingText(const prove::Finding& finding);
+
+/// What is recorded of a proof of `graph`, but for the index of its pass.
+PassProof PassProofOf(const prove::Proof& proof, std::string_view graph);
+
+/// `✓ proven`, `✗ differs: mul_12`, `? unproven`.
+std::string VerdictText(const PassProof& proof);
 
 /// One line a step, then the findings, then a summary.
 std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed);

@@ -10,7 +10,9 @@
 #include "base/json.h"
 #include "base/selector.h"
 #include "base/unicode.h"
+#include "cli/render/proof_text.h"
 #include "store/environment.h"
+#include "store/proofs.h"
 
 namespace strata::cli {
 namespace {
@@ -60,8 +62,9 @@ class JsonListing {
       json_.Field("ref", Ref(run, fmt::format("graph={}", SelectorValue(graph.name)))).EndObject();
     }
     json_.EndArray().Key("passes").BeginArray();
+    const PassProofs proofs = ProofsOf(run);
     for (const StoredPass& pass : run.passes)
-      Pass(run, pass.record);
+      Pass(run, pass.record, proofs);
     json_.EndArray().Key("executed").BeginArray();
     for (const ExecutedRange& range : run.executed)
       Executed(run, range);
@@ -81,7 +84,7 @@ class JsonListing {
     json_.EndArray().EndObject();
   }
 
-  void Pass(const StoredRun& run, const PassRecord& pass) {
+  void Pass(const StoredRun& run, const PassRecord& pass, const PassProofs& proofs) {
     json_.Break(4).BeginObject();
     json_.Field("index", pass.index).Field("name", pass.name).Field("options", pass.options);
     json_.Field("status", ToString(pass.outcome));
@@ -94,11 +97,18 @@ class JsonListing {
     if (pass.outcome == PassOutcome::kFailed) {
       json_.Field("error", pass.error).Field("reproduce", pass.reproduce);
     }
+    if (const auto proof = proofs.find({pass.index, pass.graph}); proof != proofs.end())
+      Proof(proof->second);
     const std::string selector = fmt::format("pass={}", pass.index);
     json_.Field("ref", Ref(run, HasTwin(run, pass) ? fmt::format("{},graph={}", selector,
                                                                  SelectorValue(pass.graph))
                                                    : selector));
     json_.EndObject();
+  }
+
+  void Proof(const PassProof& proof) {
+    json_.Key("proof").BeginObject().Field("verdict", proof.verdict).Field("node", proof.node);
+    json_.Field("class", proof.bug).Field("what", proof.what).EndObject();
   }
 
   void Executed(const StoredRun& run, const ExecutedRange& range) {
@@ -228,6 +238,8 @@ class TextListing {
   void Passes(const StoredRun& run) {
     if (run.passes.empty()) return;
     std::vector<Row> rows = {{"#", "pass", "graph", "ms", "nodes", "+", "−", "~", "↷", ""}};
+    const PassProofs proofs = ProofsOf(run);
+    if (!proofs.empty()) rows[0].insert(rows[0].end() - 1, "proof");
     for (const StoredPass& stored : run.passes) {
       const PassRecord& pass = stored.record;
       const SnapshotInfo* after = trace_.FindSnapshot(pass.after);
@@ -239,6 +251,10 @@ class TextListing {
                       Signed("+", pass.counts->inserted), Signed("−", pass.counts->deleted),
                       Signed("~", pass.counts->changed), Signed("↷", pass.counts->moved),
                       Remark(pass)});
+      if (proofs.empty()) continue;
+      const auto proof = proofs.find({pass.index, pass.graph});
+      rows.back().insert(rows.back().end() - 1,
+                         proof == proofs.end() ? "" : VerdictText(proof->second));
     }
     out_ += "\n";
     AppendTable(rows, {0, 3, 4, 5, 6, 7, 8}, out_);
@@ -281,7 +297,7 @@ class TextListing {
   void Artifacts(const StoredRun& run) {
     std::vector<Row> rows = {{"artifact", "kind", "bytes"}};
     for (const ArtifactInfo& artifact : run.artifacts) {
-      if (artifact.kind == kEnvironmentKind) continue;  // has a line of its own
+      if (artifact.kind == kEnvironmentKind || artifact.kind == kProofKind) continue;  // seen above
       rows.push_back({artifact.name, artifact.kind, fmt::format("{}", artifact.bytes)});
     }
     if (rows.size() == 1) return;

@@ -52,6 +52,30 @@ class ProveTest(StrataCase):
         for name in ("0 dce", "1 canonicalize"):
             self.assertRegex(done.stderr, rf"proved exactly: pass {name}: graph \w+: \d+ values are equal\n")
 
+    def test_a_recorded_proof_is_listed(self):
+        graph, trace = self.write("g.txt", GRAPH), self.path("t.strata")
+        self.works("opt", graph, "--passes", "dce,canonicalize", "-o", trace)
+        self.assertNotIn("proof", self.works("ls", trace))
+        self.works("prove", trace, "--record", "--pass", "dce")
+        passes = json.loads(self.works("ls", trace, "--json"))["runs"][0]["passes"]
+        self.assertEqual(passes[0]["proof"], {"verdict": "proven", "node": "", "class": "", "what": ""})
+        self.assertNotIn("proof", passes[1])
+        text = self.works("ls", trace)
+        self.assertRegex(text, r"  # +pass .* proof\n")
+        self.assertRegex(text, r" dce .* ✓ proven\n")
+        self.assertNotIn("proof.json", text)
+        self.works("check", trace)
+
+    def test_a_proof_of_passes_while_they_run_is_recorded(self):
+        graph, trace = self.write("g.txt", GRAPH), self.path("t.strata")
+        self.works("opt", graph, "--passes", "dce,canonicalize", "--prove-exact", "-o", trace)
+        passes = json.loads(self.works("ls", trace, "--json"))["runs"][0]["passes"]
+        self.assertEqual([step["proof"]["verdict"] for step in passes], ["proven", "proven"])
+
+    def test_only_a_trace_records_proofs(self):
+        self.write("g.txt", GRAPH)
+        self.assertIn("cannot record: g.txt: --record needs a trace", self.fails("prove", "g.txt", "--record"))
+
     def test_two_graphs_are_proven_by_their_outputs(self):
         first = self.write("g.txt", GRAPH)
         same = self.write("same.txt", GRAPH.replace("mul.Tensor(t_1, 2.0)", "add.Tensor(t_1, t_1)"))

@@ -5,9 +5,15 @@
 
 #include <doctest/doctest.h>
 
+#include "cli/render/proof_text.h"
 #include "ir/rewriter.h"
 #include "passes/core/pass_manager.h"
+#include "refs/recording.h"
+#include "store/proofs.h"
+#include "store/trace_reader.h"
 #include "tests/support/graphs.h"
+#include "tests/support/results.h"
+#include "tests/support/temp_dir.h"
 
 namespace strata::cli {
 namespace {
@@ -45,13 +51,16 @@ class AddToItself final : public Pass {
   }
 };
 
-Result<Changed> RunOn(std::string_view body, std::unique_ptr<Pass> pass) {
+Result<Changed> RunOn(std::string_view body, std::unique_ptr<Pass> pass, Recording recording = {}) {
   const std::unique_ptr<Module> module = testing::ParseBody(body);
   PassManager manager;
   manager.Add(std::move(pass));
-  ProveExactly watcher;
+  if (recording.trace() != nullptr) manager.Watch(recording.watcher());
+  ProveExactly watcher(recording);
   manager.Watch(watcher);
-  return manager.Run(*module);
+  Result<Changed> changed = manager.Run(*module);
+  REQUIRE_OK(recording.End(changed.has_value()));
+  return changed;
 }
 
 constexpr std::string_view kBody = R"(
@@ -74,6 +83,31 @@ TEST_CASE("prove-exact: a pass that changes a value ends the pipeline, with its 
   CHECK_MESSAGE(
       message.find("pass add-twice changes what is computed: graph g: sum") != std::string::npos,
       message);
+}
+
+TEST_CASE("prove-exact: the trace of a run has the verdict, also of a pass that changes a value") {
+  const testing::TempDir dir;
+  const std::string path = dir / "t.strata";
+  const auto verdict_of = [&](std::unique_ptr<Pass> pass) {
+    const auto changed =
+        RunOn(kBody, std::move(pass), testing::OrDie(Recording::Begin(path, RunInfo())));
+    static_cast<void>(changed);
+    return ProofsOf(testing::OrDie(TraceReader::Open(path))->runs()[0]).at({0, "g"});
+  };
+  CHECK_EQ(VerdictText(verdict_of(std::make_unique<AddToItself>())), "✓ proven");
+  const PassProof proof = verdict_of(std::make_unique<AddTwice>());
+  CHECK_EQ(VerdictText(proof), "✗ differs: sum");
+  CHECK_FALSE(proof.bug.empty());
+  CHECK_FALSE(proof.what.empty());
+}
+
+TEST_CASE("prove-exact: an unproven pass is recorded with one line of its reason") {
+  prove::Proof proof;
+  proof.verdict = prove::Verdict::kUnproven;
+  proof.reason = "no definition\nof an operator";
+  const PassProof record = PassProofOf(proof, "g");
+  CHECK_EQ(VerdictText(record), "? unproven");
+  CHECK_EQ(record.what, "no definition");
 }
 
 }  // namespace
