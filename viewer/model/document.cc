@@ -151,9 +151,12 @@ Status Document::ReadContents() {
     entry.rank = run.info.rank;
     entry.world = run.info.world;
     entry.first_subject = static_cast<int32_t>(contents->subjects.size());
+    const PassProofs proofs = ProofsOf(run);
     std::set<std::string> with_passes;
     for (const StoredPass& pass : run.passes) {
       contents->subjects.push_back(PassSubject(*reader_, run, pass));
+      const auto proof = proofs.find({pass.record.index, pass.record.graph});
+      if (proof != proofs.end()) contents->subjects.back().proof = proof->second;
       with_passes.insert(pass.record.graph);
     }
     for (const StoredGraph& graph : run.graphs) {

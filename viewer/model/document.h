@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "refs/source_trace.h"
 #include "scene/scene.h"
 #include "store/node_statistics.h"
+#include "store/proofs.h"
 #include "store/trace_reader.h"
 
 namespace strata::viewer {
@@ -38,8 +40,9 @@ struct Subject {
   bool stable_ids = false;  ///< nodes of both graphs are joined by their stable ids
   bool failed = false;
   double ms = 0;
-  std::string error, reproduce;  ///< of a failed pass
-  std::string selector;          ///< "run=1,graph=step,pass=3"
+  std::string error, reproduce;    ///< of a failed pass
+  std::optional<PassProof> proof;  ///< recorded of the pass
+  std::string selector;            ///< "run=1,graph=step,pass=3"
 
   bool changed() const { return before != after && !failed; }
   /// "#3 dce", or the name of the graph.

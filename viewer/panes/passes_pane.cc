@@ -66,9 +66,10 @@ bool PassesPane::Row(Ui& ui, const Area& area, int32_t index) const {
   const std::string name = s.kind == Subject::Kind::kPass
                                ? fmt::format("pass:{}", s.index)
                                : fmt::format("graph:{}", Visible(s.graph));
-  const Touch touch =
-      ui.Press(s.rank > 0 ? fmt::format("{}@{}", name, s.rank) : name, "row",
-               fmt::format("{} {}", s.Title(), CountsText(s.counts)), area, current);
+  const Touch touch = ui.Press(s.rank > 0 ? fmt::format("{}@{}", name, s.rank) : name, "row",
+                               fmt::format("{} {}{}", s.Title(), CountsText(s.counts),
+                                           s.proof ? " " + s.proof->verdict : ""),
+                               area, current);
   if (current || touch.hovered) ui.Fill(area, current ? theme.accent_fill : theme.well);
   if (current) ui.Fill({area.x, area.y, ui.px(3), area.height}, theme.accent);
   const float top = area.y + ui.px(3), line = ui.px(20);
@@ -77,7 +78,13 @@ bool PassesPane::Row(Ui& ui, const Area& area, int32_t index) const {
                  ui.font(Face::kSans, 12), theme.ink_3);
   }
   const float left = area.x + ui.px(40), right = area.right() - ui.px(12);
-  ui.TextIn({left, top, right - left, line}, Visible(s.name),
+  const float verdict = s.proof ? ui.px(64) : 0;
+  if (s.proof) {
+    ui.TextRight({right - verdict, top, verdict, line}, Visible(s.proof->verdict),
+                 ui.font(Face::kSans, 12),
+                 s.proof->verdict == "differs" ? theme.removed.text : theme.ink_3);
+  }
+  ui.TextIn({left, top, right - left - verdict, line}, Visible(s.name),
             ui.font(quiet ? Face::kSans : Face::kBold, 12), quiet ? theme.ink_2 : theme.ink);
   if (touch.hovered && !s.options.empty()) ui.Tip(Visible(s.name) + "{" + Visible(s.options) + "}");
   if (s.kind == Subject::Kind::kGraph || quiet) return touch.clicked;
