@@ -199,7 +199,7 @@ Result<Exit> RunProve(Args args) {
   flags.Option("--max-findings", "N", &out.max_findings, "for each pass (default: 20)", 1);
   flags.Switch("--allow-unproven", &out.allows_unproven, "exit status 0 if nothing differs");
   flags.Switch("--record", &out.record,
-               "store the verdict of each pass in the trace FILE, for ls, report and viewer");
+               "store the verdict of each pass in the trace FILE, for ls and the viewer");
   flags.Switch("--json", &out.as_json, "print strata.prove/1");
   flags.Example("strata prove run.strata");
   flags.Example("strata prove run.strata --pass fuse --seed 2");
