@@ -272,6 +272,8 @@ bool App::OnPaletteKey(const std::string& name) {
     palette_.Move(1);
   } else if (name == "Up") {
     palette_.Move(-1);
+  } else if (name == "Tab") {
+    palette_.Complete();
   }
   return true;
 }

@@ -122,6 +122,16 @@ void App::AddCommands() {
                                               ? FileWord(s->name)
                                               : fmt::format("{}_{}", s->index, FileWord(s->name)));
   });
+  add("run-passes", "Run passes on this graph", {"P"}, [this](int) {
+    if (model_.running_passes()) return model_.CancelPasses();
+    if (model_.subject() == nullptr && model_.comparison() == nullptr)
+      return model_.Say("Open a graph first");
+    palette_.Open(Palette::Kind::kPasses);
+  });
+  add("demo", "Make a demo trace and open it", {"D"},
+      [this](int) { model_.MakeDemo(StateFolder() + "/demo.strata"); });
+  add("demo-elsewhere", "Make a demo trace in a place of your choice", {},
+      [this](int) { palette_.Open(Palette::Kind::kDemo, StateFolder() + "/demo.strata"); });
   for (size_t i = 0; i < Settings::kMostRecent; ++i) {
     add(fmt::format("recent-{}", i + 1), fmt::format("Open recent file {}", i + 1),
         {fmt::format("Ctrl+{}", i + 1)}, [this, i](int) {

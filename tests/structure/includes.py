@@ -100,7 +100,7 @@ ALLOWED = {
     "tlparse-export/report": IR | TEXT | {"store", "scene", "tlparse-export/torch_trace"} | DIFF,
     "tlparse-export/review": IR | TEXT | {"store", "scene"} | DIFF,
     "refs": IR | TEXT | DIFF | {
-        "store", "scene", "passes/core", "passes/pipeline/schedule", "tlparse-export/torch_trace",
+        "store", "scene", "passes", "passes/core", "passes/pipeline/schedule", "tlparse-export/torch_trace",
         "tlparse-export/exchange",
     },
     "viewer/model": IR | TEXT | {"store", "scene", "refs", "passes/pipeline/schedule", "passes/simulate", "tlparse-export/report"} | DIFF,

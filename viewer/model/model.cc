@@ -134,6 +134,7 @@ void Model::OnOpened(Opened opened, const Link& link) {
 
 void Model::OpenPair(const std::string& before, const std::string& after) {
   opening_name_ = fmt::format("{} and {}", before, after);
+  pair_after_ = after;
   document_.reset();
   ForgetComparisons();
   pinned_.clear();

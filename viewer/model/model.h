@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "refs/run_passes.h"
 #include "viewer/model/async_value.h"
 #include "viewer/model/comparison.h"
 #include "viewer/model/comparison_cache.h"
@@ -86,6 +87,21 @@ class Model {
   /// A run of the document has not ended, and `following` is set.
   bool follows() const;
   bool following = true;  ///< what a live run adds is read, and its newest pass shown
+
+  // --- Passes ---
+
+  /// Runs a pipeline on the graph that is shown, in the background, records it in a trace of the
+  /// state folder, and opens that.
+  void RunPasses(const std::string& pipeline);
+  /// Writes a trace of a small model, on which passes run, and opens it.
+  void MakeDemo(const std::string& trace);
+  /// Passes of RunPasses or MakeDemo run.
+  bool running_passes() const { return workers_.busy("passes"); }
+  /// How many of passes_count() have begun before the one that runs.
+  int passes_done() const { return passes_done_ ? passes_done_->load() : 0; }
+  int passes_count() const { return passes_count_; }
+  /// Ends them before the next pass.
+  void CancelPasses();
 
   // --- Subjects ---
 
@@ -231,6 +247,12 @@ class Model {
     std::shared_ptr<Document> document;
     std::vector<std::string> warnings;
   };
+  /// The graph that passes run on, as a file to read and as the user names it.
+  struct GraphSource {
+    std::string ref, named;
+  };
+  Result<GraphSource> SourceOfPasses() const;
+  void RecordPasses(PassesToRun run, std::function<Result<std::unique_ptr<Module>>()> load);
   void OnOpened(Opened opened, const Link& link);
   void OnGrown(std::shared_ptr<const Contents> contents);
   void ShowPair(int32_t subject, int32_t from);
@@ -280,6 +302,9 @@ class Model {
   std::shared_ptr<const Contents> contents_;
   uint64_t version_ = 0;
   int32_t subject_ = -1, from_ = -1;
+  std::string pair_after_;  // the second REF of OpenPair
+  std::shared_ptr<std::atomic<int>> passes_done_;
+  int passes_count_ = 0;
   std::optional<Link> pending_;  // to be applied when the comparison arrives
   std::string graph_key_;        // of which graph open slabs and the camera are kept
   std::optional<Wanted> shown_;  // how graph_ was made

@@ -13,6 +13,8 @@
 namespace strata::viewer {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr float kMostPixels = 4000;
 
 struct Size {
@@ -47,6 +49,14 @@ void Take(std::string_view key, std::string_view value, Settings& settings) {
     settings.recent.emplace_back(value);
   if (key.starts_with(kBookmark) && key.size() > kBookmark.size())
     settings.bookmarks[std::string(key.substr(kBookmark.size()))] = value;
+}
+
+/// A folder of the user's that `variable` names; else one of the home; "": there is no home.
+std::string UserFolder(const char* variable, const std::string& in_home) {
+  if (const char* folder = std::getenv(variable); folder != nullptr && *folder != '\0')
+    return folder;
+  const char* home = std::getenv("HOME");
+  return home != nullptr && *home != '\0' ? std::string(home) + "/" + in_home : "";
 }
 
 }  // namespace
@@ -90,23 +100,43 @@ std::string PrintSettings(const Settings& settings) {
 }
 
 std::string SettingsPath() {
-  if (const char* folder = std::getenv("XDG_CONFIG_HOME"); folder != nullptr && *folder != '\0')
-    return std::string(folder) + "/strata/viewer.conf";
-  const char* home = std::getenv("HOME");
-  return home != nullptr && *home != '\0' ? std::string(home) + "/.config/strata/viewer.conf" : "";
+  const std::string folder = UserFolder("XDG_CONFIG_HOME", ".config");
+  return folder.empty() ? "" : folder + "/strata/viewer.conf";
+}
+
+std::string StateFolder() {
+  const std::string folder = UserFolder("XDG_STATE_HOME", ".local/state");
+  if (!folder.empty()) return folder + "/strata";
+  std::error_code failure;
+  const fs::path temporary = fs::temp_directory_path(failure);
+  return failure ? "." : (temporary / "strata").string();
+}
+
+std::string NewTracePath(const std::string& file, const std::string& folder) {
+  std::string stem = fs::path(file).stem().string();
+  // Passes on passes: "a-2.strata", not "a-passes-passes.strata".
+  constexpr std::string_view kWord = "-passes";
+  if (const size_t at = stem.rfind(kWord); at != std::string::npos) stem.resize(at);
+  std::error_code ignored;
+  for (int i = 1;; ++i) {
+    const std::string name = i == 1 ? fmt::format("{}{}.strata", stem, kWord)
+                                    : fmt::format("{}{}-{}.strata", stem, kWord, i);
+    const fs::path path = fs::path(folder) / name;
+    if (!fs::exists(path, ignored)) return path.string();
+  }
 }
 
 Result<Settings> LoadSettings(const std::string& path) {
   std::error_code failure;
-  if (!std::filesystem::exists(path, failure)) return Settings();
+  if (!fs::exists(path, failure)) return Settings();
   STRATA_TRY(const std::string text, ReadFile(path));
   return ParseSettings(text);
 }
 
 Status SaveSettings(const std::string& path, const Settings& settings) {
   std::error_code failure;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) std::filesystem::create_directories(folder, failure);
+  const fs::path folder = fs::path(path).parent_path();
+  if (!folder.empty()) fs::create_directories(folder, failure);
   return WriteFile(path, PrintSettings(settings));
 }
 

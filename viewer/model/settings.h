@@ -33,6 +33,11 @@ std::string PrintSettings(const Settings& settings);
 
 /// `$XDG_CONFIG_HOME/strata/viewer.conf`, or below `~/.config`; "" without a home.
 std::string SettingsPath();
+/// Where the viewer writes traces that it makes: `$XDG_STATE_HOME/strata`, or below
+/// `~/.local/state`; without a home, a folder for temporary files.
+std::string StateFolder();
+/// A file of `folder` that does not exist, named after `file`: "demo-passes.strata".
+std::string NewTracePath(const std::string& file, const std::string& folder);
 /// No settings when there is no such file. Errors: a file that cannot be read.
 Result<Settings> LoadSettings(const std::string& path);
 /// Makes the folder if it is missing.

@@ -108,13 +108,26 @@ void TopBar::Draw(Ui& ui, const Area& area) {
   }
 }
 
+/// Runs passes on the graph that is shown, or ends those that run. Returns the width.
+float PassBar::RunButton(Ui& ui, const Area& area) {
+  if (ui.model.comparison() == nullptr) return 0;
+  const bool running = ui.model.running_passes();
+  const float width = ui.px(110);
+  if (ui.Button(
+          "run-passes", running ? "Stop passes  P" : "Run passes  P",
+          {area.right() - ui.px(12) - width, area.y + ui.px(6), width, area.height - ui.px(12)},
+          running))
+    ui.commands.Find("run-passes")->run(1);
+  return width + ui.px(16);
+}
+
 void PassBar::Draw(Ui& ui, const Area& area) {
   const Theme& theme = *ui.theme;
   const UiScope scope(ui, "pass");
   ui.Fill(area, theme.surface);
   ui.Fill({area.x, area.bottom() - 1, area.width, 1}, theme.rule);
   float x = area.x + ui.px(12);
-  const float right = area.right() - ui.px(12);
+  const float right = area.right() - ui.px(12) - RunButton(ui, area);
   const Subject* subject = ui.model.subject();
   if (subject != nullptr && subject->index >= 0)
     x += ui.TextIn({x, area.y, ui.px(60), area.height}, fmt::format("#{}", subject->index),
@@ -171,7 +184,8 @@ void StatusBar::Draw(Ui& ui, const Area& area) {
   float x = area.x + ui.px(12);
   const auto put = [&](const std::string& words, Color color) {
     if (words.empty()) return;
-    x += ui.TextIn({x, area.y, area.width, area.height}, words, font, color) + ui.px(20);
+    const float room = area.right() - ui.px(12) - x;
+    if (room > 0) x += ui.TextIn({x, area.y, room, area.height}, words, font, color) + ui.px(20);
   };
   const GraphModel* graph = ui.model.graph();
   if (graph != nullptr && graph->geometry() != nullptr) {
@@ -182,7 +196,10 @@ void StatusBar::Draw(Ui& ui, const Area& area) {
   if (const Subject* subject = ui.model.subject();
       subject != nullptr && !subject->fingerprint.empty())
     put("fingerprint " + subject->fingerprint.substr(0, 8), theme.ink_3);
-  if (ui.model.opening() && ui.model.document() != nullptr) {
+  if (ui.model.running_passes()) {
+    put(fmt::format("running pass {} of {}", ui.model.passes_done() + 1, ui.model.passes_count()),
+        theme.ink_2);
+  } else if (ui.model.opening() && ui.model.document() != nullptr) {
     x += Progress(ui, area, x) + ui.px(20);
   } else if (ui.model.busy()) {
     put("working", theme.ink_3);

@@ -13,6 +13,9 @@ class TopBar {
 class PassBar {
  public:
   void Draw(Ui& ui, const Area& area);
+
+ private:
+  static float RunButton(Ui& ui, const Area& area);
 };
 
 /// The bar at the bottom: what is drawn, the last message, the keys one needs first.

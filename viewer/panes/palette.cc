@@ -13,29 +13,26 @@
 namespace strata::viewer {
 namespace {
 
-constexpr size_t kMostItems = 200;
+constexpr float kRow = 26;
 
-/// Whether the words of `text` occur in `words`, in either case and in any order.
-bool Fits(std::string_view words, std::string_view text) {
-  const auto lower = [](std::string_view from) {
-    std::string to(from);
-    std::ranges::transform(to, to.begin(), [](unsigned char c) { return std::tolower(c); });
-    return to;
-  };
-  const std::string in = lower(words), all = lower(text);
-  for (size_t begin = 0; begin < all.size();) {
-    const size_t end = std::min(all.find(' ', begin), all.size());
-    if (in.find(all.substr(begin, end - begin)) == std::string::npos) return false;
-    begin = end + 1;
+/// The name of a kind in the UI tree, and what stands in its empty field.
+std::pair<const char*, const char*> WordsOf(Palette::Kind kind) {
+  switch (kind) {
+    case Palette::Kind::kKeys:
+      return {"keys", ""};
+    case Palette::Kind::kOpen:
+      return {"open", "A trace, a log, a folder of logs or an FX text"};
+    case Palette::Kind::kExport:
+      return {"export", "A file name"};
+    case Palette::Kind::kPasses:
+      return {"run-passes", "Passes, such as dce,canonicalize"};
+    case Palette::Kind::kDemo:
+      return {"demo", "Where the demo goes: a file name"};
+    case Palette::Kind::kCommands:
+    case Palette::Kind::kClosed:
+      break;
   }
-  return true;
-}
-
-std::string KeysOf(const Command& command) {
-  std::string keys;
-  for (const std::string& key : command.keys)
-    keys += (keys.empty() ? "" : "  ") + key;
-  return keys;
+  return {"palette", "A command, a pass, a node"};
 }
 
 }  // namespace
@@ -45,94 +42,15 @@ void Palette::Open(Kind kind, const std::string& text) {
   text_ = text;
   chosen_ = 0;
   focus_ = true;
-  choose_ = false;
-}
-
-std::vector<Palette::Item> Palette::Items(Ui& ui) const {
-  std::vector<Item> items;
-  const auto add = [&](Item item) {
-    if (items.size() < kMostItems && Fits(item.words, text_)) items.push_back(std::move(item));
-  };
-  for (const Command& command : ui.commands.all())
-    add({"Commands", command.words, KeysOf(command), [&command] { command.run(1); }});
-  Model& model = ui.model;
-  for (size_t i = 0; model.has_contents() && i < model.contents().subjects.size(); ++i) {
-    const Subject& s = model.contents().subjects[i];
-    add({"Passes and graphs", s.Title(), CountsText(s.counts),
-         [&model, i] { model.Show(static_cast<int32_t>(i)); }});
-  }
-  const Comparison* c = model.comparison();
-  for (int32_t i = 0; c != nullptr && !text_.empty() && i < c->size() && items.size() < kMostItems;
-       ++i) {
-    if (Fits(c->NameOf(i), text_))
-      items.push_back({"Nodes", c->NameOf(i), c->LabelOf(i), [&model, i] { model.Reveal(i); }});
-  }
-  return items;
-}
-
-std::vector<Palette::Item> Palette::Files(Ui& ui, const std::vector<std::string>& recent) const {
-  namespace fs = std::filesystem;
-  Model& model = ui.model;
-  std::vector<Item> items;
-  const auto add = [&](const std::string& file, std::string key) {
-    items.push_back({"Files", file, std::move(key), [&model, file] { model.Open(file); }});
-  };
-  // What was typed comes first if it is a file, then what lies beside or below it.
-  const std::string typed = text_.starts_with("~/") && std::getenv("HOME") != nullptr
-                                ? std::getenv("HOME") + text_.substr(1)
-                                : text_;
-  std::error_code failure;
-  const std::string file = typed.substr(0, typed.find('#'));
-  if (!file.empty() && fs::exists(file, failure)) add(typed, "");
-  for (const std::string& name : recent) {
-    if (name != typed && Fits(name, text_)) add(name, "recent");
-  }
-  const fs::path path(typed);
-  const bool is_folder = fs::is_directory(path, failure);
-  const fs::path folder = is_folder ? path : path.parent_path();
-  std::vector<std::string> found;
-  fs::directory_iterator entries(folder.empty() ? "." : folder, failure);
-  for (; !failure && entries != fs::directory_iterator() && found.size() < 2000;
-       entries.increment(failure)) {
-    const std::string name = entries->path().filename().string();
-    if (name.starts_with(".") || (!is_folder && !name.starts_with(path.filename().string())))
-      continue;
-    found.push_back((folder / name).string());
-  }
-  std::ranges::sort(found);
-  for (const std::string& name : found) {
-    const bool known = std::ranges::find(items, name, &Item::words) != items.end();
-    if (items.size() < kMostItems && !known) add(name, "");
-  }
-  return items;
-}
-
-std::vector<Palette::Item> Palette::Formats(
-    const std::function<void(const std::string& path)>& export_to) const {
-  std::vector<Item> items;
-  const std::pair<const char*, const char*> formats[] = {{".png", "the window as a picture"},
-                                                         {".svg", "the graph as opened and folded"},
-                                                         {".html", "the report of the whole trace"},
-                                                         {".dot", "the whole graph for Graphviz"},
-                                                         {".json", "the whole graph as data"}};
-  const bool complete = std::ranges::any_of(
-      formats, [&](const auto& format) { return text_.ends_with(format.first); });
-  for (const auto& [ending, words] : formats) {
-    if (complete && !text_.ends_with(ending)) continue;
-    const std::string path = complete ? text_ : text_ + ending;
-    items.push_back({"Formats", path, words, [&export_to, path] { export_to(path); }});
-  }
-  return items;
+  choose_ = complete_ = false;
+  completed_.reset();
 }
 
 void Palette::Draw(Ui& ui, const Area& window, const std::vector<std::string>& recent,
                    const std::function<void(const std::string& path)>& export_to) {
   if (!is_open()) return;
   const Theme& theme = *ui.theme;
-  const UiScope scope(ui, kind_ == Kind::kKeys     ? "keys"
-                          : kind_ == Kind::kOpen   ? "open"
-                          : kind_ == Kind::kExport ? "export"
-                                                   : "palette");
+  const UiScope scope(ui, WordsOf(kind_).first);
   ImGui::SetNextWindowPos(window.min());
   ImGui::SetNextWindowSize({window.width, window.height});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
@@ -142,7 +60,10 @@ void Palette::Draw(Ui& ui, const Area& window, const std::vector<std::string>& r
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNavInputs);
   const float width = std::min(window.width - ui.px(40), ui.px(kind_ == Kind::kKeys ? 900 : 620));
-  const float height = std::min(window.height - ui.px(80), ui.px(kind_ == Kind::kKeys ? 660 : 460));
+  const float most = std::min(window.height - ui.px(80), ui.px(kind_ == Kind::kKeys ? 660 : 460));
+  // As high as its rows, those of the frame before.
+  const float rows = ui.px(60) + ui.px(kRow) * static_cast<float>(std::max<size_t>(1, rows_));
+  const float height = kind_ == Kind::kKeys ? most : std::min(most, rows);
   const Area box = {std::round(window.x + (window.width - width) / 2), window.y + ui.px(56), width,
                     height};
   ui.Fill(box, theme.surface, 6);
@@ -151,10 +72,7 @@ void Palette::Draw(Ui& ui, const Area& window, const std::vector<std::string>& r
     DrawKeys(ui, box);
   } else {
     DrawField(ui, box);
-    DrawItems(ui, box,
-              kind_ == Kind::kOpen     ? Files(ui, recent)
-              : kind_ == Kind::kExport ? Formats(export_to)
-                                       : Items(ui));
+    DrawItems(ui, box, ItemsOf(ui, recent, export_to));
   }
   // A click beside the box closes it.
   const ImVec2 at = ImGui::GetIO().MousePos;
@@ -167,25 +85,62 @@ void Palette::Draw(Ui& ui, const Area& window, const std::vector<std::string>& r
 }
 
 void Palette::DrawField(Ui& ui, const Area& box) {
-  const char* hint = kind_ == Kind::kOpen     ? "A trace, a log, a folder of logs or an FX text"
-                     : kind_ == Kind::kExport ? "A file name"
-                                              : "A command, a pass, a node";
   const Area field = {box.x + ui.px(12), box.y + ui.px(12), box.width - ui.px(24), ui.px(32)};
-  if (ui.Input("field", hint, field, text_, std::exchange(focus_, false))) chosen_ = 0;
+  if (ui.Input("field", WordsOf(kind_).second, field, text_, std::exchange(focus_, false),
+               &completed_))
+    chosen_ = 0;
+}
+
+void Palette::DrawItem(Ui& ui, const Area& at, const Item& item, bool lit) const {
+  const Theme& theme = *ui.theme;
+  if (lit) ui.Fill(at, theme.well);
+  const bool explains = item.completes.has_value();
+  // What a pass does begins where all begin; keys end where all end.
+  const float left = at.x + ui.px(16), right = at.right() - ui.px(16);
+  if (explains) {
+    const float column = left + ui.px(190);
+    ui.TextIn({left, at.y, column - left - ui.px(8), at.height}, item.words,
+              ui.font(Face::kMono, 12), theme.ink);
+    ui.TextIn({column, at.y, right - column, at.height}, item.key, ui.font(Face::kSans, 12),
+              theme.ink_2);
+    return;
+  }
+  const float key =
+      ui.TextRight({at.x + at.width / 2, at.y, right - at.x - at.width / 2, at.height}, item.key,
+                   ui.font(Face::kMono, 11), theme.ink_3);
+  ui.TextIn({left, at.y, at.width - key - ui.px(48), at.height}, item.words,
+            ui.font(Face::kSans, 13), theme.ink);
+}
+
+void Palette::Take(const Item& item) {
+  if (item.completes) {
+    completed_ = item.completes;
+    focus_ = true;
+    chosen_ = 0;
+    return;
+  }
+  Close();
+  item.run();
 }
 
 void Palette::DrawItems(Ui& ui, const Area& box, const std::vector<Item>& items) {
   const Theme& theme = *ui.theme;
   chosen_ = std::clamp(chosen_, 0, std::max(0, static_cast<int>(items.size()) - 1));
-  std::function<void()> run;
-  if (std::exchange(choose_, false) && !items.empty())
-    run = items[static_cast<size_t>(chosen_)].run;
+  const Item* taken = nullptr;
+  if (std::exchange(choose_, false) && !items.empty()) taken = &items[static_cast<size_t>(chosen_)];
+  if (std::exchange(complete_, false)) {
+    const auto from =
+        std::ranges::find_if(items.begin() + (items.empty() ? 0 : chosen_), items.end(),
+                             [](const Item& item) { return item.completes.has_value(); });
+    if (from != items.end()) taken = &*from;
+  }
   {
     UiPanel panel(
         ui, "items",
         {box.x + ui.px(1), box.y + ui.px(52), box.width - ui.px(2), box.height - ui.px(60)},
         theme.surface);
-    const float height = ui.px(26);
+    const float height = ui.px(kRow);
+    rows_ = items.size();
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(items.size()), height);
     clipper.ForceDisplayRangeByIndices(chosen_,
@@ -196,27 +151,25 @@ void Palette::DrawItems(Ui& ui, const Area& box, const std::vector<Item>& items)
         const Area at = panel.Next(height);
         const bool here = i == chosen_;
         const Touch touch = ui.Press("item:" + item.words, "option", item.words, at, here);
-        if (here || touch.hovered) ui.Fill(at, here ? theme.accent_fill : theme.well);
+        if (here) ui.Fill(at, theme.accent_fill);
         if (here && !panel.Shows(at)) ImGui::SetScrollHereY(0.5F);
-        const float key =
-            ui.TextRight({at.x + at.width / 2, at.y, at.width / 2 - ui.px(16), height}, item.key,
-                         ui.font(Face::kMono, 11), theme.ink_3);
-        const Font font = ui.font(Face::kSans, 13);
-        ui.TextIn({at.x + ui.px(16), at.y, at.width - key - ui.px(48), height}, item.words, font,
-                  theme.ink);
-        if (touch.clicked) run = item.run;
+        DrawItem(ui, at, item, touch.hovered && !here);
+        if (touch.clicked) taken = &item;
       }
     }
-    if (items.empty()) {
-      const Area at = panel.Next(height);
-      ui.TextIn({at.x + ui.px(16), at.y, at.width, height},
-                fmt::format("Nothing matches “{}”", Visible(text_)), ui.font(Face::kSans, 13),
-                theme.ink_2);
-    }
+    if (items.empty()) DrawNothing(ui, panel.Next(height));
   }
-  if (!run) return;
-  Close();
-  run();
+  if (taken != nullptr) Take(*taken);
+}
+
+void Palette::DrawNothing(Ui& ui, const Area& at) const {
+  const bool refused = kind_ == Kind::kPasses && !refused_.empty();
+  const std::string words = refused ? Visible(refused_.substr(0, refused_.find('\n')))
+                                    : fmt::format("Nothing matches “{}”", Visible(text_));
+  const Area area = {at.x + ui.px(16), at.y, at.width - ui.px(32), at.height};
+  ui.TextIn(area, words, ui.font(Face::kSans, 13),
+            refused ? ui.theme->removed.text : ui.theme->ink_2);
+  ui.Register("nothing", "text", words, area);
 }
 
 void Palette::DrawKeys(Ui& ui, const Area& box) const {

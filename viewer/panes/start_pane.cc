@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/unicode.h"
+#include "viewer/model/settings.h"
 
 namespace strata::viewer {
 
@@ -30,6 +31,26 @@ void StartPane::Loading(Ui& ui, UiPanel& panel, float left, float width) {
   panel.Skip(ui.px(12));
   if (ui.Button("cancel", "Cancel", {left, panel.Next(ui.px(26)).y, ui.px(80), ui.px(26)}))
     ui.model.CancelOpening();
+}
+
+/// A first trace, for who has none.
+void StartPane::Demo(Ui& ui, UiPanel& panel, float left, float width) {
+  const Theme& theme = *ui.theme;
+  const auto line = [&](std::string_view words, Face face, Color color, float height) {
+    const Area at = panel.Next(ui.px(height));
+    ui.TextIn({left, at.y, width, at.height}, words, ui.font(face, 13), color);
+  };
+  line("No trace at hand?", Face::kBold, theme.ink, 28);
+  line("The step of a small Llama3, made ready for four ranks by nine passes.", Face::kSans,
+       theme.ink_2, 24);
+  panel.Skip(ui.px(4));
+  const Area at = panel.Next(ui.px(28));
+  if (ui.Button("demo", "Make a demo  D", {left, at.y, ui.px(140), at.height}, false,
+                StateFolder() + "/demo.strata"))
+    ui.commands.Find("demo")->run(1);
+  if (ui.Button("demo-elsewhere", "Choose its place",
+                {left + ui.px(148), at.y, ui.px(140), at.height}))
+    ui.commands.Find("demo-elsewhere")->run(1);
 }
 
 void StartPane::Draw(Ui& ui, const Area& area, const std::vector<std::string>& recent) {
@@ -90,8 +111,9 @@ void StartPane::Draw(Ui& ui, const Area& area, const std::vector<std::string>& r
               theme.ink);
   }
   panel.Skip(ui.px(12));
-  line("Or drop the file on this window. ./dev demo writes a trace to begin with.",
-       ui.font(Face::kSans, 13), theme.ink_2, 28);
+  line("Or drop the file on this window.", ui.font(Face::kSans, 13), theme.ink_2, 28);
+  panel.Skip(ui.px(16));
+  Demo(ui, panel, left, width);
 }
 
 }  // namespace strata::viewer

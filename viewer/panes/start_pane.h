@@ -14,6 +14,7 @@ class StartPane {
 
  private:
   static void Loading(Ui& ui, UiPanel& panel, float left, float width);
+  static void Demo(Ui& ui, UiPanel& panel, float left, float width);
 };
 
 }  // namespace strata::viewer

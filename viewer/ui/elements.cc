@@ -174,7 +174,7 @@ bool Ui::Checkbox(std::string_view name, std::string_view label, const Area& are
 }
 
 bool Ui::Input(std::string_view name, std::string_view hint, const Area& area, std::string& text,
-               bool focus) {
+               bool focus, std::optional<std::string>* completed) {
   Register(name, "input", text, area);
   const ImVec2 cursor = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos(area.min());
@@ -184,8 +184,21 @@ bool Ui::Input(std::string_view name, std::string_view hint, const Area& area, s
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {px(10), (area.height - f.size) / 2});
   if (focus) ImGui::SetKeyboardFocusHere();
   const std::string id = "##" + Path(name), hint_text(hint);
-  const bool changed = ImGui::InputTextWithHint(id.c_str(), hint_text.c_str(), &text,
-                                                ImGuiInputTextFlags_AutoSelectAll);
+  // The field has a copy of its own while it is being written.
+  const ImGuiInputTextCallback replace = [](ImGuiInputTextCallbackData* data) {
+    auto& written = *static_cast<std::optional<std::string>*>(data->UserData);
+    if (!written) return 0;
+    data->DeleteChars(0, data->BufTextLen);
+    data->InsertChars(0, written->data(), written->data() + written->size());
+    data->ClearSelection();
+    written.reset();
+    return 0;
+  };
+  const bool changed =
+      ImGui::InputTextWithHint(id.c_str(), hint_text.c_str(), &text,
+                               ImGuiInputTextFlags_AutoSelectAll |
+                                   (completed != nullptr ? ImGuiInputTextFlags_CallbackAlways : 0),
+                               completed != nullptr ? replace : nullptr, completed);
   if (ImGui::IsItemActive()) Frame(area, theme->accent, 3, 2);
   ImGui::PopStyleVar();
   ImGui::PopFont();

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,9 +82,10 @@ class Ui {
   bool Tab(std::string_view name, std::string_view label, std::string_view count, const Area& area,
            bool selected);
   bool Checkbox(std::string_view name, std::string_view label, const Area& area, bool checked);
-  /// A one-line field. True when its text changed.
+  /// A one-line field. True when its text changed. `completed`: replaces the text while it is
+  /// being written, with the cursor behind it; empty once it has.
   bool Input(std::string_view name, std::string_view hint, const Area& area, std::string& text,
-             bool focus = false);
+             bool focus = false, std::optional<std::string>* completed = nullptr);
   /// A list to choose from; true when another one was chosen.
   bool Choice(std::string_view name, const Area& area, const std::vector<std::string>& choices,
               int& chosen);

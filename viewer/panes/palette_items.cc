@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/unicode.h"
+#include "scene/words.h"
+#include "viewer/panes/palette.h"
+
+namespace strata::viewer {
+namespace {
+
+constexpr size_t kMostItems = 200;
+
+/// Whether the words of `text` occur in `words`, in either case and in any order.
+bool Fits(std::string_view words, std::string_view text) {
+  const auto lower = [](std::string_view from) {
+    std::string to(from);
+    std::ranges::transform(to, to.begin(), [](unsigned char c) { return std::tolower(c); });
+    return to;
+  };
+  const std::string in = lower(words), all = lower(text);
+  for (size_t begin = 0; begin < all.size();) {
+    const size_t end = std::min(all.find(' ', begin), all.size());
+    if (in.find(all.substr(begin, end - begin)) == std::string::npos) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string KeysOf(const Command& command) {
+  std::string keys;
+  for (const std::string& key : command.keys)
+    keys += (keys.empty() ? "" : "  ") + key;
+  return keys;
+}
+
+std::vector<Palette::Item> Palette::Items(Ui& ui) const {
+  std::vector<Item> items;
+  const auto add = [&](Item item) {
+    if (items.size() < kMostItems && Fits(item.words, text_)) items.push_back(std::move(item));
+  };
+  for (const Command& command : ui.commands.all())
+    add({"Commands", command.words, KeysOf(command), [&command] { command.run(1); }});
+  Model& model = ui.model;
+  for (size_t i = 0; model.has_contents() && i < model.contents().subjects.size(); ++i) {
+    const Subject& s = model.contents().subjects[i];
+    add({"Passes and graphs", s.Title(), CountsText(s.counts),
+         [&model, i] { model.Show(static_cast<int32_t>(i)); }});
+  }
+  const Comparison* c = model.comparison();
+  for (int32_t i = 0; c != nullptr && !text_.empty() && i < c->size() && items.size() < kMostItems;
+       ++i) {
+    if (Fits(c->NameOf(i), text_))
+      items.push_back({"Nodes", c->NameOf(i), c->LabelOf(i), [&model, i] { model.Reveal(i); }});
+  }
+  return items;
+}
+
+std::vector<Palette::Item> Palette::Files(Ui& ui, const std::vector<std::string>& recent) const {
+  namespace fs = std::filesystem;
+  Model& model = ui.model;
+  std::vector<Item> items;
+  const auto add = [&](const std::string& file, std::string key) {
+    items.push_back({"Files", file, std::move(key), [&model, file] { model.Open(file); }});
+  };
+  // What was typed comes first if it is a file, then what lies beside or below it.
+  const std::string typed = text_.starts_with("~/") && std::getenv("HOME") != nullptr
+                                ? std::getenv("HOME") + text_.substr(1)
+                                : text_;
+  std::error_code failure;
+  const std::string file = typed.substr(0, typed.find('#'));
+  if (!file.empty() && fs::exists(file, failure)) add(typed, "");
+  for (const std::string& name : recent) {
+    if (name != typed && Fits(name, text_)) add(name, "recent");
+  }
+  const fs::path path(typed);
+  const bool is_folder = fs::is_directory(path, failure);
+  const fs::path folder = is_folder ? path : path.parent_path();
+  std::vector<std::string> found;
+  fs::directory_iterator entries(folder.empty() ? "." : folder, failure);
+  for (; !failure && entries != fs::directory_iterator() && found.size() < 2000;
+       entries.increment(failure)) {
+    const std::string name = entries->path().filename().string();
+    if (name.starts_with(".") || (!is_folder && !name.starts_with(path.filename().string())))
+      continue;
+    found.push_back((folder / name).string());
+  }
+  std::ranges::sort(found);
+  for (const std::string& name : found) {
+    const bool known = std::ranges::find(items, name, &Item::words) != items.end();
+    if (items.size() < kMostItems && !known) add(name, "");
+  }
+  return items;
+}
+
+std::vector<Palette::Item> Palette::Formats(
+    const std::function<void(const std::string& path)>& export_to) const {
+  std::vector<Item> items;
+  const std::pair<const char*, const char*> formats[] = {{".png", "the window as a picture"},
+                                                         {".svg", "the graph as opened and folded"},
+                                                         {".html", "the report of the whole trace"},
+                                                         {".dot", "the whole graph for Graphviz"},
+                                                         {".json", "the whole graph as data"}};
+  const bool complete = std::ranges::any_of(
+      formats, [&](const auto& format) { return text_.ends_with(format.first); });
+  for (const auto& [ending, words] : formats) {
+    if (complete && !text_.ends_with(ending)) continue;
+    const std::string path = complete ? text_ : text_ + ending;
+    items.push_back({"Formats", path, words, [&export_to, path] { export_to(path); }});
+  }
+  return items;
+}
+
+std::vector<Palette::Item> Palette::Passes(Ui& ui) {
+  if (passes_.empty()) passes_ = AllPassWords();
+  Model& model = ui.model;
+  std::vector<Item> items;
+  const Result<int> count = CountPasses(text_);
+  const bool blank = text_.find_first_not_of(' ') == std::string::npos;
+  refused_ = count || blank ? "" : count.error().message();
+  if (count && !blank)
+    items.push_back({"Run", "Run " + text_, "Enter",
+                     [&model, pipeline = text_] { model.RunPasses(pipeline); }});
+  for (PipelineCompletion& completion : CompletePipeline(text_, passes_))
+    items.push_back({"Passes", completion.name, completion.words, {}, completion.text});
+  return items;
+}
+
+std::vector<Palette::Item> Palette::ItemsOf(
+    Ui& ui, const std::vector<std::string>& recent,
+    const std::function<void(const std::string& path)>& export_to) {
+  switch (kind_) {
+    case Kind::kOpen:
+      return Files(ui, recent);
+    case Kind::kExport:
+      return Formats(export_to);
+    case Kind::kPasses:
+      return Passes(ui);
+    case Kind::kDemo:
+      return {{"Demo", text_, "make a demo trace there",
+               [&model = ui.model, path = text_] { model.MakeDemo(path); }}};
+    case Kind::kCommands:
+    case Kind::kKeys:
+    case Kind::kClosed:
+      break;
+  }
+  return Items(ui);
+}
+
+}  // namespace strata::viewer
