@@ -35,6 +35,7 @@ Dispatches::Dispatches(const Graph& graph) {
     const std::vector<ValueId> rows = RowsOf(graph, node);
     const Product product = ProductOver(graph, rows);
     if (!product.counts.valid()) continue;
+    weights_.emplace(product.counts, product.weight);
     for (const ValueId value : rows)
       products_.emplace(value, product);
   }
@@ -48,6 +49,11 @@ ValueId Dispatches::CountsOf(ValueId rows) const {
 ValueId Dispatches::WeightOf(ValueId rows) const {
   const auto found = products_.find(rows);
   return found == products_.end() ? ValueId{} : found->second.weight;
+}
+
+ValueId Dispatches::WeightCountedBy(ValueId counts) const {
+  const auto found = weights_.find(counts);
+  return found == weights_.end() ? ValueId{} : found->second;
 }
 
 /// Everything that follows from the order of `sort` and has its number of rows.

@@ -19,6 +19,8 @@ class Dispatches {
   ValueId CountsOf(ValueId rows) const;
   /// What the first of those products multiplies rows with, `[experts, in, out]`; none likewise.
   ValueId WeightOf(ValueId rows) const;
+  /// The same of the value that counts them; none: it counts the rows of no dispatch.
+  ValueId WeightCountedBy(ValueId counts) const;
 
  private:
   std::vector<ValueId> RowsOf(const Graph& graph, NodeId sort) const;
@@ -28,6 +30,7 @@ class Dispatches {
   static Product ProductOver(const Graph& graph, const std::vector<ValueId>& rows);
 
   std::unordered_map<ValueId, Product> products_;
+  std::unordered_map<ValueId, ValueId> weights_;  // by what counts the rows
 };
 
 }  // namespace strata

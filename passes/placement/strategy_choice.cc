@@ -30,8 +30,15 @@ Result<StrategyChoice::Choice> StrategyChoice::Choose(NodeId node, const Shardin
       if (decided &&
           !(strategy.operands == decided->operands && strategy.results == decided->results))
         continue;
-      double cost = CostOf(node, rule, operands, available, axis, strategy,
-                           /*is_decided=*/decided.has_value());
+      if (!MayJoin(node, operands, choice, strategy, axis) ||
+          !KeepsBlocks(rule, choice, strategy, axis))
+        continue;
+      // A plan that decides calls decides how they read the experts, too.
+      if (!decided && !(MaySort(node, rule, sizes, strategy, axis) &&
+                        MayCount(node, rule, sizes, strategy, axis) &&
+                        IsWhereExpertsAre(rule, strategy, operands, axis)))
+        continue;
+      double cost = CostOf(node, rule, operands, available, axis, strategy);
       for (size_t i = 0; i < strategy.results.size() && cost < least && !decided; ++i)
         cost += CostAhead(graph_.result(node, i), axis, strategy.results[i], kViewsAhead,
                           ShareOf(choice.results[i]));
@@ -113,16 +120,12 @@ double StrategyChoice::CostOfOperand(const ShardingRule& rule, const AxisStrateg
 double StrategyChoice::CostOf(NodeId node, const ShardingRule& rule,
                               const std::vector<ValueId>& operands,
                               const std::vector<std::vector<Placements>>& available, size_t axis,
-                              const AxisStrategy& strategy, bool is_decided) {
+                              const AxisStrategy& strategy) {
   // The results take memory and time, but far less than what is moved between ranks.
   constexpr double kResultCost = 0.01;
   if (rule.writes_operand0 && !(available[0].front()[axis] == strategy.operands[0]))
     return std::numeric_limits<double>::infinity();
   if (!FollowsTokens(rule, strategy, axis)) return std::numeric_limits<double>::infinity();
-  // A plan that decides calls decides how they read the experts, too.
-  if (!is_decided &&
-      !(MaySort(node, rule, strategy, axis) && IsWhereExpertsAre(rule, strategy, operands, axis)))
-    return std::numeric_limits<double>::infinity();
   double cost = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
     const double move =
@@ -147,13 +150,80 @@ double StrategyChoice::CostOf(NodeId node, const ShardingRule& rule,
   return cost;
 }
 
-bool StrategyChoice::MaySort(NodeId node, const ShardingRule& rule, const AxisStrategy& strategy,
+bool StrategyChoice::MayJoin(NodeId node, const std::vector<ValueId>& operands,
+                             const Choice& choice, const AxisStrategy& strategy, size_t axis) {
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (!MayJoin(operands[i], choice.operands[i], strategy.operands[i], axis)) return false;
+  for (size_t i = 0; i < strategy.results.size(); ++i)
+    if (!MayJoin(graph_.result(node, i), choice.results[i], strategy.results[i], axis))
+      return false;
+  return true;
+}
+
+bool StrategyChoice::MayJoin(ValueId value, const Placements& before, const Placement& placement,
                              size_t axis) {
-  const bool is_sort = rule.order.tokens >= 0 && BaseName(graph_.op(node)) == "sort";
-  if (!is_sort || std::ranges::none_of(strategy.results, IsByToken)) return true;
-  const ValueId weight = dispatches_.WeightOf(graph_.result(node, 1));
+  if (!IsCut(placement)) return true;
+  const ValueId weight = IsRows(placement) ? dispatches_.WeightOf(value) : ValueId{};
+  for (size_t other = 0; other < axis; ++other) {
+    if (!IsCut(before[other]) || before[other].dim != placement.dim) continue;
+    if (!IsRows(placement) && IsByExpert(before[other])) return false;
+    if (!IsRows(placement) || !IsRows(before[other])) continue;
+    const bool are_of_experts = ExpertsOn(weight, other) && ExpertsOn(weight, axis);
+    if (are_of_experts && before[other].split != placement.split) return false;
+  }
+  return true;
+}
+
+bool StrategyChoice::KeepsBlocks(const ShardingRule& rule, const Choice& choice,
+                                 const AxisStrategy& strategy, size_t axis) {
+  const auto keeps = [axis](const FactorDims& tensor, const Placements& before,
+                            const Placement& placement) {
+    if (!IsCut(placement) || IsBlocked(placement)) return true;
+    const auto dim = static_cast<size_t>(placement.dim);
+    if (dim >= tensor.size() || tensor[dim].size() < 2) return true;
+    return std::none_of(
+        before.begin(), before.begin() + static_cast<std::ptrdiff_t>(axis),
+        [&](const Placement& other) { return IsBlocked(other) && other.dim == placement.dim; });
+  };
+  for (size_t i = 0; i < strategy.operands.size(); ++i)
+    if (!keeps(rule.operands[i], choice.operands[i], strategy.operands[i])) return false;
+  for (size_t i = 0; i < strategy.results.size(); ++i)
+    if (!keeps(rule.results[i], choice.results[i], strategy.results[i])) return false;
+  return true;
+}
+
+std::optional<Placement> StrategyChoice::ExpertsOn(ValueId weight, size_t axis) {
   const auto read = weight.valid() ? values_.ReadAs(weight) : std::nullopt;
-  return !read || IsReplicate((*read)[axis]) || (*read)[axis].dim == 0;
+  if (!read || !IsShard((*read)[axis])) return std::nullopt;
+  return (*read)[axis];
+}
+
+bool StrategyChoice::MaySort(NodeId node, const ShardingRule& rule,
+                             const std::vector<int64_t>& sizes, const AxisStrategy& strategy,
+                             size_t axis) {
+  if (rule.order.tokens < 0 || BaseName(graph_.op(node)) != "sort") return true;
+  const auto experts = ExpertsOn(dispatches_.WeightOf(graph_.result(node, 1)), axis);
+  if (!experts) return true;
+  const bool is_by_token = std::ranges::any_of(strategy.results, IsByToken);
+  return experts->dim == 0 ? is_by_token || !Divides(sizes, rule.order.tokens, axis) : !is_by_token;
+}
+
+bool StrategyChoice::MayCount(NodeId node, const ShardingRule& rule,
+                              const std::vector<int64_t>& sizes, const AxisStrategy& strategy,
+                              size_t axis) {
+  if (graph_.node(node).num_results != 1) return true;
+  const auto experts = ExpertsOn(dispatches_.WeightCountedBy(graph_.result(node)), axis);
+  if (!experts || experts->dim != 0 || IsPartial(strategy.results[0])) return true;
+  for (size_t factor = 0; factor < rule.factors.size(); ++factor)
+    if (rule.factors[factor].kind == Factor::Kind::kReduce &&
+        Divides(sizes, static_cast<int>(factor), axis))
+      return false;
+  return true;
+}
+
+bool StrategyChoice::Divides(const std::vector<int64_t>& sizes, int factor, size_t axis) const {
+  const int64_t size = sizes[static_cast<size_t>(factor)];
+  return size != 0 && size % mesh_.axes()[axis].size == 0;
 }
 
 bool StrategyChoice::IsWhereExpertsAre(const ShardingRule& rule, const AxisStrategy& strategy,

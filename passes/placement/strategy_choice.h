@@ -49,9 +49,27 @@ class StrategyChoice {
                        const std::vector<Placements>& available, size_t axis, double bytes) const;
   double CostOf(NodeId node, const ShardingRule& rule, const std::vector<ValueId>& operands,
                 const std::vector<std::vector<Placements>>& available, size_t axis,
-                const AxisStrategy& strategy, bool is_decided);
-  /// Ranks that have parts of every expert need the rows of all tokens.
-  bool MaySort(NodeId node, const ShardingRule& rule, const AxisStrategy& strategy, size_t axis);
+                const AxisStrategy& strategy);
+  /// False for a strategy that does not go with the placements on axes chosen before: that cuts
+  /// rows in chunks which those cut by expert, since their number depends on data, or that moves
+  /// rows to their experts on some of the axes that cut the experts.
+  bool MayJoin(NodeId node, const std::vector<ValueId>& operands, const Choice& choice,
+               const AxisStrategy& strategy, size_t axis);
+  bool MayJoin(ValueId value, const Placements& before, const Placement& placement, size_t axis);
+  /// False for a strategy of a view that cuts the blocks of which axes chosen before have parts: a
+  /// rank would have parts of fewer blocks than they counted.
+  static bool KeepsBlocks(const ShardingRule& rule, const Choice& choice,
+                          const AxisStrategy& strategy, size_t axis);
+  /// How ranks hold the experts of a dispatch on `axis`, by the weight of its products.
+  std::optional<Placement> ExpertsOn(ValueId weight, size_t axis);
+  /// Ranks that have parts of every expert need the rows of all tokens; ranks that have experts of
+  /// their own sort and count their own tokens, where they can divide them.
+  bool MaySort(NodeId node, const ShardingRule& rule, const std::vector<int64_t>& sizes,
+               const AxisStrategy& strategy, size_t axis);
+  bool MayCount(NodeId node, const ShardingRule& rule, const std::vector<int64_t>& sizes,
+                const AxisStrategy& strategy, size_t axis);
+  /// Whether the ranks of `axis` can divide a factor of this size.
+  bool Divides(const std::vector<int64_t>& sizes, int factor, size_t axis) const;
   /// A product over rows runs by expert on the axes that cut the experts, and there alone: else the
   /// gradients of all experts would be summed over the ranks that share them.
   bool IsWhereExpertsAre(const ShardingRule& rule, const AxisStrategy& strategy,

@@ -43,11 +43,10 @@ ValueId ValueCopies::ForReader(ValueId value, const Placements& wanted, NodeId r
   rewriter_.SetCursorBefore(reader);
   if (const auto shared = Shared(value, reader); shared && values_.PlacementsOf(*shared) == wanted)
     return *shared;
-  const ValueId copy = Make(is_gathered ? value : Nearest(value, wanted), wanted);
-  const NodeId made = graph_.value(copy).def;
-  rewriter_.SetPhase(made, phase);
+  const ValueId copy = MakeFor(is_gathered ? value : Nearest(value, wanted), wanted, reader);
   // A parameter has no module of its own: it is gathered for the one that reads it.
-  if (is_gathered) rewriter_.SetModule(made, module_.str(graph_.node(reader).module));
+  if (is_gathered)
+    rewriter_.SetModule(graph_.value(copy).def, module_.str(graph_.node(reader).module));
   values_.AddCopy(value, copy);
   return copy;
 }
@@ -98,8 +97,7 @@ std::optional<ValueId> ValueCopies::Shared(ValueId value, NodeId reader) {
   const Placements shared = found->second;
   shared_.erase(found);
   if (values_.PlacementsOf(value) == shared) return std::nullopt;
-  const ValueId copy = Make(value, shared);
-  rewriter_.SetPhase(graph_.value(copy).def, graph_.node(reader).phase);
+  const ValueId copy = MakeFor(value, shared, reader);
   values_.AddCopy(value, copy);
   return copy;
 }
@@ -127,6 +125,32 @@ ValueId ValueCopies::CountsFor(ValueId value, const Placements& wanted) const {
 }
 
 ValueId ValueCopies::Make(ValueId value, const Placements& wanted) {
+  return Copy(WithRowsMoved(value, wanted), wanted);
+}
+
+ValueId ValueCopies::MakeFor(ValueId value, const Placements& wanted, NodeId reader) {
+  const ValueId copy = Make(value, wanted);
+  for (ValueId made = copy; made != value; made = graph_.args(graph_.value(made).def)[0].value())
+    rewriter_.SetPhase(graph_.value(made).def, graph_.node(reader).phase);
+  return copy;
+}
+
+ValueId ValueCopies::WithRowsMoved(ValueId value, const Placements& wanted) {
+  const Placements now = values_.PlacementsOf(value);
+  Placements smaller = now, moved = now;
+  for (size_t axis = 0; axis < now.size(); ++axis) {
+    if (now[axis] == wanted[axis]) continue;
+    const bool is_rows = IsRows(now[axis]) || IsRows(wanted[axis]);
+    if (!is_rows && IsCut(wanted[axis])) smaller[axis] = moved[axis] = wanted[axis];
+    if (is_rows) moved[axis] = wanted[axis];
+  }
+  if (moved == smaller) return value;  // no rows move
+  for (const Placements& step : {smaller, moved})
+    if (!(step == values_.PlacementsOf(value)) && !(step == wanted)) value = Copy(value, step);
+  return value;
+}
+
+ValueId ValueCopies::Copy(ValueId value, const Placements& wanted) {
   std::vector<Arg> args = {Arg(value),
                            Arg::String(module_.Intern(PlacementsText(module_, wanted)))};
   if (const ValueId counts = CountsFor(value, wanted); counts.valid()) args.emplace_back(counts);

@@ -24,7 +24,7 @@ class ValueCopies {
   /// `value` as the graph returns it. A new node stands right after the value is made, so that
   /// ranks exchange it while others are computed.
   ValueId ForOutput(ValueId value, const Placements& wanted);
-  /// A new node at the cursor of the rewriter.
+  /// New nodes at the cursor of the rewriter.
   ValueId Make(ValueId value, const Placements& wanted);
 
   /// Reads what the plan says of copies of the results of a call.
@@ -47,6 +47,14 @@ class ValueCopies {
   bool IsResharded(ValueId value) const;
   /// Of a value and its copies, the one from which `wanted` is made with the least effort.
   ValueId Nearest(ValueId value, const Placements& wanted) const;
+  /// New nodes of the phase of `reader`.
+  ValueId MakeFor(ValueId value, const Placements& wanted, NodeId reader);
+  /// `value` on the way to `wanted`: rows move between the ranks of tokens and of experts by an
+  /// exchange of their own. What makes a rank's part smaller comes before it, everything else
+  /// after.
+  ValueId WithRowsMoved(ValueId value, const Placements& wanted);
+  /// One node.
+  ValueId Copy(ValueId value, const Placements& wanted);
   /// What counts the rows that move between the ranks of tokens and of experts; none: none do.
   ValueId CountsFor(ValueId value, const Placements& wanted) const;
 

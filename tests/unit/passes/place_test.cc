@@ -269,6 +269,48 @@ TEST_CASE("lower: ranks that share experts exchange counts, rows and results") {
   CHECK_EQ(exchanges, 3);
 }
 
+TEST_CASE("place: ranks of tp that have experts of their own sort and count their own tokens") {
+  auto module = ParseBody(kExperts);
+  OrDie(Place({.mesh = "fsdp=2,tp=2,ep=4", .plan = "llama3"}).Run(*module));
+  OrDie(Verify(*module));
+  CHECK_EQ(TypeOf(*module, "w"), "DTensor(f32[4, 8, 8][64, 8, 1]cpu, S(0)S(0))");
+  CHECK_EQ(TypeOf(*module, "counts"), "DTensor(i64[4][1]cpu, P(sum)P(sum))");
+  CHECK_EQ(TypeOf(*module, "order"), "DTensor(i64[32][1]cpu, T(0)T(0))");
+  CHECK_EQ(TypeOf(*module, "y"), "DTensor(f32[32, 8][8, 1]cpu, E(0)E(0))");
+  CHECK_EQ(TypeOf(*module, "out"), "DTensor(f32[16, 8][8, 1]cpu, S(0)S(0))");
+  OrDie(LowerPlacements().Run(*module));
+  OrDie(Verify(*module));
+}
+
+Status PlaceBy(Module& module, std::string_view text, std::string_view mesh = "fsdp=2") {
+  const auto plan = OrDie(PlacementPlan::Parse(text, "p.toml", OrDie(Mesh::Parse(mesh)), {}));
+  return PlaceGraph(*module.FindGraph("g"), plan, Reshard::kBlocks);
+}
+
+/// Ranks of cp have a part of each of two sequences; a view counts these blocks.
+TEST_CASE("place: what cuts blocks in chunks does not become part of a view of them") {
+  auto module = ParseBody(R"(
+  x = placeholder : i64[2, 8][8, 1]cpu {+fqn='x' +input='batch'}
+  flat = aten.reshape.default(x, [16]) : i64[16][1]cpu ~x {backward}
+  y = aten.neg.default(flat) : i64[16][1]cpu {backward module=m}
+  out = aten.reshape.default(y, [2, 8]) : i64[2, 8][8, 1]cpu ~y {backward}
+  squares = aten.mul.Tensor(out, x) : i64[2, 8][8, 1]cpu {backward}
+  loss = aten.sum.default(squares) : i64[][]cpu {loss}
+  output([loss])
+)");
+  OrDie(PlaceBy(*module, R"toml(
+[[node]]
+module = "m"
+phase = "backward"
+op = "aten.neg.default"
+tp = "S(0) -> S(0)"
+)toml",
+                "cp=2,tp=2"));
+  OrDie(Verify(*module));
+  CHECK_EQ(TypeOf(*module, "y"), "DTensor(i64[16][1]cpu, F(0, 2)S(0))");
+  CHECK_EQ(TypeOf(*module, "out"), "DTensor(i64[2, 8][8, 1]cpu, S(1)R)");
+}
+
 TEST_CASE("place: a sort that no rows follow is of all tokens") {
   auto module = ParseBody(R"(
   x = placeholder : i64[16][1]cpu {+fqn='x' +input='batch'}
@@ -281,12 +323,6 @@ TEST_CASE("place: a sort that no rows follow is of all tokens") {
 }
 
 /// Places `kStep` on two ranks by the plan `text`.
-Status PlaceBy(Module& module, std::string_view text) {
-  const Mesh mesh = OrDie(Mesh::Parse("fsdp=2"));
-  const auto plan = OrDie(PlacementPlan::Parse(text, "p.toml", mesh, {}));
-  return PlaceGraph(*module.FindGraph("g"), plan, Reshard::kBlocks);
-}
-
 TEST_CASE("place: a plan decides how single calls run, and what follows from that") {
   auto module = ParseBody(kStep);
   OrDie(PlaceBy(*module, R"toml(
