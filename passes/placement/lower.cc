@@ -227,7 +227,7 @@ class GraphLowerer {
     auto local = LocalType(module_, placed, mesh_, RowsOf(value));
     if (!local) return std::move(local).error().In(graph_.value_name(value));
     placements_.emplace(value, PlacementsOf(value));
-    wholes_.emplace(value, module_.types()[placed].sizes);
+    wholes_.emplace(value, module_.types()[placed]);
     rewriter_.SetType(value, *local);
     return Ok();
   }
@@ -248,9 +248,9 @@ class GraphLowerer {
     const int32_t dim = ClassDim(graph_, node);
     const auto is_cut = [&](const Placement& p) { return IsShard(p) && p.dim == dim; };
     if (!std::ranges::any_of(placements, is_cut)) return;
-    const auto classes = module_.dims().AsConst(wholes_.at(value)[static_cast<size_t>(dim)]);
+    const auto classes = module_.dims().AsConst(wholes_.at(value).sizes[static_cast<size_t>(dim)]);
     const Placements result = placements_.at(graph_.result(node));
-    const std::vector<DimId> whole = wholes_.at(graph_.result(node));
+    const Type whole = wholes_.at(graph_.result(node));
     const ValueId lowered = LowerLoss(rewriter_, node, *classes, placements, mesh_, labels_);
     placements_.emplace(lowered, result);
     wholes_.emplace(lowered, whole);
@@ -281,7 +281,7 @@ class GraphLowerer {
   Rewriter rewriter_;
   AttentionLowering attention_{rewriter_};
   std::map<ValueId, Placements> placements_;        // of values that had some
-  std::map<ValueId, std::vector<DimId>> wholes_;    // their sizes
+  std::map<ValueId, Type> wholes_;                  // their types, of the whole tensor
   std::map<ValueId, ValueId> counts_;               // of rows by expert, what counts their dispatch
   std::map<ValueId, DimId> rows_;                   // by counts: how many a rank has
   std::map<ValueId, DispatchLowering> dispatches_;  // by counts

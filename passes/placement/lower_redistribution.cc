@@ -341,13 +341,13 @@ Placements InOrder(Placements placements, const std::vector<size_t>& place_of) {
 
 }  // namespace
 
-Result<ValueId> LowerRedistribution(Rewriter& rewriter, ValueId value,
-                                    const std::vector<DimId>& whole, const Placements& from,
-                                    const Placements& to, const Mesh& mesh, NodeId ancestor) {
+Result<ValueId> LowerRedistribution(Rewriter& rewriter, ValueId value, const Type& whole,
+                                    const Placements& from, const Placements& to, const Mesh& mesh,
+                                    NodeId ancestor) {
   Graph& graph = rewriter.graph();
-  // A transposed tensor stays one: the steps are those of the dense tensor that lies in memory.
-  const std::vector<size_t> order =
-      MemoryOrder(graph.module(), graph.module().types()[graph.value(value).type]);
+  // A transposed tensor stays one: the steps are those of the dense tensor that lies in memory. The
+  // strides of a part leave its order open where a rank has one element of a dimension.
+  const std::vector<size_t> order = MemoryOrder(graph.module(), whole);
   const bool is_permuted = !std::ranges::is_sorted(order);
   std::vector<size_t> place_of(order.size());
   for (size_t place = 0; place < order.size(); ++place)
@@ -356,7 +356,7 @@ Result<ValueId> LowerRedistribution(Rewriter& rewriter, ValueId value,
   Emitter emitter(rewriter, mesh, ancestor);
   std::vector<DimId> sizes;
   for (const size_t dim : order)
-    sizes.push_back(whole[dim]);
+    sizes.push_back(whole.sizes[dim]);
   Placements now = InOrder(from, place_of);
   const std::vector<AxisChange> changes = PlanRedistribution(now, InOrder(to, place_of));
   for (size_t i = 0; i < changes.size();) {

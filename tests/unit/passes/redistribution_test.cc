@@ -81,7 +81,9 @@ TEST_CASE("redistribution: a gather of a transposed tensor leaves its other dime
 )");
     Graph& graph = *module->FindGraph("g");
     const Mesh mesh = OrDie(Mesh::Parse("fsdp=2,tp=2"));
-    const std::vector<DimId> whole = {module->dims().Const(16), module->dims().Const(128)};
+    Type whole = module->types()[graph.value(testing::ValueNamed(graph, "x")).type];
+    whole.sizes = {module->dims().Const(16), module->dims().Const(128)};
+    whole.strides = {module->dims().Const(1), module->dims().Const(16)};
     Rewriter rewriter(graph);
     rewriter.SetCursorToEnd();
     const ValueId x = testing::ValueNamed(graph, "x");
@@ -90,6 +92,24 @@ TEST_CASE("redistribution: a gather of a transposed tensor leaves its other dime
         OrDie(ParsePlacements(*module, std::string(rows) + "R", mesh)), mesh, graph.value(x).def));
     CHECK_EQ(module->types().ToString(graph.value(y).type), "f32[16, 64][1, 16]cpu");
   }
+}
+
+TEST_CASE("redistribution: gathered dimensions have the order in memory that the whole has") {
+  // One of two heads, which lie inside the positions: [heads, positions, width].
+  auto module = testing::ParseBody(R"(
+  x = placeholder : f32[1, 8, 4][4, 4, 1]cpu
+  whole = placeholder : f32[2, 8, 4][4, 8, 1]cpu
+  output(x)
+)");
+  Graph& graph = *module->FindGraph("g");
+  const Mesh mesh = OrDie(Mesh::Parse("tp=2"));
+  Rewriter rewriter(graph);
+  rewriter.SetCursorToEnd();
+  const ValueId x = testing::ValueNamed(graph, "x");
+  const Type whole = module->types()[graph.value(testing::ValueNamed(graph, "whole")).type];
+  const ValueId y = OrDie(
+      LowerRedistribution(rewriter, x, whole, {Shard(0)}, {Replicate()}, mesh, graph.value(x).def));
+  CHECK_EQ(module->types().ToString(graph.value(y).type), "f32[2, 8, 4][4, 8, 1]cpu");
 }
 
 }  // namespace
