@@ -11,6 +11,7 @@
 #include "passes/placement/placed_values.h"
 #include "passes/placement/placement.h"
 #include "passes/placement/redistribution.h"
+#include "passes/placement/split_lists.h"
 #include "passes/placement/strategy_choice.h"
 #include "passes/placement/value_copies.h"
 
@@ -89,7 +90,8 @@ class GraphPlacer {
       SetPlacements(graph_.result(node, i), choice.results[i]);
       copies_.FollowStorage(graph_.result(node, i), operands, graph_.operands(node));
     }
-    if (rule.writes_operand0) values_.ForgetCopies(operands[0]);
+    for (const int operand : rule.written)
+      values_.ForgetCopies(operands[static_cast<size_t>(operand)]);
     if (IsCast(graph_, node)) values_.AddCast(graph_.result(node), operands[0]);
     const bool is_view = rule.moves_elements || BaseName(graph_.op(node)) == "constant_pad_nd";
     if (is_view && operands.size() == 1 && values_.IsPinned(operands[0], node))
@@ -216,6 +218,10 @@ Result<Changed> Place::Run(Module& module) {
 }
 
 Status PlaceGraph(Graph& graph, const PlacementPlan& plan, Reshard reshard) {
+  {
+    Rewriter rewriter(graph);
+    SplitLists(rewriter);
+  }
   return GraphPlacer(graph, plan, reshard).Run();
 }
 

@@ -47,17 +47,19 @@ Result<StrategyChoice::Choice> StrategyChoice::Choose(NodeId node, const Shardin
       best = std::move(strategy);
     }
     if (!best && decided) return NoStrategy(node, axis);
-    if (!best && !rule.writes_operand0) {
+    if (!best && rule.written.empty()) {
       return Error(ErrorCode::kUnsupported,
                    "{} reads rows in the order of experts as no rank has them: in graph {}",
                    graph_.name(node), graph_.name_text());
     }
     if (!best) {
-      return Error(ErrorCode::kUnsupported,
-                   "{} writes a tensor of placement {} in place, which needs another placement: "
-                   "in graph {}",
-                   graph_.name(node), PlacementsText(module_, available[0].front()),
-                   graph_.name_text());
+      return Error(
+          ErrorCode::kUnsupported,
+          "{} writes a tensor of placement {} in place, which needs another placement: "
+          "in graph {}",
+          graph_.name(node),
+          PlacementsText(module_, available[static_cast<size_t>(rule.written.front())].front()),
+          graph_.name_text());
     }
     if (best->factor >= 0) {
       int64_t& size = sizes[static_cast<size_t>(best->factor)];
@@ -123,8 +125,7 @@ double StrategyChoice::CostOf(NodeId node, const ShardingRule& rule,
                               const AxisStrategy& strategy) {
   // The results take memory and time, but far less than what is moved between ranks.
   constexpr double kResultCost = 0.01;
-  if (rule.writes_operand0 && !(available[0].front()[axis] == strategy.operands[0]))
-    return std::numeric_limits<double>::infinity();
+  if (MovesWritten(rule, strategy, available, axis)) return std::numeric_limits<double>::infinity();
   if (!FollowsTokens(rule, strategy, axis)) return std::numeric_limits<double>::infinity();
   double cost = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -235,6 +236,15 @@ bool StrategyChoice::IsWhereExpertsAre(const ShardingRule& rule, const AxisStrat
   return std::ranges::any_of(strategy.operands, IsByExpert) == IsShard((*read)[axis]);
 }
 
+bool StrategyChoice::MovesWritten(const ShardingRule& rule, const AxisStrategy& strategy,
+                                  const std::vector<std::vector<Placements>>& available,
+                                  size_t axis) {
+  return std::ranges::any_of(rule.written, [&](int operand) {
+    const auto i = static_cast<size_t>(operand);
+    return !available[i].empty() && !(available[i].front()[axis] == strategy.operands[i]);
+  });
+}
+
 double StrategyChoice::ShareOf(const Placements& placements) const {
   double share = 1;
   for (size_t axis = 0; axis < placements.size(); ++axis)
@@ -299,10 +309,7 @@ double StrategyChoice::ReaderCost(NodeId reader, const ShardingRule& rule, Value
   for (const AxisStrategy& strategy :
        AxisStrategies(module_, rule, FactorSizes(module_, rule), mesh_.axes()[axis].size, now)) {
     if (!IsWhereExpertsAre(rule, strategy, operands, axis)) continue;
-    // What is written in place stays where it is.
-    const bool moves_written = rule.writes_operand0 && !available[0].empty() &&
-                               !(available[0].front()[axis] == strategy.operands[0]);
-    if (moves_written) continue;
+    if (MovesWritten(rule, strategy, available, axis)) continue;
     double cost = 0;
     for (size_t i = 0; i < operands.size() && cost < least; ++i) {
       if (available[i].empty()) continue;  // not placed yet: it may take any placement

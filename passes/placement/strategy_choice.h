@@ -74,6 +74,9 @@ class StrategyChoice {
   /// gradients of all experts would be summed over the ranks that share them.
   bool IsWhereExpertsAre(const ShardingRule& rule, const AxisStrategy& strategy,
                          const std::vector<ValueId>& operands, size_t axis);
+  /// True for a strategy that reads in another placement what it writes in place.
+  static bool MovesWritten(const ShardingRule& rule, const AxisStrategy& strategy,
+                           const std::vector<std::vector<Placements>>& available, size_t axis);
   double ShareOf(const Placements& placements) const;
   /// What the readers of a result must at least move when it has `placement` on `axis`. Looks
   /// through at most `views` views: what a view costs shows where its elements are used.

@@ -224,7 +224,8 @@ class Builder {
 
   bool IsWritten(NodeId reader, size_t operand) const {
     const auto rule = rules_.find(twins_.Root(reader));
-    return operand == 0 && rule != rules_.end() && rule->second.writes_operand0;
+    return rule != rules_.end() &&
+           std::ranges::count(rule->second.written, static_cast<int>(operand)) != 0;
   }
 
   RootValue RootOf(ValueId value) const { return {twins_.Root(DefOf(value)), ResultOf(value)}; }

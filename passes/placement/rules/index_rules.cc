@@ -107,7 +107,7 @@ Status IndexAdd(RuleBuilder& b) {
     b.OrderRows(b.result_factor(0, along), b.operand_factor(2, along)).cut = b.CutOfTokens(1);
   }
   b.rule().linear = {{0, 2}};
-  b.rule().writes_operand0 = b.base().ends_with('_');
+  if (b.base().ends_with('_')) b.rule().written = {0};
   return Ok();
 }
 
@@ -132,7 +132,7 @@ Status Scatter(RuleBuilder& b) {
     }
     if (!are_equal) b.MakeWhole(b.result_factor(0, dim));
   }
-  b.rule().writes_operand0 = b.base().ends_with('_');
+  if (b.base().ends_with('_')) b.rule().written = {0};
   return Ok();
 }
 

@@ -24,7 +24,7 @@ void Broadcast(RuleBuilder& b) {
 
 Status Pointwise(RuleBuilder& b) {
   Broadcast(b);
-  b.rule().writes_operand0 = b.base().ends_with('_');
+  if (b.base().ends_with('_')) b.rule().written = {0};
   return Ok();
 }
 

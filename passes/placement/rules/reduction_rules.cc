@@ -113,21 +113,57 @@ Status TopK(RuleBuilder& b) {
   return Ok();
 }
 
-/// [.., n] · weight [n]: each row on its own.
+/// How many of the last dimensions a norm is taken over: the length of its list of sizes.
+size_t NumNormed(const RuleBuilder& b, size_t position) {
+  const Arg* sizes = b.FindArg(position, "normalized_shape");
+  return sizes != nullptr && sizes->is_span() ? b.graph().elements(*sizes).size() : 1;
+}
+
+/// (x [.., n], [n], weight [n], eps) → (like x, 1/rms [.., 1]): each row on its own.
 Status RmsNorm(RuleBuilder& b) {
   const size_t rank = b.operand_sizes(0).size();
-  for (size_t operand = 1; operand < b.num_operands(); ++operand)
-    b.MakeOperandWhole(operand);
-  for (size_t result = 0; result < b.num_results(); ++result)
-    for (size_t dim = 0; dim + 1 < rank && dim < b.result_sizes(result).size(); ++dim)
-      b.SetResult(result, dim, b.operand_factor(0, dim));
-  if (rank > 0) b.MakeWhole(b.operand_factor(0, rank - 1));
-  if (rank > 0) b.MakeWhole(b.result_factor(0, rank - 1));
+  const size_t rows = rank - std::min(rank, NumNormed(b, 1));
+  for (size_t operand = 0; operand < b.num_operands(); ++operand) {
+    for (size_t dim = operand == 0 ? rows : 0; dim < b.operand_sizes(operand).size(); ++dim)
+      b.MakeWhole(b.operand_factor(operand, dim));
+  }
+  for (size_t result = 0; result < b.num_results(); ++result) {
+    for (size_t dim = 0; dim < b.result_sizes(result).size(); ++dim) {
+      if (dim < rows) b.SetResult(result, dim, b.operand_factor(0, dim));
+      if (dim >= rows) b.MakeWhole(b.result_factor(result, dim));
+    }
+  }
+  return Ok();
+}
+
+/// (of the result [.., n], x [.., n], [n], 1/rms [.., 1], weight [n]) → (of x, of weight): the
+/// gradient of the weight is a sum over rows.
+Status RmsNormBackward(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(0).size();
+  const size_t rows = rank - std::min(rank, NumNormed(b, 2));
+  for (size_t operand = 0; operand < b.num_operands(); ++operand) {
+    const bool has_rows = operand < 3;
+    for (size_t dim = 0; dim < b.operand_sizes(operand).size(); ++dim) {
+      if (has_rows && dim < rows) b.SetOperand(operand, dim, b.operand_factor(0, dim));
+      if (!has_rows || dim >= rows) b.MakeWhole(b.operand_factor(operand, dim));
+    }
+  }
+  for (size_t dim = 0; dim < b.result_sizes(0).size(); ++dim) {
+    if (dim < rows) b.SetResult(0, dim, b.operand_factor(0, dim));
+    if (dim >= rows) b.MakeWhole(b.result_factor(0, dim));
+  }
+  if (b.num_results() > 1 && !b.result_sizes(1).empty()) {
+    for (size_t dim = 0; dim < rows; ++dim)
+      b.MakeReduce(b.operand_factor(0, dim), "sum");
+    b.MakeResultWhole(1);
+  }
+  b.rule().linear = {{0}};
   return Ok();
 }
 
 constexpr RuleEntry kReductionRules[] = {
     {"_fused_rms_norm", RmsNorm},
+    {"_fused_rms_norm_backward", RmsNormBackward},
     {"_log_softmax", LogSoftmax},
     {"_softmax", AlongDim},
     {"amax", Max},

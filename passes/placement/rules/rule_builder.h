@@ -104,5 +104,6 @@ std::span<const RuleEntry> AttentionRules();
 std::span<const RuleEntry> LossRules();
 std::span<const RuleEntry> IndexRules();
 std::span<const RuleEntry> CreationRules();
+std::span<const RuleEntry> OptimizerRules();
 
 }  // namespace strata

@@ -14,8 +14,9 @@ namespace {
 const std::map<std::string_view, RuleFunction>& Rules() {
   static const std::map<std::string_view, RuleFunction> rules = [] {
     std::map<std::string_view, RuleFunction> all;
-    for (const auto family : {PointwiseRules(), ViewRules(), ProductRules(), ReductionRules(),
-                              AttentionRules(), LossRules(), IndexRules(), CreationRules()})
+    for (const auto family :
+         {PointwiseRules(), ViewRules(), ProductRules(), ReductionRules(), AttentionRules(),
+          LossRules(), IndexRules(), CreationRules(), OptimizerRules()})
       for (const RuleEntry& entry : family)
         all.emplace(entry.op, entry.fill);
     return all;

@@ -60,8 +60,7 @@ struct ShardingRule {
   /// local sizes.
   std::vector<int> size_lists = {};
   std::vector<std::pair<int, int>> size_args = {};  ///< (position, dim of result 0)
-  /// Operand 0 is written and is result 0: it keeps its placement.
-  bool writes_operand0 = false;
+  std::vector<int> written = {};  ///< operands that change in place: they keep their placements
   /// Operands of a sum end with zeros on ranks that have fewer elements than others: their sums are
   /// right.
   bool ends_with_zeros = false;

@@ -141,6 +141,32 @@ TEST_CASE("lower: sizes are local and redistributions are collectives of an axis
   CHECK(OrDie(LowerPlacements().Run(*module)) == Changed::kNo);
 }
 
+TEST_CASE("place: lists of tensors that ranks hold in different ways have a call for each") {
+  auto module = ParseBody(R"(
+  w = placeholder : f32[6, 4][4, 1]cuda:0 {+fqn='w' +input='parameter'}
+  b = placeholder : f32[][]cuda:0 {+fqn='b' +input='parameter'}
+  gw = placeholder : f32[6, 4][4, 1]cuda:0 {+fqn='w.grad' +input='gradient'}
+  gb = placeholder : f32[][]cuda:0 {+fqn='b.grad' +input='gradient'}
+  mw = placeholder : f32[6, 4][4, 1]cuda:0 {+fqn='w.exp_avg' +input='state'}
+  mb = placeholder : f32[][]cuda:0 {+fqn='b.exp_avg' +input='state'}
+  vw = placeholder : f32[6, 4][4, 1]cuda:0 {+fqn='w.exp_avg_sq' +input='state'}
+  vb = placeholder : f32[][]cuda:0 {+fqn='b.exp_avg_sq' +input='state'}
+  step = placeholder : f32[][]cuda:0 {+fqn='step' +input='state'}
+  lr = placeholder : f32[][]cuda:0
+  (nw, nb) = aten._foreach_norm.Scalar([gw, gb], 2.0) as norms : (f32[][]cuda:0, f32[][]cuda:0) {optimizer}
+  sum = aten.add.Tensor(nw, nb) : f32[][]cuda:0 {optimizer}
+  update = aten._fused_adamw_.tensor_lr([w, b], [gw, gb], [mw, mb], [vw, vb], [], [step, step], lr=lr, beta1=0.9, beta2=0.95, weight_decay=0.1, eps=1e-08, amsgrad=False, maximize=False) {optimizer}
+  output(sum)
+)");
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  CHECK_EQ(TypeOf(*module, "linalg_vector_norm"), "DTensor(f32[][]cuda:0, P(norm2))");
+  CHECK_EQ(TypeOf(*module, "linalg_vector_norm_1"), "DTensor(f32[][]cuda:0, R)");
+  const std::string body = BodyOf(*module);
+  CHECK(body.find("tensor_lr([w], [gw], [mw], [vw], [], [step],") != std::string::npos);
+  CHECK(body.find("tensor_lr([b], [gb], [mb], [vb], [], [step],") != std::string::npos);
+  CHECK(body.find("_foreach_norm") == std::string::npos);
+}
+
 TEST_CASE("place: an optimizer updates the parts that are stored, also with counts of the batch") {
   auto module = ParseBody(R"(
   w = placeholder : f32[6, 4][4, 1]cpu {+fqn='w' +input='parameter'}
