@@ -48,8 +48,9 @@ class GraphLowerer {
         LowerLookup(node, base != "embedding");
       } else if (IsLoss(base)) {
         LowerClasses(node);
-      } else if (IsAttention(base)) {
-        attention_.Lower(node, placements_.at(QueryOf(graph_, node)), mesh_);
+      } else if (const AttentionOp* attention = FindAttentionOp(graph_.op(node))) {
+        const ValueId query = graph_.args(node)[attention->query].value();
+        attention_.Lower(node, *attention, placements_.at(query), mesh_);
       }
     }
     for (const auto& [node, slot, counts] : late_sizes_)

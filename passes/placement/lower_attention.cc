@@ -6,58 +6,81 @@
 
 #include <fmt/format.h>
 
-#include "ir/ops.h"
 #include "passes/placement/local_calls.h"
 
 namespace strata {
 namespace {
 
 constexpr int32_t kPositions = 2;  // dimension of `[b, h, s, d]`
+constexpr int64_t kUnit = 16;      // elements, of the rows of masks for GPUs
 
-bool IsBackward(const Graph& graph, NodeId node) {
-  return BaseName(graph.op(node)).ends_with("_backward");
-}
-
-/// Position of `is_causal` among the arguments.
-uint32_t CausalPosition(const Graph& graph, NodeId node) {
-  return IsBackward(graph, node) ? 7 : 4;
+bool IsCausal(const Graph& graph, NodeId node, const AttentionOp& op) {
+  const auto args = graph.args(node);
+  return op.causal < args.size() && args[op.causal].kind() == ArgKind::kBool &&
+         args[op.causal].as_bool();
 }
 
 }  // namespace
 
-bool IsAttention(std::string_view base) {
-  return base == "_scaled_dot_product_flash_attention_for_cpu" ||
-         base == "_scaled_dot_product_flash_attention_for_cpu_backward";
-}
-
-ValueId QueryOf(const Graph& graph, NodeId node) {
-  return graph.args(node)[IsBackward(graph, node) ? 1 : 0].value();
-}
-
-void AttentionLowering::Lower(NodeId node, const Placements& query, const Mesh& mesh) {
+void AttentionLowering::Lower(NodeId node, const AttentionOp& op, const Placements& query,
+                              const Mesh& mesh) {
   Graph& graph = rewriter_.graph();
   Module& module = graph.module();
   const bool is_cut = std::ranges::any_of(
       query, [](const Placement& p) { return IsShard(p) && p.dim == kPositions; });
-  const uint32_t causal = CausalPosition(graph, node);
-  const bool is_causal = causal < graph.args(node).size() &&
-                         graph.args(node)[causal].kind() == ArgKind::kBool &&
-                         graph.args(node)[causal].as_bool();
-  if (!is_cut || !is_causal) return;
-  const size_t key = IsBackward(graph, node) ? 2 : 1;
-  const Type type = module.types()[graph.value(QueryOf(graph, node)).type];
-  const DimId keys =
-      module.types()[graph.value(graph.args(node)[key].value()).type].sizes[kPositions];
+  if (!is_cut || !IsCausal(graph, node, op)) return;
+  const auto type_of = [&](size_t position) {
+    return module.types()[graph.value(graph.args(node)[position].value()).type];
+  };
+  const Type type = type_of(op.query);
   rewriter_.SetCursorBefore(node);
-  const ValueId mask = Mask(node, type, keys, query, mesh);
+  const ValueId mask = Mask(node, type, type_of(op.query + 1).sizes[kPositions], query, mesh);
   std::vector<Arg> args(graph.args(node).begin(), graph.args(node).end());
-  args[causal] = Arg::Bool(false);
-  std::vector<NamedArg> kwargs = {{module.Intern("attn_mask"), Arg(mask)}};
+  args[op.causal] = Arg::Bool(false);
+  std::vector<NamedArg> kwargs;
+  if (op.mask == AttentionOp::Mask::kByPosition) {
+    args[op.mask_position] = Arg(OfHeads(node, mask, type));
+  } else {
+    kwargs.push_back({module.Intern(AttentionOp::kMaskName), Arg(mask)});
+  }
   for (size_t i = 0; i < graph.node(node).num_kwargs; ++i) {
     const NamedArg kwarg = graph.kwarg(node, i);
-    if (!(kwarg.name == kwargs[0].name)) kwargs.push_back(kwarg);
+    if (module.str(kwarg.name) != AttentionOp::kMaskName) kwargs.push_back(kwarg);
   }
   rewriter_.SetArgs(node, args, kwargs);
+}
+
+ValueId AttentionLowering::OfHeads(NodeId node, ValueId mask, const Type& query) {
+  LocalCalls calls(rewriter_, node);
+  DimTable& dims = calls.module().dims();
+  Type type = calls.TypeOf(mask);
+  const DimId queries = type.sizes[0], keys = type.sizes[1];
+  const int64_t missing = (kUnit - *dims.AsConst(keys) % kUnit) % kUnit;
+  ValueId rows = mask;
+  if (missing > 0) {
+    const DimId width = dims.Const(*dims.AsConst(keys) + missing);
+    const Arg widths = rewriter_.MakeSpan(ArgKind::kList, {Arg::Int(0), Arg::Int(missing)});
+    const ValueId padded = calls.Call("aten.constant_pad_nd.default", {Arg(mask), widths},
+                                      calls.Contiguous(type, {queries, width}));
+    type = calls.TypeOf(padded);
+    type.sizes[1] = keys;
+    rows = calls.Call("aten.slice.Tensor",
+                      {Arg(padded), Arg::Int(1), Arg::Int(0), Arg::Int(*dims.AsConst(keys))}, type);
+    rewriter_.SetAlias(rows, padded);
+  }
+  const DimId zero = dims.Const(0);
+  type.sizes = {query.sizes[0], query.sizes[1], queries, keys};
+  type.strides = {zero, zero, type.strides[0], type.strides[1]};
+  std::vector<Arg> list;
+  for (const DimId size : type.sizes) {
+    const auto number = dims.AsConst(size);
+    list.push_back(number ? Arg::Int(*number) : Arg::Dim(size));
+  }
+  const Arg sizes = rewriter_.MakeSpan(ArgKind::kList, list);
+  const ValueId expanded = calls.Call("aten.expand.default", {Arg(rows), sizes}, type);
+  const ValueId owner = rewriter_.graph().value(rows).alias_of;
+  rewriter_.SetAlias(expanded, owner.valid() ? owner : rows);
+  return expanded;
 }
 
 ValueId AttentionLowering::Mask(NodeId node, const Type& query, DimId keys,

@@ -1,3 +1,5 @@
+#include "ir/attention.h"
+
 #include <cmath>
 
 #include "prove/ops/elementwise.h"
@@ -45,22 +47,33 @@ Status Check(const Attention& call) {
   return Ok();
 }
 
-Result<Attention> ReadAttention(const Call& call, size_t first, size_t causal) {
+Result<std::optional<Tensor>> ReadMask(const Call& call, const AttentionOp& op) {
+  const size_t position = op.mask == AttentionOp::Mask::kByPosition ? op.mask_position : SIZE_MAX;
+  const std::string_view name =
+      op.mask == AttentionOp::Mask::kByName ? AttentionOp::kMaskName : std::string_view();
+  if (op.mask == AttentionOp::Mask::kNone || call.Find(position, name) == nullptr)
+    return std::optional<Tensor>();
+  STRATA_TRY(const Tensor mask, call.TensorAt(position, name));
+  return std::optional(ConvertTo(mask, Domain::kFloat));
+}
+
+Result<Attention> ReadAttention(const Call& call, const AttentionOp& op) {
   Attention attention;
-  STRATA_TRY(attention.query, call.TensorAt(first, "query"));
-  STRATA_TRY(attention.key, call.TensorAt(first + 1, "key"));
-  STRATA_TRY(attention.value, call.TensorAt(first + 2, "value"));
+  STRATA_TRY(attention.query, call.TensorAt(op.query, "query"));
+  STRATA_TRY(attention.key, call.TensorAt(op.query + 1, "key"));
+  STRATA_TRY(attention.value, call.TensorAt(op.query + 2, "value"));
   STRATA_RETURN_IF_ERROR(Check(attention));
-  attention.is_causal = call.FlagAt(causal, "is_causal");
+  STRATA_TRY(const Residue dropout, call.NumberAt(op.dropout, "dropout_p", 0));
+  if (dropout != 0) return Error(ErrorCode::kUnsupported, "dropout");
+  attention.is_causal = call.FlagAt(op.causal, "is_causal");
   const auto width = static_cast<double>(attention.query.size(3));
   STRATA_TRY(attention.scale,
              call.NumberAt(SIZE_MAX, "scale", FromLiteral(1.0 / std::sqrt(width))));
-  if (call.Find(SIZE_MAX, "attn_mask") != nullptr) {
-    STRATA_TRY(Tensor mask, call.TensorAt(SIZE_MAX, "attn_mask"));
-    STRATA_TRY(mask, ConvertTo(mask, Domain::kFloat)
-                         .Expand({attention.batch(), attention.heads(), attention.query.size(2),
-                                  attention.key.size(2)}));
-    attention.mask = std::move(mask);
+  STRATA_TRY(attention.mask, ReadMask(call, op));
+  if (attention.mask) {
+    STRATA_TRY(attention.mask,
+               attention.mask->Expand({attention.batch(), attention.heads(),
+                                       attention.query.size(2), attention.key.size(2)}));
   }
   return attention;
 }
@@ -84,9 +97,14 @@ Result<Tensor> Exponentials(const Attention& a, int64_t batch, int64_t head) {
   return Exp(scores);
 }
 
-/// -> (output [batch, heads, rows, width], logsumexp [batch, heads, rows])
+/// -> (output [batch, heads, rows, width], logsumexp [batch, heads, rows], …). Nothing depends on
+/// the states of generators and the lengths that follow.
 Result<Values> EvaluateForward(Call& call) {
-  STRATA_TRY(const Attention a, ReadAttention(call, 0, 4));
+  const AttentionOp& op = *FindAttentionOp(call.op());
+  STRATA_TRY(const Attention a, ReadAttention(call, op));
+  const int64_t rows = a.query.size(2);
+  const auto missing =
+      static_cast<size_t>((op.rows_per_unit - rows % op.rows_per_unit) % op.rows_per_unit);
   std::vector<uint64_t> outputs, sums;
   for (int64_t batch = 0; batch < a.batch(); ++batch) {
     for (int64_t head = 0; head < a.heads(); ++head) {
@@ -98,17 +116,21 @@ Result<Values> EvaluateForward(Call& call) {
       const std::vector<uint64_t> words = output.Read(), of_rows = sum.Read();
       outputs.insert(outputs.end(), words.begin(), words.end());
       sums.insert(sums.end(), of_rows.begin(), of_rows.end());
+      sums.insert(sums.end(), missing, 1);
     }
   }
-  const int64_t rows = a.query.size(2);
-  Tensor sum = OfWords(Domain::kFloat, {a.batch(), a.heads(), rows}, std::move(sums));
+  Sizes sizes = {a.batch(), a.heads(), rows + static_cast<int64_t>(missing)};
+  if (op.ends_with_one) sizes.push_back(1);
+  Tensor sum = OfWords(Domain::kFloat, std::move(sizes), std::move(sums));
   Tensor logarithm = Apply(FunctionKey("log"), sum);
   Laws laws;
   laws.exponential = std::make_shared<const Tensor>(std::move(sum));
   logarithm.SetLaws(std::move(laws));
-  return Values{
+  Values results = {
       OfWords(Domain::kFloat, {a.batch(), a.heads(), rows, a.value.size(3)}, std::move(outputs)),
       std::move(logarithm)};
+  results.resize(std::max(results.size(), call.num_results()));
+  return results;
 }
 
 /// Adds `words` to the words of one head of `sums`.
@@ -122,14 +144,16 @@ void AddTo(const Tensor& sums, int64_t batch, int64_t head, const Tensor& part) 
   });
 }
 
-/// (grad_out, query, key, value, out, logsumexp, dropout_p, is_causal) -> gradients of the three.
+/// (grad_out, query, key, value, …) -> gradients of the three.
 /// Dao, "FlashAttention-2", 2023, algorithm 2, without tiles.
 Result<Values> EvaluateBackward(Call& call) {
   STRATA_TRY(const Tensor gradient, call.TensorAt(0));
-  STRATA_TRY(const Attention a, ReadAttention(call, 1, 7));
-  STRATA_TRY(const Tensor output, call.TensorAt(4, "out"));
-  STRATA_TRY(const Tensor logarithm, call.TensorAt(5, "logsumexp"));
-  if (gradient.dim() != 4 || output.sizes() != gradient.sizes() || logarithm.dim() != 3)
+  const AttentionOp& op = *FindAttentionOp(call.op());
+  STRATA_TRY(const Attention a, ReadAttention(call, op));
+  STRATA_TRY(const Tensor output, call.TensorAt(op.output, "out"));
+  STRATA_TRY(const Tensor logarithm, call.TensorAt(op.log_sums, "logsumexp"));
+  if (gradient.dim() != 4 || output.sizes() != gradient.sizes() ||
+      logarithm.dim() != (op.ends_with_one ? 4 : 3) || logarithm.size(2) < a.query.size(2))
     return Error(ErrorCode::kInvalid, "gradient, output and logsumexp that do not fit");
   const Tensor sums = Exp(logarithm);
   Tensor of_query(Domain::kFloat, a.query.sizes(), 0), of_key(Domain::kFloat, a.key.sizes(), 0),
@@ -138,7 +162,7 @@ Result<Values> EvaluateBackward(Call& call) {
     for (int64_t head = 0; head < a.heads(); ++head) {
       const int64_t key_head = a.KeyHead(head);
       const Tensor above = HeadOf(gradient, batch, head);
-      const Tensor sum(Domain::kFloat, sums.storage(), {sums.size(2), 1}, {sums.strides()[2], 1},
+      const Tensor sum(Domain::kFloat, sums.storage(), {a.query.size(2), 1}, {sums.strides()[2], 1},
                        sums.offset() + batch * sums.strides()[0] + head * sums.strides()[1]);
       STRATA_TRY(const Tensor exponentials, Exponentials(a, batch, head));
       STRATA_TRY(const Tensor weights, Div(exponentials, sum));
@@ -157,10 +181,18 @@ Result<Values> EvaluateBackward(Call& call) {
       AddTo(of_key, batch, key_head, for_key);
     }
   }
-  return Values{std::move(of_query), std::move(of_key), std::move(of_value)};
+  Values results = {std::move(of_query), std::move(of_key), std::move(of_value)};
+  results.resize(std::max(results.size(), call.num_results()));
+  return results;
 }
 
 constexpr OpDefinition kAttentionOps[] = {
+    {"aten._scaled_dot_product_cudnn_attention", EvaluateForward},
+    {"aten._scaled_dot_product_cudnn_attention_backward", EvaluateBackward},
+    {"aten._scaled_dot_product_efficient_attention", EvaluateForward},
+    {"aten._scaled_dot_product_efficient_attention_backward", EvaluateBackward},
+    {"aten._scaled_dot_product_flash_attention", EvaluateForward},
+    {"aten._scaled_dot_product_flash_attention_backward", EvaluateBackward},
     {"aten._scaled_dot_product_flash_attention_for_cpu", EvaluateForward},
     {"aten._scaled_dot_product_flash_attention_for_cpu_backward", EvaluateBackward},
 };

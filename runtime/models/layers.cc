@@ -141,12 +141,12 @@ Tensor AttentionOf(AttentionKernel kernel, const Tensor& q, const Tensor& k, con
 }  // namespace
 
 Tensor Attention(std::string_view name, const Tensor& q, const Tensor& k, const Tensor& v,
-                 double scale, const Tensor& mask, std::source_location location) {
+                 double scale, const Tensor& mask, bool takes_mask, std::source_location location) {
   ModuleScope scope(name, location);
   const AttentionKernel kernel =
       OrThrow(ChooseAttention(CurrentTarget(), {.dtype = ToDType(q.scalar_type()),
                                                 .head_dim = std::max(q.size(-1), v.size(-1)),
-                                                .has_mask = mask.defined(),
+                                                .has_mask = takes_mask || mask.defined(),
                                                 .is_grouped = q.size(2) != k.size(2),
                                                 .is_single = k.size(1) == 1}));
   // Kernels want one head size. Zeros beyond a head's own change neither scores nor sums.
@@ -167,7 +167,8 @@ Tensor Attention(std::string_view name, const Tensor& q, const Tensor& k, const 
 
 Tensor SelfAttention(std::string_view name, const Tensor& q, const Tensor& k, const Tensor& v,
                      double scale, const Sequence& sequence, std::source_location location) {
-  if (!sequence.flex) return Attention(name, q, k, v, scale, sequence.mask, location);
+  if (!sequence.flex)
+    return Attention(name, q, k, v, scale, sequence.mask, sequence.is_cut, location);
   ModuleScope scope(name, location);
   return FlexAttention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), *sequence.flex,
                        scale)

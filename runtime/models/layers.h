@@ -69,13 +69,15 @@ class FeedForward {
   Linear w1_, w2_, w3_;
 };
 
-/// softmax(scale · q k^T + mask) v; without a mask causal.
+/// softmax(scale · q k^T + mask) v; without a mask causal. `takes_mask`: by a kernel that takes
+/// masks, also without one.
 ///
 /// q `[batch, seq, heads, head_dim]`; k and v may have fewer heads (grouped queries, arXiv
 /// 2305.13245): query head i reads head i / (heads / kv_heads). v may be wider or narrower than q
 /// and k. Returns q's shape with v's last size.
 at::Tensor Attention(std::string_view name, const at::Tensor& q, const at::Tensor& k,
                      const at::Tensor& v, double scale, const at::Tensor& mask,
+                     bool takes_mask = false,
                      std::source_location location = std::source_location::current());
 
 /// The attention of a sequence: flex attention where the sequence says so. Shapes as above.

@@ -57,6 +57,7 @@ FlexMask MakeFlexMask(const TrainConfig& config, const Tensor& tokens, const Ten
 Sequence MakeSequence(const TrainConfig& config, const Tensor& tokens, const Tensor& positions,
                       const Tensor& rope_table, std::source_location location) {
   Sequence sequence{.rope = rope_table, .mask = {}};
+  sequence.is_cut = config.parallelism.context > 1;
   const bool is_flex = config.attn_type == AttentionType::kFlex;
   if (!positions.defined() && !is_flex) return sequence;
   const int64_t batch = tokens.size(0), seq = tokens.size(1);

@@ -19,6 +19,8 @@ struct Sequence {
   at::Tensor mask;
   /// With attn_type = "flex": what takes the place of `mask`.
   std::optional<FlexMask> flex = std::nullopt;
+  /// Ranks have some of the positions each: attention needs a kernel that takes masks.
+  bool is_cut = false;
 };
 
 /// Without positions: causal. With them (int64 `[batch, seq]`, from 0 in each document): causal

@@ -154,6 +154,17 @@ class ProveLayoutsTest(StrataCase):
             with self.subTest(layout=layout):
                 self.check(config, layout, ["--set", "training.mixed_precision_param=bfloat16"], [])
 
+    def test_graphs_for_a_gpu(self):
+        """Kernels and optimizers that only GPUs have; bf16 has flash attention where ranks have whole sequences."""
+        layouts = [(1, 2, 1, 1, 1), (1, 2, 1, 2, 1), (1, 1, 2, 1, 1), (1, 4, 1, 1, 2)]
+        for model in MODELS:
+            config = self.write("config.toml", f'model = "{model}"\n' + TRAINING + MODELS[model])
+            for layout in layouts if model == "deepseek_v3" else layouts[:3]:
+                for dtype in ("float32", "bfloat16"):
+                    with self.subTest(model=model, layout=layout, dtype=dtype):
+                        self.check(config, layout, ["--gpu", "9.0", "--set", f"training.mixed_precision_param={dtype}"],
+                                   [])
+
     def test_memory_llama3(self):
         self.check_policies("llama3", LAYOUTS)
 

@@ -198,6 +198,86 @@ TEST_CASE("PV-7: a norm of norms is the norm of all elements") {
             .verdict == Verdict::kProven);
 }
 
+TEST_CASE("PV-7: a norm in one operator is the norm that is spelled out") {
+  const Proof proof = ProveTexts(R"(
+  x = placeholder : f32[4, 6]
+  w = placeholder : f32[6]
+  (y, r) = aten._fused_rms_norm.default(x, [6], w, 1e-05) as norm : (f32[4, 6], f32[4, 1])
+  output([y, r])
+)",
+                                 R"(
+  x = placeholder : f32[4, 6]
+  w = placeholder : f32[6]
+  squares = aten.pow.Tensor_Scalar(x, 2) : f32[4, 6]
+  mean = aten.mean.dim(squares, [1], True) : f32[4, 1]
+  shifted = aten.add.Scalar(mean, 1e-05) : f32[4, 1]
+  r = aten.rsqrt.default(shifted) : f32[4, 1]
+  scaled = aten.mul.Tensor(x, r) : f32[4, 6]
+  y = aten.mul.Tensor(scaled, w) : f32[4, 6]
+  output([y, r])
+)");
+  CHECK_EQ(proof.reason, "");
+  CHECK(proof.verdict == Verdict::kProven);
+}
+
+constexpr std::string_view kFusedUpdate = R"(
+  p = placeholder : f32[4, 6]
+  g = placeholder : f32[4, 6]
+  m = placeholder : f32[4, 6]
+  v = placeholder : f32[4, 6]
+  step = placeholder : f32[]
+  lr = placeholder : f32[]
+  scale = placeholder : f32[]
+  update = aten._fused_adamw_.tensor_lr([p], [g], [m], [v], [], [step], lr=lr, beta1=0.9, beta2=0.95, weight_decay=0.1, eps=1e-08, amsgrad=False, maximize=False, grad_scale=scale)
+  output([p, m, v])
+)";
+
+TEST_CASE("an update in one operator is the update that is spelled out") {
+  const auto spelled_out = [](std::string_view decay) {
+    return fmt::format(R"(
+  p = placeholder : f32[4, 6]
+  g = placeholder : f32[4, 6]
+  m = placeholder : f32[4, 6]
+  v = placeholder : f32[4, 6]
+  step = placeholder : f32[]
+  lr = placeholder : f32[]
+  scale = placeholder : f32[]
+  g1 = aten.div.Tensor(g, scale) : f32[4, 6]
+  lost = aten.mul.Scalar(lr, {}) : f32[]
+  kept = aten.rsub.Scalar(lost, 1) : f32[]
+  p1 = aten.mul.Tensor(p, kept) : f32[4, 6]
+  m1 = aten.mul.Scalar(m, 0.9) : f32[4, 6]
+  m2 = aten.add.Tensor(m1, g1, alpha=0.1) : f32[4, 6]
+  v1 = aten.mul.Scalar(v, 0.95) : f32[4, 6]
+  squares = aten.mul.Tensor(g1, g1) : f32[4, 6]
+  v2 = aten.add.Tensor(v1, squares, alpha=0.05) : f32[4, 6]
+  power1 = aten.pow.Scalar(0.9, step) : f32[]
+  power2 = aten.pow.Scalar(0.95, step) : f32[]
+  correction1 = aten.rsub.Scalar(power1, 1) : f32[]
+  correction2 = aten.rsub.Scalar(power2, 1) : f32[]
+  step_size = aten.div.Tensor(lr, correction1) : f32[]
+  root = aten.sqrt.default(v2) : f32[4, 6]
+  root2 = aten.sqrt.default(correction2) : f32[]
+  spread = aten.div.Tensor(root, root2) : f32[4, 6]
+  denominator = aten.add.Scalar(spread, 1e-08) : f32[4, 6]
+  direction = aten.div.Tensor(m2, denominator) : f32[4, 6]
+  change = aten.mul.Tensor(direction, step_size) : f32[4, 6]
+  p2 = aten.sub.Tensor(p1, change) : f32[4, 6]
+  p3 = aten.copy_.default(p, p2) : f32[4, 6] ~p
+  g3 = aten.copy_.default(g, g1) : f32[4, 6] ~g
+  m3 = aten.copy_.default(m, m2) : f32[4, 6] ~m
+  v3 = aten.copy_.default(v, v2) : f32[4, 6] ~v
+  output([p3, m3, v3])
+)",
+                       decay);
+  };
+  const Proof proof = ProveTexts(kFusedUpdate, spelled_out("0.1"));
+  CHECK_EQ(proof.reason, "");
+  CHECK(proof.opaque.empty());
+  CHECK(proof.verdict == Verdict::kProven);
+  CHECK(ProveTexts(kFusedUpdate, spelled_out("0.2")).verdict == Verdict::kDiffers);
+}
+
 TEST_CASE("PV-5: derivatives are linear in the gradient") {
   for (const std::string_view op : {"aten.silu_backward.default", "aten.gelu_backward.default"}) {
     const auto once = [&](std::string_view gradient) {

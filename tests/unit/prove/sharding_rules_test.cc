@@ -213,6 +213,169 @@ constexpr std::string_view kCalls[] = {
   output([y])
 )",
     R"(
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  (y, l, s, o) = aten._scaled_dot_product_efficient_attention.default(a, b, c, None, True, 0.0, True, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64][256, 64, 1]cuda:0, i64[][]cuda:0, i64[][]cuda:0)
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  (y, l, s, o) = aten._scaled_dot_product_efficient_attention.default(a, b, c, None, True, 0.0, True, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64][256, 64, 1]cuda:0, i64[][]cuda:0, i64[][]cuda:0)
+  output([l])
+)",
+    R"(
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  m = placeholder : f32[2, 4, 64, 64][0, 0, 64, 1]cuda:0
+  (y, l, s, o) = aten._scaled_dot_product_efficient_attention.default(a, b, c, m, True, 0.0, False, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64][256, 64, 1]cuda:0, i64[][]cuda:0, i64[][]cuda:0)
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  m = placeholder : f32[2, 1, 64, 64][4096, 4096, 64, 1]cuda:0
+  (y, l, s, o) = aten._scaled_dot_product_efficient_attention.default(a, b, c, m, True, 0.0, False, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64][256, 64, 1]cuda:0, i64[][]cuda:0, i64[][]cuda:0)
+  output([y])
+)",
+    R"(
+  g = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  o = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  l = placeholder : f32[2, 4, 64][256, 64, 1]cuda:0
+  s = placeholder : i64[][]cuda:0
+  (x, y, z, m) = aten._scaled_dot_product_efficient_attention_backward.default(g, a, b, c, None, o, l, s, s, 0.0, [True, True, True, False], True, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, ?)
+  output([x])
+)",
+    R"(
+  g = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  o = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  l = placeholder : f32[2, 4, 64][256, 64, 1]cuda:0
+  s = placeholder : i64[][]cuda:0
+  (x, y, z, m) = aten._scaled_dot_product_efficient_attention_backward.default(g, a, b, c, None, o, l, s, s, 0.0, [True, True, True, False], True, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, ?)
+  output([y])
+)",
+    R"(
+  g = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  o = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  l = placeholder : f32[2, 4, 64][256, 64, 1]cuda:0
+  s = placeholder : i64[][]cuda:0
+  (x, y, z, m) = aten._scaled_dot_product_efficient_attention_backward.default(g, a, b, c, None, o, l, s, s, 0.0, [True, True, True, False], True, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, ?)
+  output([z])
+)",
+    R"(
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0
+  (y, l, p, q, r, t, s, o, d) = aten._scaled_dot_product_flash_attention.default(a, b, c, 0.0, True, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64][256, 64, 1]cuda:0, ?, ?, ?, ?, u64[2][1]cuda:0, u64[][]cuda:0, f32[0][1]cuda:0)
+  output([y])
+)",
+    R"(
+  g = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0
+  o = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  l = placeholder : f32[2, 4, 64][256, 64, 1]cuda:0
+  s = placeholder : u64[2][1]cuda:0
+  t = placeholder : u64[][]cuda:0
+  (x, y, z) = aten._scaled_dot_product_flash_attention_backward.default(g, a, b, c, o, l, None, None, 64, 64, 0.0, True, s, t, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0, f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0)
+  output([x])
+)",
+    R"(
+  g = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0
+  o = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  l = placeholder : f32[2, 4, 64][256, 64, 1]cuda:0
+  s = placeholder : u64[2][1]cuda:0
+  t = placeholder : u64[][]cuda:0
+  (x, y, z) = aten._scaled_dot_product_flash_attention_backward.default(g, a, b, c, o, l, None, None, 64, 64, 0.0, True, s, t, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0, f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0)
+  output([y])
+)",
+    R"(
+  g = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0
+  o = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  l = placeholder : f32[2, 4, 64][256, 64, 1]cuda:0
+  s = placeholder : u64[2][1]cuda:0
+  t = placeholder : u64[][]cuda:0
+  (x, y, z) = aten._scaled_dot_product_flash_attention_backward.default(g, a, b, c, o, l, None, None, 64, 64, 0.0, True, s, t, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0, f32[2, 2, 64, 8][1024, 512, 8, 1]cuda:0)
+  output([z])
+)",
+    R"(
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  (y, l, p, q, r, t, s, o, d) = aten._scaled_dot_product_cudnn_attention.default(a, b, c, None, True, 0.0, True, False, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64, 1][256, 64, 1, 1]cuda:0, ?, ?, ?, ?, i64[][]cuda:0, i64[][]cuda:0, ?)
+  output([y])
+)",
+    R"(
+  g = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  o = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  l = placeholder : f32[2, 4, 64, 1][256, 64, 1, 1]cuda:0
+  s = placeholder : i64[][]cuda:0
+  (x, y, z) = aten._scaled_dot_product_cudnn_attention_backward.default(g, a, b, c, o, l, s, s, None, None, None, 64, 64, 0.0, True, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0)
+  output([x])
+)",
+    R"(
+  g = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  a = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  b = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  c = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  o = placeholder : f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0
+  l = placeholder : f32[2, 4, 64, 1][256, 64, 1, 1]cuda:0
+  s = placeholder : i64[][]cuda:0
+  (x, y, z) = aten._scaled_dot_product_cudnn_attention_backward.default(g, a, b, c, o, l, s, s, None, None, None, 64, 64, 0.0, True, scale=0.5) as sdpa : (f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0, f32[2, 4, 64, 8][2048, 512, 8, 1]cuda:0)
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6, 8][48, 8, 1]cuda:0
+  w = placeholder : f32[8][1]cuda:0
+  (y, r) = aten._fused_rms_norm.default(a, [8], w, 1e-05) as norm : (f32[4, 6, 8][48, 8, 1]cuda:0, f32[4, 6, 1][6, 1, 1]cuda:0)
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6, 8][48, 8, 1]cuda:0
+  w = placeholder : f32[8][1]cuda:0
+  (y, r) = aten._fused_rms_norm.default(a, [8], w, 1e-05) as norm : (f32[4, 6, 8][48, 8, 1]cuda:0, f32[4, 6, 1][6, 1, 1]cuda:0)
+  output([r])
+)",
+    R"(
+  g = placeholder : f32[4, 6, 8][48, 8, 1]cuda:0
+  a = placeholder : f32[4, 6, 8][48, 8, 1]cuda:0
+  r = placeholder : f32[4, 6, 1][6, 1, 1]cuda:0
+  w = placeholder : f32[8][1]cuda:0
+  (y, z) = aten._fused_rms_norm_backward.default(g, a, [8], r, w, [True, True]) as norm : (f32[4, 6, 8][48, 8, 1]cuda:0, f32[8][1]cuda:0)
+  output([y])
+)",
+    R"(
+  g = placeholder : f32[4, 6, 8][48, 8, 1]cuda:0
+  a = placeholder : f32[4, 6, 8][48, 8, 1]cuda:0
+  r = placeholder : f32[4, 6, 1][6, 1, 1]cuda:0
+  w = placeholder : f32[8][1]cuda:0
+  (y, z) = aten._fused_rms_norm_backward.default(g, a, [8], r, w, [True, True]) as norm : (f32[4, 6, 8][48, 8, 1]cuda:0, f32[8][1]cuda:0)
+  output([z])
+)",
+    R"(
   a = placeholder : f32[4, 6][6, 1]cpu
   y = aten.ones_like.default(a) : f32[4, 6][6, 1]cpu
   output([y])
