@@ -20,7 +20,7 @@ struct AttentionOp {
   enum class Mask : uint8_t { kNone, kByName, kByPosition } mask;
   size_t mask_position = 0;         ///< kByPosition
   size_t output = 0, log_sums = 0;  ///< backward
-  int64_t rows_per_unit = 1;        ///< `log_sums` has a multiple of so many rows
+  int64_t rows_per_unit = 1;        ///< `log_sums` has a multiple of it as rows
   bool ends_with_one = false;       ///< `log_sums` has a last dimension of size 1
   static constexpr std::string_view kMaskName = "attn_mask";
 };

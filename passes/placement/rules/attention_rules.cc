@@ -79,7 +79,7 @@ class Attention {
            FindMask(b_.graph(), b_.node(), op_) == nullptr;
   }
 
-  /// Statistics that have a multiple of so many rows stay those of the rank's queries.
+  /// Statistics that have a multiple of 32 rows stay those of the rank's queries.
   void AddPositions() {
     DimTable& dims = b_.module().dims();
     if (op_.rows_per_unit == 1) {
