@@ -16,6 +16,7 @@
 #include "cli/flags.h"
 #include "cli/prompt.h"
 #include "refs/control_client.h"
+#include "refs/control_words.h"
 
 namespace strata::cli {
 namespace {
@@ -172,29 +173,15 @@ Result<Exit> RunBatch(Connection& training, std::string_view commands, std::stri
   return Exit::kOk;
 }
 
-/// Words of docs/control.md that may come next.
-std::vector<std::string> WordsAfter(std::string_view text) {
-  static const std::pair<std::string_view, std::vector<std::string>> kWords[] = {
-      {"",
-       {"back", "break", "breaks", "continue", "delete", "exit", "help", "pause", "print", "quit",
-        "set", "status", "step", "where"}},
-      {"break", {"if", "inf", "module", "nan", "node", "op", "pass", "step"}},
-      {"break if", {"abs_max", "inf", "max", "mean", "min", "nan"}},
-      {"step", {"node", "pass", "step"}},
-      {"back", {"node", "step"}},
-      {"delete", {"all"}},
-      {"set", {"optimizer.lr"}}};
-  for (const auto& [before, words] : kWords) {
-    if (TrimBlanks(text) == before) return words;
-  }
-  return {};
-}
-
 Result<Exit> RunPrompt(Connection& training) {
   STRATA_TRY(const Connection::Answer first, training.Ask("where"));
   fmt::print("{}\n'help' lists the commands, 'quit' leaves and lets the training run.\n",
              first.text);
-  Prompt prompt("(strata) ", WordsAfter);
+  Prompt prompt("(strata) ", [](std::string_view text) {
+    std::vector<std::string> words = ControlWordsAfter(text);
+    if (TrimBlanks(text).empty()) words.insert(words.end(), {"exit", "quit"});
+    return words;
+  });
   while (const std::optional<std::string> line = prompt.Read()) {
     const std::string_view command = TrimBlanks(*line);
     if (command == "quit" || command == "exit") return Exit::kOk;

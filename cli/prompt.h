@@ -2,26 +2,19 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/complete.h"
+
 namespace strata::cli {
-
-/// Words that may stand after `text`, the part of a line up to the word that is completed.
-using Completer = std::vector<std::string> (*)(std::string_view text);
-
-/// What Tab adds to a line, and the words to list when there are several: the longest beginning
-/// that all words share, and a blank after the only one.
-struct Completion {
-  std::string added;
-  std::vector<std::string> choices;  ///< more than one; else empty
-};
-Completion Complete(std::string_view line, Completer words_after);
 
 /// Reads lines from a terminal: Tab completes, the arrows go through earlier lines. Where standard
 /// input or output is not a terminal it reads as it is.
 class Prompt {
  public:
-  Prompt(std::string_view mark, Completer words_after) : mark_(mark), words_after_(words_after) {}
+  Prompt(std::string_view mark, WordsAfter words_after)
+      : mark_(mark), words_after_(std::move(words_after)) {}
 
   /// A line without its end; none at the end of the input.
   std::optional<std::string> Read();
@@ -34,7 +27,7 @@ class Prompt {
   void OnArrow(std::string& line, size_t& at) const;
 
   const std::string mark_;
-  const Completer words_after_;
+  const WordsAfter words_after_;
   std::vector<std::string> past_;
 };
 

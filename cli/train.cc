@@ -236,6 +236,15 @@ class DataWarning {
   std::string told_;
 };
 
+/// The end of a training before its last step, which an interrupt or a client asked for.
+Error StoppedError(std::string_view why, const Trainer& trainer) {
+  const TrainConfig& config = trainer.config();
+  return Error("{}: after step {} of {}: {}", why, trainer.steps_done(), config.steps,
+               config.checkpoint.enable && !config.checkpoint.load_only
+                   ? "continue with --resume"
+                   : "trace and metrics hold the steps done, checkpoints continue with --resume");
+}
+
 Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs,
                 Recording& recording, const StopRequest& stop, bool& was_stopped,
                 TrainControl& control) {
@@ -250,17 +259,16 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     STRATA_TRY(const bool has_next, trainer.HasNext());
     if (!has_next) break;
     STRATA_TRY(was_stopped, trainer.IsTrueInAnyProcess(stop.came(), "agreement to go on"));
-    if (was_stopped) {
-      return Error("interrupted: after step {} of {}: {}", trainer.steps_done(), config.steps,
-                   config.checkpoint.enable && !config.checkpoint.load_only
-                       ? "continue with --resume"
-                       : "trace and metrics hold the steps done, checkpoints continue with "
-                         "--resume");
-    }
+    if (was_stopped) return StoppedError("interrupted", trainer);
     const bool look_at_values = flags.values == "last" && trainer.steps_done() + 1 == config.steps;
     const bool is_profiled = IsProfiled(flags, config, trainer.steps_done() + 1);
     if (is_profiled || look_at_values) trainer.ProfileNext(look_at_values);
-    STRATA_TRY(StepReport report, control.Step(trainer));
+    STRATA_TRY(std::optional<StepReport> stepped, control.Step(trainer));
+    if (!stepped) {
+      was_stopped = true;
+      return StoppedError("stopped by a client of --control", trainer);
+    }
+    StepReport& report = *stepped;
     if (trainer.IsValidationStep()) {
       STRATA_TRY(report.metrics.validation_loss, trainer.Validate());
     }
@@ -380,17 +388,19 @@ Result<Exit> TrainAndRecord(Trainer& trainer, const TrainFlags& flags, Args args
   STRATA_RETURN_IF_ERROR(outputs.Open(flags.outputs, trainer, flags.overwrite));
   STRATA_TRY(Recording recording,
              Recording::Begin(flags.is_first() ? flags.trace : std::nullopt, run));
-  STRATA_RETURN_IF_ERROR(recording.AddEnvironment({.threads = NumThreads()}));
+  STRATA_RETURN_IF_ERROR(
+      recording.AddEnvironment({.threads = NumThreads(), .steps = trainer.config().steps}));
   StopBetweenPasses stop = flags.is_first() ? StopBetweenPasses() : StopBetweenPasses("");
   TrainControl control;
   if (flags.control) {
-    STRATA_RETURN_IF_ERROR(control.Open(*flags.control, flags.control_wait, stop.request()));
+    STRATA_RETURN_IF_ERROR(
+        control.Open(*flags.control, flags.control_wait, stop.request(), outputs));
   }
   bool was_stopped = false;
   const Status trained =
       CompileAndTrain(trainer, flags, outputs, recording, stop, was_stopped, control);
   const Status recorded = recording.End(trained.has_value());
-  if (!trained && (was_stopped || stop.request().came())) {
+  if (!trained && (was_stopped || stop.request().came() || control.ends())) {
     STRATA_RETURN_IF_ERROR(outputs.FinishInterrupted(trainer));
     if (!flags.is_first()) return Exit::kError;  // the first process reports it
   } else if (!trained) {

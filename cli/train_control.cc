@@ -13,9 +13,12 @@ TrainControl::~TrainControl() {
   if (debugger_) debugger_->Finish();
 }
 
-Status TrainControl::Open(const std::string& path, bool waits, const StopRequest& stop) {
+Status TrainControl::Open(const std::string& path, bool waits, const StopRequest& stop,
+                          TrainOutputs& outputs) {
   debugger_.emplace(
-      Debugger::Options{.starts_stopped = waits, .interrupted = [&stop] { return stop.came(); }});
+      Debugger::Options{.starts_stopped = waits,
+                        .interrupted = [&stop] { return stop.came(); },
+                        .save = [&outputs](Trainer& trainer) { return outputs.SaveNow(trainer); }});
   const auto execute = [this](std::string_view command, ControlSocket::Answer answer) {
     debugger_->Execute(command, [answer = std::move(answer)](const ControlAnswer& given) {
       answer(given.ok, given.text, given.json);
@@ -26,8 +29,10 @@ Status TrainControl::Open(const std::string& path, bool waits, const StopRequest
   return Ok();
 }
 
-Result<StepReport> TrainControl::Step(Trainer& trainer) {
-  return debugger_ ? debugger_->Step(trainer) : trainer.Step();
+Result<std::optional<StepReport>> TrainControl::Step(Trainer& trainer) {
+  if (debugger_) return debugger_->Step(trainer);
+  STRATA_TRY(StepReport report, trainer.Step());
+  return std::optional(std::move(report));
 }
 
 void TrainControl::AfterCheckpoint(const Trainer& trainer) {

@@ -6,6 +6,7 @@
 
 #include "base/interrupt.h"
 #include "base/result.h"
+#include "cli/train_outputs.h"
 #include "passes/core/pass.h"
 #include "refs/recording.h"
 #include "runtime/control/control_socket.h"
@@ -15,7 +16,7 @@
 namespace strata::cli {
 
 /// The socket of `strata train --control`, and what its clients command. Without a socket steps are
-/// the trainer's.
+/// the trainer's, and nothing but the trainer ends it.
 class TrainControl {
  public:
   TrainControl() = default;
@@ -25,12 +26,15 @@ class TrainControl {
   TrainControl& operator=(const TrainControl&) = delete;
 
   /// `waits`: the training stops before its first pass until a client continues. REQUIRES: `stop`
-  /// outlives this. Errors: those of ControlSocket::Open.
-  Status Open(const std::string& path, bool waits, const StopRequest& stop);
+  /// and `outputs` outlive this. Errors: those of ControlSocket::Open.
+  Status Open(const std::string& path, bool waits, const StopRequest& stop, TrainOutputs& outputs);
 
   /// Null without a socket.
   PassInstrumentation* watcher() { return debugger_ ? &*debugger_ : nullptr; }
-  Result<StepReport> Step(Trainer& trainer);
+  /// None: a client ends the training here.
+  Result<std::optional<StepReport>> Step(Trainer& trainer);
+  /// A client ended the training.
+  bool ends() const { return debugger_ && debugger_->ends(); }
   void AfterCheckpoint(const Trainer& trainer);
   /// Warns of what clients changed since the last call, and records it as events of the run.
   Status Record(Recording& recording);

@@ -147,6 +147,17 @@ Status TrainOutputs::CommitMetrics() {
   return metrics_->Commit();
 }
 
+Result<std::string> TrainOutputs::SaveNow(Trainer& trainer) {
+  if (!has_checkpoints_)
+    return Error("no checkpoints are configured: train with --set checkpoint.enable=true");
+  const int64_t step = trainer.steps_done();
+  if (step == 0) return Error("no step is done: nothing to save");
+  if (step > first_step_ && step != last_checkpoint_)
+    STRATA_RETURN_IF_ERROR(SaveCheckpoint(trainer, /*is_last=*/false));
+  if (checkpoints_) STRATA_RETURN_IF_ERROR(checkpoints_->Wait());
+  return CheckpointPath(CheckpointFolder(trainer.config()), step);
+}
+
 Status TrainOutputs::FinishInterrupted(Trainer& trainer) {
   const int64_t step = trainer.steps_done();
   if (has_checkpoints_ && step > first_step_ && step != last_checkpoint_) {

@@ -33,6 +33,9 @@ class TrainOutputs {
   Status AfterStep(const StepReport& report, Trainer& trainer);
   /// The step after which the last checkpoint was written; 0: none was.
   int64_t last_checkpoint() const { return last_checkpoint_; }
+  /// Writes a checkpoint of the last step, unless there is one, and waits for it. Returns its path.
+  /// Errors: no checkpoints are configured, or no step was done.
+  Result<std::string> SaveNow(Trainer& trainer);
   Status Finish(Trainer& trainer);
   /// Instead of Finish, of a run that was stopped: writes a checkpoint of the last step, gives what
   /// was written step by step its name, and drops the rest.

@@ -9,12 +9,24 @@
 namespace strata {
 namespace {
 
-constexpr std::string_view kThreads = "\"threads\":";
+constexpr std::string_view kThreads = "\"threads\":", kSteps = "\"steps\":";
+
+/// The number behind a key; 0: there is none.
+int64_t NumberBehind(std::string_view text, std::string_view key) {
+  const size_t begin = text.find(key);
+  if (begin == std::string_view::npos) return 0;
+  text.remove_prefix(begin + key.size());
+  int64_t number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  return read.ec == std::errc() && number > 0 ? number : 0;
+}
 
 }  // namespace
 
 Status AddEnvironment(TraceWriter& trace, RunId run, const Environment& environment) {
-  const std::string json = fmt::format("{{{}{}}}", kThreads, environment.threads);
+  std::string json = fmt::format("{{{}{}", kThreads, environment.threads);
+  if (environment.steps > 0) json += fmt::format(",{}{}", kSteps, environment.steps);
+  json += "}";
   const auto added =
       trace.AddArtifact(run, "environment.json", kEnvironmentKind, json + "\n", json);
   if (!added) return added.error();
@@ -24,13 +36,9 @@ Status AddEnvironment(TraceWriter& trace, RunId run, const Environment& environm
 std::optional<Environment> EnvironmentOf(const StoredRun& run) {
   for (const ArtifactInfo& artifact : run.artifacts) {
     if (artifact.kind != kEnvironmentKind) continue;
-    std::string_view text = artifact.attributes;
-    const size_t begin = text.find(kThreads);
-    if (begin == std::string_view::npos) continue;
-    text.remove_prefix(begin + kThreads.size());
-    Environment environment;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), environment.threads);
-    if (read.ec == std::errc() && environment.threads > 0) return environment;
+    const Environment environment = {.threads = NumberBehind(artifact.attributes, kThreads),
+                                     .steps = NumberBehind(artifact.attributes, kSteps)};
+    if (environment.threads > 0) return environment;
   }
   return std::nullopt;
 }

@@ -16,10 +16,11 @@ inline constexpr std::string_view kEnvironmentKind = "environment";
 /// other bits.
 struct Environment {
   int64_t threads = 0;  ///< inside operators
+  int64_t steps = 0;    ///< of training that the run is to do; 0: it does not train
 };
 
 /// Stores it as an artifact of kind `environment`, named `environment.json`:
-/// `{"threads":4}`, also as its attributes.
+/// `{"threads":4,"steps":20}`, also as its attributes; without steps where there are none.
 Status AddEnvironment(TraceWriter& trace, RunId run, const Environment& environment);
 
 /// None: the run executed nothing, or is of a version that did not record it.

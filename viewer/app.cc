@@ -249,6 +249,7 @@ void App::OnKeys(const std::vector<KeyPress>& presses) {
     if (typing && plain) {
       if (name == "Escape") ImGui::SetWindowFocus(nullptr);
       if (name == "Enter" && model_.tab == Tab::kLive && live_pane_.Enter(model_)) continue;
+      if (name == "Tab" && model_.tab == Tab::kLive && live_pane_.Complete(model_)) continue;
       if (name == "Enter" && left_tab_ == LeftTab::kSearch) model_.StepHit(1);
       if (name == "Shift+Enter" && left_tab_ == LeftTab::kSearch) model_.StepHit(-1);
       continue;

@@ -172,6 +172,9 @@ void App::AddControlCommands() {
       [&m](int) { m.ToggleBreakpoint(); });
   add("go-to-stop", "To the node at which the training stopped", {"Ctrl+G"},
       [&m](int) { m.GoToStop(); });
+  add("save-checkpoint", "Write a checkpoint of the training", {},
+      [&m](int) { m.Control("save"); });
+  add("stop-training", "End the training, with a checkpoint", {}, [&m](int) { m.Control("stop"); });
   add("detach", "Let the training run on", {}, [&m](int) { m.Detach(); });
 }
 

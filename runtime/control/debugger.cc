@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "runtime/train/programs.h"
 
 namespace strata {
@@ -24,6 +25,10 @@ struct Rewind final : std::exception {
 
 Status Debugger::BeforePass(const PassRun& run, const Module&) {
   Lock lock(mutex_);
+  const auto ended = [&] {
+    return Error("stopped by a client of --control: before pass {} '{}'", run.index, run.name);
+  };
+  if (ends_) return ended();
   pass_ = run.name;
   std::optional<std::string> reason;
   if (pause_) reason = "paused";
@@ -36,7 +41,7 @@ Status Debugger::BeforePass(const PassRun& run, const Module&) {
       reason = fmt::format("breakpoint {}: {}", breakpoint.id, breakpoint.text);
   }
   if (reason) Stop(lock, *std::move(reason));
-  return Ok();
+  return ends_ ? Status(ended()) : Ok();
 }
 
 // --- Steps ---------------------------------------------------------------------------------------
@@ -90,7 +95,7 @@ Status Debugger::ReturnTo(Trainer& trainer, const Position& to) {
   return Ok();
 }
 
-Result<StepReport> Debugger::Step(Trainer& trainer) {
+Result<std::optional<StepReport>> Debugger::Step(Trainer& trainer) {
   Lock lock(mutex_);
   trainer_ = &trainer;
   newest_ = trainer.steps_done();
@@ -101,8 +106,11 @@ Result<StepReport> Debugger::Step(Trainer& trainer) {
     last_module_.clear();
     steps_done_ = trainer.steps_done();
     phase_ = Phase::kBetweenSteps;
+    SaveIfAsked(lock);
     if (auto reason = ReasonBetweenSteps()) Stop(lock, *std::move(reason));
     if (rewinds_) continue;
+    // Steps that were taken back are computed again: what is kept of the run has them.
+    if (ends_ && steps_done_ == newest_) return std::optional<StepReport>();
     const bool observes = NeedsNodes();
     if (observes && !step_begin_) step_begin_ = trainer.Copy();
     ApplyRate(trainer);
@@ -118,7 +126,7 @@ Result<StepReport> Debugger::Step(Trainer& trainer) {
     steps_done_ = newest_ = trainer.steps_done();
     executed_.clear();
     phase_ = Phase::kBetweenSteps;
-    return report;
+    return std::optional(*std::move(report));
   }
 }
 
@@ -131,9 +139,11 @@ void Debugger::Finish() {
   const Lock lock(mutex_);
   EndAwaiting();
   phase_ = Phase::kFinished;
-  reason_ = "the training has ended";
+  reason_ = ends_ ? "a client ended the training" : "the training has ended";
   trainer_ = nullptr;
   AnswerWaiting();
+  for (const Reply& reply : std::exchange(saves_, {}))
+    reply({.ok = false, .text = "the training has ended", .json = "{}"});
 }
 
 std::vector<Debugger::RateChange> Debugger::TakeRateChanges() {
@@ -206,6 +216,61 @@ void Debugger::OnStep(const PlanStep& step, std::span<const Tensor> results) {
   if (rewinds_) throw Rewind();
 }
 
+// --- Saving and ending ---------------------------------------------------------------------------
+
+Result<ControlAnswer> Debugger::RunSave(Reply& reply) {
+  if (phase_ == Phase::kFinished) return Error("the training has ended");
+  if (trainer_ == nullptr) return Error("no step has begun: passes run before the first step");
+  if (steps_done_ < newest_) {
+    return Error("step {} was taken back: continue to step {} first", newest_, newest_);
+  }
+  if (stopped_ && phase_ == Phase::kNodes) {  // a client that waited could not continue
+    saves_.emplace_back([](const ControlAnswer&) {});
+    return ControlAnswer{.text = "a checkpoint is written when this step has ended"};
+  }
+  saves_.push_back(std::exchange(reply, nullptr));
+  resumed_.notify_all();
+  return ControlAnswer();
+}
+
+void Debugger::SaveIfAsked(Lock& lock) {
+  if (saves_.empty() || phase_ != Phase::kBetweenSteps || steps_done_ < newest_) return;
+  const std::vector<Reply> replies = std::exchange(saves_, {});
+  lock.unlock();
+  const Result<std::string> path = options_.save(*trainer_);
+  lock.lock();
+  ControlAnswer answer{.ok = path.has_value(),
+                       .text = path ? fmt::format("checkpoint of step {}: {}", steps_done_, *path)
+                                    : path.error().message(),
+                       .json = "{}"};
+  if (path) {
+    answer.json.clear();
+    JsonWriter(answer.json)
+        .BeginObject()
+        .Field("checkpoint", *path)
+        .Field("step", steps_done_)
+        .EndObject();
+  }
+  for (const Reply& reply : replies)
+    reply(answer);
+}
+
+Result<ControlAnswer> Debugger::RunStop(Reply& reply) {
+  if (phase_ == Phase::kFinished) return Where();
+  ends_ = true;
+  breakpoints_.clear();
+  goal_.reset();
+  pause_ = stopped_ = false;
+  waiting_.push_back(std::exchange(reply, nullptr));
+  resumed_.notify_all();
+  return ControlAnswer();
+}
+
+bool Debugger::ends() const {
+  const Lock lock(mutex_);
+  return ends_;
+}
+
 // --- Stopping ------------------------------------------------------------------------------------
 
 void Debugger::EndAwaiting() {
@@ -224,13 +289,16 @@ void Debugger::AnswerWaiting() {
 }
 
 void Debugger::Stop(Lock& lock, std::string reason) {
+  if (ends_) return;
   stopped_ = true;
   pause_ = false;
   EndAwaiting();
   reason_ = std::move(reason);
   AnswerWaiting();
-  while (stopped_ && !options_.interrupted())
-    resumed_.wait_for(lock, std::chrono::milliseconds(50));
+  while (stopped_ && !ends_ && !options_.interrupted()) {
+    SaveIfAsked(lock);
+    if (stopped_) resumed_.wait_for(lock, std::chrono::milliseconds(50));
+  }
   if (std::exchange(stopped_, false)) {  // the program ends: no stop keeps it
     breakpoints_.clear();
     goal_.reset();

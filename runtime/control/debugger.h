@@ -44,6 +44,10 @@ class Debugger final : public PassInstrumentation, public TrainingObserver {
     bool starts_stopped = false;
     /// Whether the program was asked to end: a stopped training then goes on to its end.
     std::function<bool()> interrupted = [] { return false; };
+    /// Writes a checkpoint of a training between two steps; returns its path.
+    std::function<Result<std::string>(Trainer&)> save = [](Trainer&) -> Result<std::string> {
+      return Error("this training writes no checkpoints");
+    };
   };
   explicit Debugger(Options options)
       : options_(std::move(options)), awaits_first_stop_(options_.starts_stopped) {
@@ -57,8 +61,10 @@ class Debugger final : public PassInstrumentation, public TrainingObserver {
   void OnStep(const PlanStep& step, std::span<const at::Tensor> results) override;
 
   /// Trainer::Step, with its stops: the next step that was not reported yet, however often the
-  /// steps before were repeated.
-  Result<StepReport> Step(Trainer& trainer);
+  /// steps before were repeated. None: a command ends the training here.
+  Result<std::optional<StepReport>> Step(Trainer& trainer);
+  /// A command ended the training.
+  bool ends() const;
   /// A checkpoint was written: this is how far commands can go back.
   void SetOrigin(const Trainer& trainer);
   /// The training ended; commands that wait for a stop are answered.
@@ -116,6 +122,8 @@ class Debugger final : public PassInstrumentation, public TrainingObserver {
   Result<ControlAnswer> RunBack(Words words, Reply& reply);
   Result<ControlAnswer> RunPrint(std::string_view rest, Reply& reply);
   Result<ControlAnswer> RunSet(Words words);
+  Result<ControlAnswer> RunSave(Reply& reply);
+  Result<ControlAnswer> RunStop(Reply& reply);
   Status RequireStopped() const;
   Status RequireTrainer() const;
   /// Lets the training run; `reply` is called when it stops.
@@ -126,6 +134,7 @@ class Debugger final : public PassInstrumentation, public TrainingObserver {
 
   // Of the training's thread; the lock is held.
   void Stop(Lock& lock, std::string reason);
+  void SaveIfAsked(Lock& lock);
   void EndAwaiting();
   void AnswerWaiting();
   std::optional<std::string> ReasonAtNode(std::span<const at::Tensor> results);
@@ -147,7 +156,8 @@ class Debugger final : public PassInstrumentation, public TrainingObserver {
   // What commands set.
   std::vector<Breakpoint> breakpoints_;
   int64_t last_breakpoint_ = 0;
-  bool pause_ = false;
+  bool pause_ = false, ends_ = false;
+  std::vector<Reply> saves_;  // clients that wait for a checkpoint
   std::optional<Goal> goal_;
   std::optional<Position> target_;  // of a run back: no stop before it
   std::optional<Wanted> wanted_;

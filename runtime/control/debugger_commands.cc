@@ -32,6 +32,8 @@ print NAME [histogram | image | [0:4, :]]
 back node NAME | N | step N
                        to an earlier node of this step, N nodes back, or to the end of step N
 set optimizer.lr X     from this step on
+save                   write a checkpoint, after the step that is running
+stop                   end the training after the step that is running, with a checkpoint
 help                   these lines)";
 
 ControlAnswer Refused(const Error& error) {
@@ -78,6 +80,8 @@ Result<ControlAnswer> Debugger::Run(std::string_view command, Reply& reply) {
   if (verb == "back") return RunBack(words, reply);
   if (verb == "print") return RunPrint(After(command, verb), reply);
   if (verb == "set") return RunSet(words);
+  if (verb == "save") return RunSave(reply);
+  if (verb == "stop") return RunStop(reply);
   return Error("no such command: {}: write help for a list", OneLine(verb));
 }
 

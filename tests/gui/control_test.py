@@ -126,6 +126,52 @@ class ControlTest(GuiCase):
         self.assertEqual([line.split('"loss"')[1] for line in self.metrics().splitlines() if '"loss"' in line],
                          [line.split('"loss"')[1] for line in alone.splitlines() if '"loss"' in line])
 
+    def test_saves_and_stops_from_the_window_and_completes_commands(self):
+        process = self.train("--control", self.socket, "--control-wait", "--set", "checkpoint.enable=true",
+                             "--set", f'dump_folder="{self.path("out")}"')
+        self.view(f"""
+            await state control = stopped
+            open {self.trace}
+            run live
+            click live/control/command
+            type br
+            key Tab
+            await live/control/command = break
+            await live/control/choices contains breaks
+            type " st"
+            key Tab
+            await live/control/command = "break step "
+            type 3
+            key Enter
+            await state breakpoints = 1
+            type continue
+            key Enter
+            await state control_steps = 2
+            await state control = stopped
+            await state pass = canonicalize
+            await state removed > 0
+            type break op aten.m
+            key Tab
+            await live/control/choices contains aten.mm.default
+            screenshot {self.picture("live_completion")}
+            key Escape
+            assert live/control/progress = 50
+            await live/progress = 50
+            assert live/step text "2 of 4"
+            click live/control/save
+            await live/control/saved contains step-2
+            screenshot {self.picture("live_save")}
+            click live/control/stop
+            await state run_status = failed
+            assert state control != stopped
+            assert live/control/stop disabled
+            screenshot {self.picture("live_stopped")}
+        """, "--attach", self.socket)
+        errors = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 2, errors)
+        self.assertIn("stopped by a client of --control: after step 2 of 4: continue with --resume", errors)
+        self.assertTrue(os.path.isdir(self.path("out/checkpoint/step-2")))
+
     def test_measured_times_of_a_training_are_lanes(self):
         self.train("--profile", "2").communicate(timeout=120)
         tree = self.view(f"""

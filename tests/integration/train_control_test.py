@@ -231,10 +231,53 @@ class TrainControlTest(unittest.TestCase):
         self.assertNotEqual(process.returncode, 0)
         self.assertFalse(os.path.exists(self.path("control")))
 
+    CHECKPOINTS = ["--set", "checkpoint.enable=true", "--set", "checkpoint.interval=100", "--set", "dump_folder=\"d\""]
+
+    def test_a_checkpoint_is_saved_between_steps_and_changes_nothing(self):
+        shown = self.train_controlled("""\
+            break step 3
+            continue
+            save
+            assert step == 2
+            break op mm
+            continue
+            assert nodes_done > 0
+            save
+            delete all
+            step
+            assert steps_done == 3
+            """, "controlled", *self.CHECKPOINTS)
+        self.assertIn("checkpoint of step 2: d/checkpoint/step-2", shown)
+        self.assertIn("a checkpoint is written when this step has ended", shown)
+        for step in [2, 3]:
+            self.assertTrue(os.path.isdir(self.path(f"d/checkpoint/step-{step}")))
+        self.assert_same_training()
+
+    def test_a_training_is_stopped_with_a_checkpoint_and_resumes(self):
+        self.train_alone()
+        process = self.start("controlled", "--control", "control", "--control-wait", *self.CHECKPOINTS)
+        shown = self.attach("break step 4\ncontinue\nbreak op mm\ncontinue\nback step 2\nstop\nassert state == finished\n")
+        self.assertIn("finished", shown)
+        # Steps that were taken back are computed again: the checkpoint is that of the last recorded step.
+        errors = self.finish(process, 2)
+        self.assertIn("stopped by a client of --control: after step 3 of 6: continue with --resume", errors)
+        self.assertTrue(os.path.isdir(self.path("d/checkpoint/step-3")))
+        self.finish(self.start("controlled", "--resume", *self.CHECKPOINTS))
+        for end in ["jsonl", "safetensors"]:
+            self.assertEqual(self.read(f"alone.{end}"), self.read(f"controlled.{end}"), end)
+
+    def test_a_training_is_stopped_between_passes(self):
+        process = self.start("controlled", "--control", "control", "--control-wait")
+        self.attach("stop\nassert state == finished\n")
+        self.assertIn("stopped by a client of --control: before pass 0 'dce'", self.finish(process, 2))
+
     def test_mistakes_are_errors_with_their_line_and_assertions_fail_with_one(self):
         for commands, code, message in [
             ("status\nfly\n", 2, "-:2: fly: no such command"),
             ("print x\n", 2, "no step has begun"),
+            ("save\n", 2, "no step has begun"),
+            ("break step 2\ncontinue\nsave\n", 2, "no checkpoints are configured"),
+            ("break step 3\ncontinue\nback step 1\nsave\n", 2, "was taken back"),
             ("assert state == stopped\n", 2, "nothing was answered"),
             ("status\nassert state == running\n", 1, "assertion failed"),
             ("status\nassert speed == 1\n", 2, "no such field"),

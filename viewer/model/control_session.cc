@@ -52,7 +52,7 @@ const TomlValue::Array& Elements(const TomlValue& value, std::string_view key) {
 
 bool Moves(std::string_view command) {
   return command.starts_with("continue") || command.starts_with("step") ||
-         command.starts_with("back");
+         command.starts_with("back") || command == "stop";
 }
 
 void TakePosition(const TomlValue& data, ControlState& state) {
@@ -135,6 +135,7 @@ void TakeAnswer(const std::string& command, bool ok, const std::string& text,
     return;
   }
   if (!prints) state.error.clear();
+  if (command == "save") state.saved = text;
   const std::variant<TomlValue, SyntaxError> read = ReadJson(data);
   const auto* object = std::get_if<TomlValue>(&read);
   if (object == nullptr) return;

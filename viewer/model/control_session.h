@@ -23,6 +23,7 @@ struct ControlState {
   std::optional<double> loss;                  ///< of the last step
   std::string graph, node, op, module, where;  ///< the node that was executed last; "": none
   int64_t nodes_done = 0;                      ///< of the step that is running
+  std::string saved;                           ///< what `save` answered; "": nothing was saved
   int64_t stops = 0;  ///< how often it stopped: what was read before may have changed
 
   struct Breakpoint {

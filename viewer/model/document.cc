@@ -8,6 +8,7 @@
 
 #include "base/selector.h"
 #include "base/unicode.h"
+#include "store/environment.h"
 
 namespace strata::viewer {
 namespace {
@@ -166,6 +167,8 @@ Status Document::ReadContents() {
     }
     entry.end_subject = static_cast<int32_t>(contents->subjects.size());
     STRATA_TRY(std::vector<StepRecord> steps, reader_->LoadSteps(run.id));
+    if (const std::optional<Environment> environment = EnvironmentOf(run))
+      entry.planned_steps = environment->steps;
     if (!steps.empty()) {
       entry.last_step = steps.back().step;
       entry.loss = steps.back().loss;

@@ -57,8 +57,9 @@ struct RunEntry {
   int32_t rank = 0, world = 1;
   int32_t first_subject = 0, end_subject = 0;  ///< of Contents::subjects
   std::vector<std::string> graphs;
-  int64_t last_step = 0;  ///< of training; 0: none
-  double loss = 0;        ///< of the last step
+  int64_t last_step = 0;      ///< of training; 0: none
+  int64_t planned_steps = 0;  ///< that it is to do; 0: not known
+  double loss = 0;            ///< of the last step
   /// All steps of training, in order; never null.
   std::shared_ptr<const std::vector<StepRecord>> steps;
 

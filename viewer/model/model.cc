@@ -162,17 +162,26 @@ bool Model::follows() const {
   return following && contents_ && std::ranges::any_of(contents_->runs, &RunEntry::running);
 }
 
+/// The last pass of a run, or of the last run; without passes the last graph; -1: there is none.
+static int32_t NewestOf(const Contents& contents, RunId run) {
+  int32_t newest = -1, newest_pass = -1;
+  for (size_t i = 0; i < contents.subjects.size(); ++i) {
+    const Subject& s = contents.subjects[i];
+    if (run != RunId::kNone && s.run != run) continue;
+    newest = static_cast<int32_t>(i);
+    if (s.kind == Subject::Kind::kPass) newest_pass = newest;
+  }
+  return newest_pass >= 0 ? newest_pass : newest;
+}
+
 void Model::OnGrown(std::shared_ptr<const Contents> contents) {
-  const auto last_of = [](const Contents& of, RunId run) {
-    int32_t last = -1;
-    for (const RunEntry& entry : of.runs) {
-      if (entry.id == run || run == RunId::kNone) last = entry.end_subject - 1;
-    }
-    return last;
-  };
   const Subject* here = subject();
   const RunId run = here != nullptr ? here->run : RunId::kNone;
-  const bool at_newest = here == nullptr || subject_ == last_of(*contents_, run);
+  const int32_t newest_before = NewestOf(*contents_, run);
+  const bool had_passes =
+      newest_before >= 0 &&
+      contents_->subjects[static_cast<size_t>(newest_before)].kind == Subject::Kind::kPass;
+  const bool at_newest = here == nullptr || subject_ == newest_before || !had_passes;
   const std::string selector = here != nullptr ? here->selector : "";
   const std::string from =
       from_ >= 0 ? contents_->subjects[static_cast<size_t>(from_)].selector : std::string();
@@ -182,12 +191,14 @@ void Model::OnGrown(std::shared_ptr<const Contents> contents) {
   histories_ = std::make_shared<NodeHistories>(document_);
   from_ = from.empty() ? -1 : contents_->Find(from);
   subject_ = selector.empty() ? -1 : contents_->Find(selector);
-  const int32_t newest = last_of(*contents_, run);
-  if (at_newest && following && from_ < 0 && newest >= 0) {
-    const bool same = subject_ == newest && subject()->selector == selector;
-    if (!same) subject_ = -1;
-    Show(newest);
-  }
+  const int32_t newest = NewestOf(*contents_, run);
+  const bool follows_newest = at_newest && following && from_ < 0 && newest >= 0;
+  const int32_t wanted = follows_newest ? newest : subject_;
+  if (wanted < 0) return;
+  // A graph may have become that of a pass, or have got another snapshot.
+  if (wanted == subject_ && shown_ && WantedOf(wanted, from_).key == shown_->key) return;
+  subject_ = -1;
+  ShowPair(wanted, from_);
 }
 
 void Model::Fail(const Error& error) {

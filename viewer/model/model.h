@@ -160,6 +160,9 @@ class Model {
   const std::string& control_path() const { return control_path_; }
   /// Sends a command of docs/control.md; `typed`: shows it with its answer.
   void Control(const std::string& command, bool typed = false);
+  /// Words that may come after `text` in such a command: those of docs/control.md, and nodes,
+  /// operators and modules of what is shown.
+  std::vector<std::string> ControlWords(std::string_view text) const;
   /// Breaks after the selected node, or no longer.
   void ToggleBreakpoint();
   /// Selects the node at which the training stopped.

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "base/unicode.h"
+#include "refs/control_words.h"
 #include "viewer/model/model.h"
 
 namespace strata::viewer {
@@ -27,6 +29,24 @@ void Model::Detach() {
 void Model::Control(const std::string& command, bool typed) {
   if (!control_) return Say("Attach to a training first: see the tab Live");
   control_->Send(command, typed);
+}
+
+std::vector<std::string> Model::ControlWords(std::string_view text) const {
+  std::vector<std::string> words = ControlWordsAfter(text);
+  const std::string_view before = TrimBlanks(text);
+  const Comparison* c = comparison();
+  if (c == nullptr) return words;
+  const bool nodes = before == "print" || before == "break node" || before == "back node";
+  const bool ops = before == "break op", modules = before == "break module";
+  if (!nodes && !ops && !modules) return words;
+  std::set<std::string> all;  // in order, each once
+  for (int32_t i = 0; i < c->size(); ++i) {
+    if (nodes) all.insert(c->listing_of(i).name(c->entity_of(i)));
+    if (ops) all.insert(std::string(c->OperatorOf(i)));
+    if (modules) all.insert(c->ModuleOf(i));
+  }
+  words.insert(words.end(), all.begin(), all.end());
+  return words;
 }
 
 void Model::ToggleBreakpoint() {

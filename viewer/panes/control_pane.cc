@@ -1,16 +1,19 @@
 #include "viewer/panes/control_pane.h"
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
 
 #include <fmt/format.h>
 
+#include "base/complete.h"
 #include "base/unicode.h"
 #include "scene/words.h"
 
 namespace strata::viewer {
 namespace {
 
-constexpr size_t kMostLines = 12;
+constexpr size_t kMostLines = 12, kMostChoices = 24;
 
 /// The word after `--control` in the command that started a run; "": there is none.
 std::string SocketOf(const RunEntry& run) {
@@ -43,16 +46,20 @@ void Row(Ui& ui, UiPanel& panel, std::string_view name, std::string_view label,
 void ControlPane::Draw(Ui& ui, const Area& area, const RunEntry* run) {
   const UiScope scope(ui, "control");
   UiPanel panel(ui, "panel", area, ui.theme->surface);
-  const Area title = Inner(ui, panel, 28);
-  ui.TextIn(title, "Control", ui.font(Face::kBold, 11), ui.theme->ink_2);
   const ControlState* state = ui.model.control();
   in_socket_ = in_command_ = false;
-  if (state == nullptr) return DrawAttach(ui, panel, run);
+  if (state == nullptr) {
+    const Area title = Inner(ui, panel, 28);
+    ui.TextIn(title, "Control", ui.font(Face::kBold, 11), ui.theme->ink_2);
+    return DrawAttach(ui, panel, run);
+  }
+  panel.Skip(ui.px(6));
   DrawState(ui, panel, *state);
   DrawButtons(ui, panel, *state);
   if (state->phase == ControlState::Phase::kFailed) return;
+  DrawPrompt(ui, panel);
   DrawBreakpoints(ui, panel, *state);
-  DrawPrompt(ui, panel, *state);
+  DrawAnswers(ui, panel, *state);
 }
 
 void ControlPane::DrawAttach(Ui& ui, UiPanel& panel, const RunEntry* run) {
@@ -90,6 +97,8 @@ void ControlPane::DrawState(Ui& ui, UiPanel& panel, const ControlState& state) c
     std::string steps = fmt::format("{} of {}", state.steps_done, state.steps);
     if (state.loss) steps += fmt::format(", loss {:.4g}", *state.loss);
     Row(ui, panel, "steps", "steps", steps, theme.ink);
+    ui.Progress("progress", Inner(ui, panel, 6), state.steps_done, state.steps);
+    panel.Skip(ui.px(4));
   }
   if (stopped && !state.node.empty()) {
     const Area at = Inner(ui, panel, 20);
@@ -104,6 +113,7 @@ void ControlPane::DrawState(Ui& ui, UiPanel& panel, const ControlState& state) c
                          Visible(state.where)));
     if (touch.clicked) ui.model.GoToStop();
   }
+  if (!state.saved.empty()) Row(ui, panel, "saved", "saved", Visible(state.saved), theme.ink);
   if (!state.error.empty() && state.phase != ControlState::Phase::kFailed)
     Row(ui, panel, "error", "error", Visible(state.error), theme.removed.text);
 }
@@ -112,28 +122,32 @@ void ControlPane::DrawButtons(Ui& ui, UiPanel& panel, const ControlState& state)
   using Phase = ControlState::Phase;
   panel.Skip(ui.px(4));
   const bool stopped = state.phase == Phase::kStopped, running = state.phase == Phase::kRunning;
-  const Area at = Inner(ui, panel, 28);
-  const float gap = ui.px(4);
-  float x = at.x;
-  const auto button = [&](std::string_view name, std::string_view label, std::string_view tip,
-                          bool enabled) {
-    const float share = label == "Continue" || label == "Pause" ? 1.5F
-                        : label == "Detach"                     ? 1.2F
-                                                                : 1;
-    const float width = (at.width - 4 * gap) * share / 5.7F;
-    const bool pressed = ui.Button(name, label, {x, at.y, width, at.height}, false, tip, enabled);
-    x += width + gap;
-    return pressed;
+  struct Action {
+    std::string_view name, label, tip, command;
+    bool enabled;
   };
-  if (stopped || state.phase == Phase::kFinished) {
-    if (button("continue", "Continue", "F10", stopped)) ui.model.Control("continue");
-  } else if (button("pause", "Pause", "F10", running)) {
-    ui.model.Control("pause");
-  }
-  if (button("step-node", "Node", "one node on: F11", stopped)) ui.model.Control("step node");
-  if (button("step", "Step", "one training step on: F12", stopped)) ui.model.Control("step");
-  if (button("back", "Back", "one node back", stopped)) ui.model.Control("back 1");
-  if (button("detach", "Detach", "the training runs on", true)) ui.model.Detach();
+  const auto row = [&](std::initializer_list<Action> actions) {
+    const Area at = Inner(ui, panel, 28);
+    const float gap = ui.px(4), count = static_cast<float>(actions.size());
+    const float width = std::floor((at.width - (count - 1) * gap) / count);
+    float x = at.x;
+    for (const Action& action : actions) {
+      if (ui.Button(action.name, action.label, {x, at.y, width, at.height}, false, action.tip,
+                    action.enabled))
+        ui.commands.Find(action.command)->run(1);
+      x += width + gap;
+    }
+    panel.Skip(gap);
+  };
+  const bool continues = stopped || state.phase == Phase::kFinished;
+  row({continues ? Action{"continue", "Continue", "F10", "continue", stopped}
+                 : Action{"pause", "Pause", "F10", "continue", running},
+       {"step-node", "Node", "one node on: F11", "step-node", stopped},
+       {"step", "Step", "one training step on: F12", "step", stopped},
+       {"back", "Back", "one node back: Shift F11", "step-back", stopped}});
+  row({{"save", "Save", "write a checkpoint", "save-checkpoint", stopped || running},
+       {"stop", "Stop", "end the training, with a checkpoint", "stop-training", stopped || running},
+       {"detach", "Detach", "the training runs on", "detach", true}});
 }
 
 void ControlPane::DrawBreakpoints(Ui& ui, UiPanel& panel, const ControlState& state) const {
@@ -152,15 +166,25 @@ void ControlPane::DrawBreakpoints(Ui& ui, UiPanel& panel, const ControlState& st
   }
 }
 
-void ControlPane::DrawPrompt(Ui& ui, UiPanel& panel, const ControlState& state) {
+void ControlPane::DrawPrompt(Ui& ui, UiPanel& panel) {
   const Theme& theme = *ui.theme;
   panel.Skip(ui.px(4));
-  ui.Input("command", "command: break op mm, print NAME, help", Inner(ui, panel, 28), command_);
+  const bool completes = completed_.has_value();
+  if (ui.Input("command", "command: break op mm, print NAME, help", Inner(ui, panel, 28), command_,
+               std::exchange(focus_, false), &completed_) &&
+      !completes)
+    choices_.clear();
   in_command_ = ImGui::IsItemActive();
-  if (sent_ && !in_command_) {
-    command_.clear();
-    sent_ = false;
+  if (!choices_.empty()) {
+    Area at = Inner(ui, panel, 0);
+    at.height = ui.Wrapped(at, choices_, ui.font(Face::kMono, 11), theme.ink_2);
+    panel.Skip(at.height);
+    ui.Register("choices", "text", choices_, at);
   }
+}
+
+void ControlPane::DrawAnswers(Ui& ui, UiPanel& panel, const ControlState& state) const {
+  const Theme& theme = *ui.theme;
   panel.Skip(ui.px(4));
   const size_t count = std::min(kMostLines, state.transcript.size());
   for (size_t i = 0; i < count; ++i) {
@@ -173,11 +197,27 @@ void ControlPane::DrawPrompt(Ui& ui, UiPanel& panel, const ControlState& state) 
   }
 }
 
+bool ControlPane::Complete(const Model& model) {
+  if (!in_command_) return false;
+  const Completion completion = strata::Complete(
+      command_, [&model](std::string_view text) { return model.ControlWords(text); });
+  completed_ = command_ + completion.added;
+  focus_ = true;  // Tab would leave the field
+  choices_.clear();
+  for (size_t i = 0; i < completion.choices.size() && i < kMostChoices; ++i)
+    choices_ += (i == 0 ? "" : "  ") + Visible(completion.choices[i]);
+  if (completion.choices.size() > kMostChoices)
+    choices_ += fmt::format("  … {} more", completion.choices.size() - kMostChoices);
+  return true;
+}
+
 bool ControlPane::Enter(Model& model) {
+  choices_.clear();
   if (in_socket_) model.Attach(socket_);
   if (in_command_ && !command_.empty()) {
     model.Control(command_, true);
-    sent_ = true;
+    completed_ = "";
+    focus_ = true;  // for the next command
   }
   return in_socket_ || in_command_;
 }

@@ -60,15 +60,26 @@ void LivePane::State(Ui& ui, const Area& area, const RunEntry& run) const {
   row("passes", "passes", NumberText(run.end_subject - run.first_subject));
   if (steps.empty()) return;
   const StepRecord& last = steps.back();
-  row("step", "step", NumberText(last.step));
+  const bool planned = run.planned_steps > 0;
+  row("step", "step",
+      planned ? fmt::format("{} of {}", NumberText(last.step), NumberText(run.planned_steps))
+              : NumberText(last.step));
+  if (planned && run.running()) {
+    const Area at = panel.Next(ui.px(10));
+    ui.Progress("progress", {at.x + ui.px(12), at.y, at.width - ui.px(24), ui.px(6)}, last.step,
+                run.planned_steps);
+  }
   row("loss", "loss", Short(last.loss));
   row("grad-norm", "gradient norm", Short(last.grad_norm));
   row("time", "time", TimeText(static_cast<double>(last.wall_ns) * 1e-6));
   int64_t total = 0;
   for (const StepRecord& step : steps)
     total += step.wall_ns;
-  row("mean-time", "mean time",
-      TimeText(static_cast<double>(total) * 1e-6 / static_cast<double>(steps.size())));
+  const double mean = static_cast<double>(total) * 1e-6 / static_cast<double>(steps.size());
+  row("mean-time", "mean time", TimeText(mean));
+  const int64_t left = run.planned_steps - last.step;
+  if (left > 0 && run.running())
+    row("time-left", "time left", "about " + TimeText(mean * static_cast<double>(left)));
   if (!run.running()) return;
   panel.Skip(ui.px(8));
   const Area at = panel.Next(ui.px(28));

@@ -12,6 +12,8 @@ class LivePane {
   void Draw(Ui& ui, const Area& area);
   /// Enter was pressed; true: it ended a field of this pane.
   bool Enter(Model& model) { return control_.Enter(model); }
+  /// Tab was pressed; true: it completed a command.
+  bool Complete(const Model& model) { return control_.Complete(model); }
 
  private:
   void State(Ui& ui, const Area& area, const RunEntry& run) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
 #include <imgui_stdlib.h>
 
 #include "scene/words.h"
@@ -204,6 +205,16 @@ bool Ui::Input(std::string_view name, std::string_view hint, const Area& area, s
   ImGui::PopFont();
   ImGui::SetCursorScreenPos(cursor);
   return changed;
+}
+
+void Ui::Progress(std::string_view name, const Area& area, int64_t done, int64_t all) {
+  const double share =
+      all > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(all), 0.0, 1.0) : 0;
+  const float radius = area.height / 2 / fonts.scale();
+  Fill(area, theme->well_2, radius);
+  const float width = std::max(area.height, area.width * static_cast<float>(share));
+  if (share > 0) Fill({area.x, area.y, width, area.height}, theme->tick_2, radius);
+  Register(name, "progress", fmt::format("{:.0f}", share * 100), area);
 }
 
 bool Ui::Choice(std::string_view name, const Area& area, const std::vector<std::string>& choices,

@@ -89,6 +89,8 @@ class Ui {
   /// A list to choose from; true when another one was chosen.
   bool Choice(std::string_view name, const Area& area, const std::vector<std::string>& choices,
               int& chosen);
+  /// A bar of `done` of `all`; its text in the tree is the share in percent.
+  void Progress(std::string_view name, const Area& area, int64_t done, int64_t all);
   void Tip(std::string_view text) const;
 
  private:

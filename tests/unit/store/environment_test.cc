@@ -23,6 +23,8 @@ StoredRun RunWith(std::string kind, std::string attributes) {
 TEST_CASE("EnvironmentOf: what a run recorded, and nothing of a run that recorded none") {
   CHECK_EQ(EnvironmentOf(RunWith("environment", "{\"threads\":12}"))->threads, 12);
   CHECK_EQ(EnvironmentOf(RunWith("environment", "{\"cpu\":\"avx2\",\"threads\":2}"))->threads, 2);
+  CHECK_EQ(EnvironmentOf(RunWith("environment", "{\"threads\":2,\"steps\":30}"))->steps, 30);
+  CHECK_EQ(EnvironmentOf(RunWith("environment", "{\"threads\":2}"))->steps, 0);
   CHECK_FALSE(EnvironmentOf(StoredRun()));
   CHECK_FALSE(EnvironmentOf(RunWith("graph", "{\"threads\":12}")));
   CHECK_FALSE(EnvironmentOf(RunWith("environment", "")));

@@ -1,8 +1,8 @@
-#include "cli/prompt.h"
+#include "base/complete.h"
 
 #include <doctest/doctest.h>
 
-namespace strata::cli {
+namespace strata {
 namespace {
 
 std::vector<std::string> Words(std::string_view text) {
@@ -30,4 +30,4 @@ TEST_CASE("nothing is added where no word fits") {
 }
 
 }  // namespace
-}  // namespace strata::cli
+}  // namespace strata
