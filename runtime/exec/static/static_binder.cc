@@ -97,14 +97,17 @@ Status StaticBinder::BindOne(int32_t index) {
   return Ok();
 }
 
-Result<torch::jit::Stack> StaticBinder::CallNow(const PlanStep& step) {
-  STRATA_TRY(const c10::OperatorHandle op, FindOp(step.op));
+Result<torch::jit::Stack> StaticBinder::CallNow(const PlanStep& step, std::string_view name) {
+  STRATA_TRY(const c10::OperatorHandle op, FindOp(name));
   STRATA_TRY(const OperatorStack call, OperatorStack::Bind(step, op, context_));
   return call.CallNow();
 }
 
 Status StaticBinder::FoldView(const PlanStep& step) {
-  STRATA_TRY(const torch::jit::Stack stack, CallNow(step));
+  // A reshape copies what strides do not let it view, but has none yet: `view` refuses.
+  const std::string_view op =
+      step.op == "aten.reshape.default" ? "aten.view.default" : std::string_view(step.op);
+  STRATA_TRY(const torch::jit::Stack stack, CallNow(step, op));
   ForEachResult(stack, step, [&](int32_t slot, const Tensor& view) {
     state_->TensorAt(slot) = view;
     context_.StorageOf(slot).slots.push_back(slot);
@@ -127,7 +130,7 @@ bool StaticBinder::CanHoist(const PlanStep& step) {
 }
 
 Status StaticBinder::Hoist(const PlanStep& step) {
-  STRATA_TRY(const torch::jit::Stack stack, CallNow(step));
+  STRATA_TRY(const torch::jit::Stack stack, CallNow(step, step.op));
   ForEachResult(stack, step, [&](int32_t slot, const Tensor& result) {
     state_->TensorAt(slot) = result;
     context_.StorageOf(slot).kind = StorageKind::kConstant;

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "runtime/exec/static/bind_context.h"
@@ -29,7 +30,7 @@ class StaticBinder {
   Status BindConstants();
   Status BindOne(int32_t index);
   /// Runs a step at bind time, on fixed tensors.
-  Result<torch::jit::Stack> CallNow(const PlanStep& step);
+  Result<torch::jit::Stack> CallNow(const PlanStep& step, std::string_view name);
   Status FoldView(const PlanStep& step);
   /// Its operands are constants, and no step writes to them or to its results.
   bool CanHoist(const PlanStep& step);

@@ -81,5 +81,20 @@ TEST_CASE("what an operator lays out otherwise than was traced is laid out as tr
   }
 }
 
+TEST_CASE("a reshape whose strides are not those of the graph is an error, not a copy") {
+  constexpr std::string_view kBody = R"(
+  x = placeholder : f32[2, 3][3, 1]cpu
+  a = aten.mul.Scalar(x, 2) : f32[2, 3][3, 1]cpu
+  t = aten.t.default(a) : f32[3, 2][2, 1]cpu ~a
+  r = aten.reshape.default(t, [6]) : f32[6][1]cpu ~a
+  y = aten.neg.default(r) : f32[6][1]cpu
+  output(y)
+)";
+  const auto module = testing::ParseBody(kBody);
+  const auto bound = Executor::Bind(
+      testing::OrDie(Lower(*module->FindGraph("g"), PlanOptions{.fold_views = true})), {});
+  CHECK(testing::MessageOf(bound).find("view size is not compatible") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace strata
