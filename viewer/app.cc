@@ -83,7 +83,13 @@ Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
     app->config_ = SettingsPath();
   }
   if (!app->config_.empty()) {
-    STRATA_TRY(app->settings_, LoadSettings(app->config_));
+    // Without its settings the program works as well; what is there stays for who mends it.
+    if (Result<Settings> settings = LoadSettings(app->config_)) {
+      app->settings_ = *std::move(settings);
+    } else {
+      app->config_.clear();
+      app->model_.Warn(settings.error());
+    }
   }
   app->saved_ = app->settings_;
   app->SetTheme(options.theme.empty() ? app->settings_.dark : options.theme == "dark");

@@ -148,6 +148,9 @@ class First(GuiCase):
         done = self.start("wait\n", LOG, display=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("strata: error: no display", done.stderr)
+        done = self.start("wait\n", LOG, env={"MESA_GL_VERSION_OVERRIDE": "2.1"})
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"^strata: error: no OpenGL 3: .*\n$")
 
     def test_a_missing_file_is_shown_as_an_error(self):
         tree = self.view("", self.path("missing.strata"))

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 import unittest
 
 from gui_case import LOG, STRATA, VIEW, GuiCase, element
@@ -48,6 +49,33 @@ class Robust(GuiCase):
             except subprocess.TimeoutExpired:
                 pass
         os.truncate(path, 3000)
+        errors = viewer.communicate(timeout=120)[1]
+        self.assertEqual((viewer.returncode, errors), (0, ""))
+
+    def test_settings_that_cannot_be_read_are_said_and_stay(self):
+        folder = self.path("folder.conf")
+        os.makedirs(folder, exist_ok=True)
+        tree = self.view("assert state message contains folder.conf\nrun log\n", "--config", folder, LOG)
+        self.assertEqual(tree["state"]["error"], "")
+        self.assertTrue(os.path.isdir(folder))
+        damaged = self.write("damaged.conf", b"\x00\xff\nleft = 1e9\nbottom = nan\nrecent = \xe2\x80\xaeevil\nbookmark.a\n" * 20)
+        tree = self.view(f"screenshot {self.picture('damaged_settings')}\n", "--config", damaged)
+        self.assertEqual(tree["state"]["error"], "")
+
+    def test_a_trace_that_vanishes_while_it_is_open(self):
+        self.trace()
+        path = self.write("vanishes.strata", self.trace())
+        opened = self.path("vanishes.dot")
+        script = self.write("script_vanishes.txt", f"key J\nexport {opened}\nwait 1500\nkey k j j n F5\nrun ranks\nrun memory\n"
+                            f"assert state nodes > 0\ntree {self.path('vanished.json')}\nopen {path}\n"
+                            "assert state error contains vanishes.strata\nassert state nodes > 0\n".encode())
+        viewer = subprocess.Popen([VIEW, "--script", script, path], text=True, stderr=subprocess.PIPE,
+                                  env={**os.environ, "DISPLAY": self.display.name, "LIBGL_ALWAYS_SOFTWARE": "1"})
+        for _ in range(300):
+            if os.path.exists(opened) or viewer.poll() is not None:
+                break
+            time.sleep(0.1)
+        os.remove(path)
         errors = viewer.communicate(timeout=120)[1]
         self.assertEqual((viewer.returncode, errors), (0, ""))
 

@@ -38,7 +38,11 @@ Status CommandTable::Bind(std::string_view id, std::vector<std::string> keys) {
       return std::ranges::find(keys, key) != keys.end();
     });
   }
-  found->keys = std::move(keys);
+  found->keys.clear();
+  for (std::string& key : keys) {
+    const bool known = std::ranges::find(found->keys, key) != found->keys.end();
+    if (!known) found->keys.push_back(std::move(key));
+  }
   return Ok();
 }
 

@@ -201,6 +201,11 @@ void Model::OnGrown(std::shared_ptr<const Contents> contents) {
   ShowPair(wanted, from_);
 }
 
+void Model::Warn(const Error& error) {
+  Say(VisibleLines(error.message()));
+  log_.push_back("warning: " + message_);
+}
+
 void Model::Fail(const Error& error) {
   error_ = VisibleLines(error.message());
   log_.push_back(fmt::format("error: {}", error_));

@@ -145,7 +145,7 @@ class Model {
   void BreakMatch();
   /// Takes back what was said of the selected node.
   void ForgetMatch();
-  bool keeps_pins = true;  ///< false: they are forgotten at the end
+  bool writes_files = true;  ///< false: pins are forgotten at the end, passes do not run
   /// What happened to nodes over the passes; null without a document.
   const std::shared_ptr<NodeHistories>& histories() const { return histories_; }
 
@@ -240,6 +240,8 @@ class Model {
 
   const std::string& message() const { return message_; }
   void Say(std::string message) { message_ = std::move(message); }
+  /// Says and logs what does not keep the user from going on.
+  void Warn(const Error& error);
   /// What went wrong last; "": nothing. Shown until the next action succeeds.
   const std::string& error() const { return error_; }
   /// All messages and warnings, oldest first.

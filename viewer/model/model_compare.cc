@@ -139,7 +139,7 @@ void Model::Compare(Wanted wanted) {
 Workers::Job Model::ComparisonJob(const Wanted& wanted, std::function<void(const Compared&)> done,
                                   std::optional<Pins> pins) const {
   return [lanes = lanes_, load = wanted.load, done = std::move(done), pins = std::move(pins),
-          keeps = keeps_pins](const Outdated& outdated) -> Workers::Deliver {
+          keeps = writes_files](const Outdated& outdated) -> Workers::Deliver {
     Result<Comparison::Input> input = load();
     if (!input) return [done, error = input.error()] { done(error); };
     if (outdated) return {};

@@ -65,6 +65,7 @@ void Model::MakeDemo(const std::string& trace) {
 }
 
 void Model::RecordPasses(PassesToRun run, std::function<Result<std::unique_ptr<Module>>()> load) {
+  if (!writes_files) return Say("No files are written now");
   const Result<int> count = CountPasses(run.pipeline);
   if (!count) return Fail(count.error());
   if (run.command.empty()) run.command = CommandOf(run);

@@ -90,7 +90,7 @@ std::string PrintSettings(const Settings& settings) {
     if (settings.*flag.value) add(flag.key, "yes");
   }
   for (const Size& size : kSizes) {
-    if (settings.*size.value > 0) add(size.key, fmt::format("{:.0f}", settings.*size.value));
+    if (settings.*size.value > 0) add(size.key, fmt::format("{}", settings.*size.value));
   }
   for (const std::string& file : settings.recent)
     add("recent", file);

@@ -212,8 +212,8 @@ Status ScriptRunner::Act(Ui& ui, ScriptHost& host, const ScriptLine& line) {
     STRATA_TRY(const double events, Number(line.words[0]));
     STRATA_TRY(const double seed, Number(line.words[1]));
     if (moved_ == 0) random_.seed(static_cast<uint32_t>(std::clamp(seed, 0.0, 4e9)));
-    ui.model.keeps_pins = ++moved_ > static_cast<int>(std::clamp(events, 1.0, 1e6));
-    if (ui.model.keeps_pins) {
+    ui.model.writes_files = ++moved_ > static_cast<int>(std::clamp(events, 1.0, 1e6));
+    if (ui.model.writes_files) {
       moved_ = 0;
       Next();
     } else if (host.input().empty()) {

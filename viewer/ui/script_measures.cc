@@ -54,7 +54,8 @@ void ScriptRunner::PushRandom(const Ui& ui, InputQueue& input) {
   const auto draw = [&](uint32_t below) {
     return static_cast<uint32_t>(random_() % std::max<uint32_t>(1, below));
   };
-  static constexpr std::string_view kLeftOut[] = {"quit", "export", "open", "palette", "refresh"};
+  static constexpr std::string_view kLeftOut[] = {"quit",    "export",     "open", "palette",
+                                                  "refresh", "run-passes", "demo"};
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   const float top = 36 * ui.fonts.scale();  // the palette opens there
   const auto move = [&] {

@@ -28,6 +28,12 @@ TEST_CASE("a key that is bound again is taken from the command that had it") {
   CHECK(table.Find("next")->keys.empty());
 }
 
+TEST_CASE("a key that is named twice is bound once") {
+  CommandTable table = Table();
+  CHECK_OK(table.Bind("next", {"n", "j", "n"}));
+  CHECK(table.Find("next")->keys == std::vector<std::string>{"n", "j"});
+}
+
 TEST_CASE("bindings are read from a file, and errors name the line") {
   CommandTable table = Table();
   CHECK_OK(table.ReadBindings("# mine\n\nnext = n ctrl+n\n", "keys.txt", Name));
