@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +21,9 @@
 #include "passes/placement/auto/auto_plan.h"
 #include "passes/placement/auto/cost_attributes.h"
 #include "passes/placement/auto/explain.h"
+#include "passes/placement/auto/meshes.h"
 #include "passes/placement/auto/placement_json.h"
+#include "passes/placement/auto/recomputation.h"
 #include "passes/placement/auto/topology.h"
 #include "passes/placement/place.h"
 #include "refs/recording.h"
@@ -31,9 +35,10 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 struct PlaceFlags {
-  std::string source, mesh, topology = "h100", constraints;
+  std::string source, mesh, axes, topology = "h100", constraints;
   std::vector<std::string> overrides, diff, why;
   std::optional<std::string> output, json, trace;
+  std::optional<TagMemory::Policy> memory_policy;  ///< none: the cheapest that fits
   int64_t world = 0;
   double memory_gib = 0, seconds = 60;
   bool keep_gathered = false, no_clustering = false;
@@ -41,14 +46,23 @@ struct PlaceFlags {
   Reshard reshard() const { return keep_gathered ? Reshard::kNothing : Reshard::kBlocks; }
 };
 
+constexpr TagMemory::Policy kMemoryPolicies[] = {
+    TagMemory::Policy::kDefault, TagMemory::Policy::kEager, TagMemory::Policy::kFull,
+    TagMemory::Policy::kNone};
+
 Result<bool> ParseFlags(Args args, PlaceFlags& out) {
+  std::string memory_policy;
   Flags flags("place", "finds the placements of a training step that cost the least");
   flags.Positional("SOURCE", &out.source,
                    "configuration, TOML or JSON; or a graph that was not placed, as REF");
   flags.Option("--mesh", "MESH", &out.mesh, "axes of ranks, outermost first: fsdp=8,tp=8");
-  flags.Option("--world", "N", &out.world,
-               "instead of a mesh: try each fsdp and tp that make N ranks; a step does the work of "
-               "N ranks with tp=1");
+  flags.Option(
+      "--world", "N", &out.world,
+      "instead of a mesh: try each that N ranks make; a step does the work of N ranks with "
+      "fsdp alone");
+  flags.Option("--axes", "LIST", &out.axes,
+               "with --world, the axes to try, of dp_replicate, fsdp, cp, tp and ep (default: "
+               "fsdp,tp, and ep for a model with experts)");
   flags.Option("--topology", "NAME", &out.topology,
                "what ranks compute with and exchange through: a100, b200, cpu, h100, h200, or a "
                "TOML file");
@@ -56,7 +70,10 @@ Result<bool> ParseFlags(Args args, PlaceFlags& out) {
   flags.Option("--constraints", "PLAN", &out.constraints,
                "keep what the entries of this plan decide of parameters and nodes");
   flags.Option("--memory", "GIB", &out.memory_gib,
-               "most bytes of a rank at the end of forward (default: 90 % of the topology's)");
+               "most bytes of a rank when backward begins (default: 90 % of the topology's)");
+  flags.Option("--memory-policy", "NAME", &memory_policy,
+               "what forward saves for backward: none (everything), default, eager, full (default: "
+               "the cheapest of none, default and full that fits)");
   flags.Option("--seconds", "N", &out.seconds, "time for the search");
   flags.Switch("--keep-gathered", &out.keep_gathered,
                "keep gathered parameters for backward, instead of gathering them again");
@@ -73,10 +90,20 @@ Result<bool> ParseFlags(Args args, PlaceFlags& out) {
   flags.Example("strata place configs/demo_llama3.toml --mesh fsdp=2,tp=2 -o out/plan.toml");
   flags.Example("strata place configs/llama3/8b.toml --mesh fsdp=8,tp=8 --topology h100");
   flags.Example("strata place configs/llama3/8b.toml --world 64");
+  flags.Example("strata place configs/llama3/8b.toml --world 64 --axes fsdp,cp,tp");
   flags.Example("strata place configs/demo_llama3.toml --mesh fsdp=2,tp=2 --diff llama3");
   flags.Example(
       "strata place configs/demo_llama3.toml --mesh fsdp=2,tp=2 --trace out/place.strata");
-  return flags.Parse(args);
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (memory_policy.empty()) return go_on;
+  const auto* found = std::ranges::find(kMemoryPolicies, memory_policy,
+                                        [](auto policy) { return ToString(policy); });
+  if (found == std::end(kMemoryPolicies)) {
+    return Error("no such memory policy: --memory-policy {}: choose default, eager, full or none",
+                 memory_policy);
+  }
+  out.memory_policy = *found;
+  return go_on;
 }
 
 bool IsConfig(const std::string& source) {
@@ -111,46 +138,79 @@ Result<Placed> PlaceOn(const PlaceFlags& flags, const Topology& topology, const 
   placed.trace_seconds = seconds();
   const double memory =
       flags.memory_gib > 0 ? flags.memory_gib * kGiB : 0.9 * topology.device.memory_bytes;
-  const AutoOptions options{
-      .space = {.reshard = flags.reshard(), .has_twins = !flags.no_clustering},
-      .solver = {.seconds = flags.seconds},
-      .memory_bytes = memory};
-  STRATA_TRY(placed.placement,
-             PlaceAutomatically(placed.graph(), constraints, placed.model, options));
+  AutoOptions options{.space = {.reshard = flags.reshard(), .has_twins = !flags.no_clustering},
+                      .solver = {.seconds = flags.seconds},
+                      .memory_bytes = memory};
+  if (flags.memory_policy) {
+    options.memory_policy = *flags.memory_policy;
+    STRATA_TRY(placed.placement,
+               PlaceAutomatically(placed.graph(), constraints, placed.model, options));
+  } else {
+    STRATA_TRY(placed.placement,
+               PlaceWithMemoryPolicies(placed.graph(), constraints, placed.model, options));
+  }
   placed.solve_seconds = seconds() - placed.trace_seconds;
   return placed;
 }
 
-/// Sequences of a rank, such that each mesh of as many ranks does the same work.
-Result<std::vector<std::string>> EqualWork(const PlaceFlags& flags, int64_t tensor,
+/// Sequences of a rank, such that each mesh of as many ranks does the same work: ranks of cp and tp
+/// share theirs.
+Result<std::vector<std::string>> EqualWork(const PlaceFlags& flags, const Mesh& mesh,
                                            BatchSizeOf batch_size_of) {
   std::vector<std::string> overrides = flags.overrides;
-  STRATA_TRY(const int64_t batch, batch_size_of(flags.source, flags.overrides));
-  overrides.push_back(fmt::format("batch_size={}", batch * tensor));
+  STRATA_TRY(int64_t batch, batch_size_of(flags.source, flags.overrides));
+  for (const std::string_view axis : {"cp", "tp"})
+    if (const MeshAxis* found = mesh.Find(axis)) batch *= found->size;
+  overrides.push_back(fmt::format("batch_size={}", batch));
   return overrides;
+}
+
+/// The axes to try. Without a flag, a trace for one rank shows whether there are experts.
+Result<std::vector<std::string>> AxesOf(const PlaceFlags& flags, TraceForMesh trace) {
+  if (!flags.axes.empty()) {
+    std::vector<std::string> axes;
+    for (const auto axis : flags.axes | std::views::split(','))
+      axes.emplace_back(axis.begin(), axis.end());
+    constexpr std::string_view kAxes[] = {"dp_replicate", "fsdp", "cp", "tp", "ep"};
+    for (const std::string& axis : axes)
+      if (std::ranges::count(kAxes, axis) == 0)
+        return Error("no such axis: --axes {}: choose of dp_replicate, fsdp, cp, tp and ep", axis);
+    return axes;
+  }
+  STRATA_TRY(const std::unique_ptr<Module> module, trace(flags.source, flags.overrides, Mesh()));
+  const Graph& step = *module->FindGraph("step");
+  const bool has_experts = std::ranges::any_of(
+      step.nodes(), [&](NodeId node) { return step.op(node) == "aten._grouped_mm.default"; });
+  return has_experts ? std::vector<std::string>{"fsdp", "tp", "ep"}
+                     : std::vector<std::string>{"fsdp", "tp"};
+}
+
+Result<Placed> PlaceOnOneOf(const PlaceFlags& flags, const Topology& topology,
+                            const std::string& text, const PlaceTracer& tracer) {
+  STRATA_TRY(const Mesh mesh, Mesh::Parse(text));
+  STRATA_TRY(const std::vector<std::string> overrides, EqualWork(flags, mesh, tracer.batch_size));
+  return PlaceOn(flags, topology, mesh, overrides, tracer.trace);
 }
 
 /// The cheapest mesh of `flags.world` ranks. Prints a line for each.
 Result<Placed> PlaceOnWorld(const PlaceFlags& flags, const Topology& topology,
                             const PlaceTracer& tracer) {
+  STRATA_TRY(const std::vector<std::string> axes, AxesOf(flags, tracer.trace));
   std::optional<Placed> best;
-  fmt::print("{:>12}  {:>12}  {:>12}  {:>10}  mesh\n", "ms", "compute", "exchange", "GiB");
-  for (int64_t tensor = 1; tensor <= flags.world; ++tensor) {
-    if (flags.world % tensor != 0) continue;
-    STRATA_TRY(const Mesh mesh,
-               Mesh::Parse(fmt::format("fsdp={},tp={}", flags.world / tensor, tensor)));
-    STRATA_TRY(const std::vector<std::string> overrides,
-               EqualWork(flags, tensor, tracer.batch_size));
-    auto placed = PlaceOn(flags, topology, mesh, overrides, tracer.trace);
+  fmt::print("{:>12}  {:>12}  {:>12}  {:>10}  {:>7}  mesh\n", "ms", "compute", "exchange", "GiB",
+             "policy");
+  for (const std::string& mesh : MeshesOf(flags.world, axes)) {
+    auto placed = PlaceOnOneOf(flags, topology, mesh, tracer);
     if (!placed) {
-      fmt::print("{:>12}  {:>12}  {:>12}  {:>10}  {}: {}\n", "-", "-", "-", "-", mesh.Text(),
+      fmt::print("{:>12}  {:>12}  {:>12}  {:>10}  {:>7}  {}: {}\n", "-", "-", "-", "-", "-", mesh,
                  placed.error().message());
       continue;
     }
     const AutoPlacement& found = placed->placement;
-    fmt::print("{:>12.3f}  {:>12.3f}  {:>12.3f}  {:>10.2f}  {}\n", found.solved.cost / 1e3,
+    fmt::print("{:>12.3f}  {:>12.3f}  {:>12.3f}  {:>10.2f}  {:>7}  {}\n", found.solved.cost / 1e3,
                found.compute_us / 1e3, found.communication_us / 1e3, found.memory_bytes / kGiB,
-               mesh.Text());
+               ToString(found.memory_policy), mesh);
+    std::fflush(stdout);
     if (!best || found.solved.cost < best->placement.solved.cost) best = *std::move(placed);
   }
   if (!best) return Error("no mesh of {} ranks is possible: {}", flags.world, flags.source);
@@ -171,7 +231,8 @@ void PrintSummary(const Placed& placed) {
              found.compute_us / 1e3, found.communication_us / 1e3);
   fmt::print("{}: no placements cost less than {:.3f} ms, gap {:.3f} %\n", Verdict(found),
              solved.bound / 1e3, 100 * solved.Gap());
-  fmt::print("memory {:.3f} GiB on a rank{}\n", found.memory_bytes / kGiB,
+  fmt::print("memory {:.3f} GiB on a rank, policy {}{}\n", found.memory_bytes / kGiB,
+             ToString(found.memory_policy),
              found.is_memory_tight
                  ? fmt::format(", as much as is allowed: a GiB more saves up to {:.3f} ms",
                                solved.price * kGiB / 1e3)

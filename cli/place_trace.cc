@@ -17,9 +17,10 @@ namespace {
 
 /// The fields of the configuration that make `mesh`.
 Result<std::vector<std::string>> Degrees(const Mesh& mesh) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kFields = {{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kFields = {{
       {"dp_replicate", "data_parallel_replicate_degree"},
       {"fsdp", "data_parallel_shard_degree"},
+      {"cp", "context_parallel_degree"},
       {"tp", "tensor_parallel_degree"},
       {"ep", "expert_parallel_degree"},
   }};
@@ -33,7 +34,7 @@ Result<std::vector<std::string>> Degrees(const Mesh& mesh) {
   }
   for (size_t axis = 0; axis < is_known.size(); ++axis) {
     if (!is_known[axis]) {
-      return Error("no degree makes the axis '{}': mesh {}: name dp_replicate, fsdp, tp and ep",
+      return Error("no degree makes the axis '{}': mesh {}: name dp_replicate, fsdp, cp, tp and ep",
                    mesh.axes()[axis].name, mesh.Text());
     }
   }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "passes/placement/auto/recomputation.h"
 #include "passes/placement/inputs.h"
 
 namespace strata {
@@ -22,6 +23,7 @@ class PlacementSearch {
       : graph_(graph), constraints_(constraints), model_(model), options_(options) {}
 
   Result<AutoPlacement> Run() {
+    STRATA_TRY(recomputation_, RecomputationOf(graph_, options_.memory_policy));
     STRATA_TRY(AutoPlacement placement, SolveSplitAt(0));
     // Layers that are alike all take less memory, or all take more. What is cheapest lies between.
     const SolverResult alike = placement.solved;
@@ -60,8 +62,10 @@ class PlacementSearch {
     AutoPlacement placement;
     SpaceOptions space = options_.space;
     space.split_layer = layer;
+    space.recomputed = recomputation_.recomputed;
     STRATA_TRY(placement.space, MakeSearchSpace(graph_, constraints_, model_, space));
-    placement.memory = MemoryRow(graph_, placement.space, model_, options_.memory_bytes);
+    placement.memory =
+        MemoryRow(graph_, placement.space, model_, recomputation_.saved, options_.memory_bytes);
     PairwiseProblem& problem = placement.space.problem;
     if (options_.memory_bytes > 0) problem.rows.push_back(placement.memory);
     SolverOptions solver = options_.solver;
@@ -76,6 +80,7 @@ class PlacementSearch {
   const PlacementPlan& constraints_;
   const CostModel& model_;
   const AutoOptions& options_;
+  Recomputation recomputation_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
@@ -188,12 +193,33 @@ Result<AutoPlacement> PlaceAutomatically(Graph& graph, const PlacementPlan& cons
   const PairwiseProblem::Choices& choices = placement.solved.choices;
   for (size_t i = 0; i < choices.size(); ++i) {
     const SearchSpace::Variable& variable = placement.space.variables[i];
-    placement.compute_us += static_cast<double>(variable.count) *
+    placement.compute_us += static_cast<double>(variable.runs) *
                             variable.strategies[static_cast<size_t>(choices[i])].compute_us;
   }
   placement.communication_us = placement.solved.cost - placement.compute_us;
   placement.memory_bytes = placement.memory.Sum(choices);
+  placement.memory_policy = options.memory_policy;
   return placement;
+}
+
+Result<AutoPlacement> PlaceWithMemoryPolicies(Graph& graph, const PlacementPlan& constraints,
+                                              const CostModel& model, AutoOptions options) {
+  using Policy = TagMemory::Policy;
+  Result<AutoPlacement> best = Error("no memory policy");
+  for (const Policy policy : {Policy::kNone, Policy::kDefault, Policy::kFull}) {
+    options.memory_policy = policy;
+    Result<AutoPlacement> placement = PlaceAutomatically(graph, constraints, model, options);
+    if (!placement && placement.error().code() != ErrorCode::kUnsupported) return placement;
+    const bool is_free = placement && !placement->is_memory_tight;
+    if (placement && (!best || placement->solved.cost < best->solved.cost)) {
+      best = std::move(placement);
+    } else if (!best) {
+      best = std::move(placement).error();
+    }
+    // Nothing that computes more again is cheaper.
+    if (is_free) break;
+  }
+  return best;
 }
 
 std::string PlanText(const Graph& graph, const AutoPlacement& placement, const Mesh& mesh,

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "passes/memory/tag_memory.h"
 #include "passes/placement/auto/placement_cost.h"
 #include "passes/placement/auto/search_space.h"
 #include "passes/placement/auto/solver.h"
@@ -15,7 +16,9 @@ namespace strata {
 struct AutoOptions {
   SpaceOptions space;
   SolverOptions solver;
-  double memory_bytes = 0;  ///< of a rank at the end of forward; 0: not limited
+  double memory_bytes = 0;  ///< of a rank when backward begins; 0: not limited
+  /// What forward saves for backward, and what backward computes again.
+  TagMemory::Policy memory_policy = TagMemory::Policy::kNone;
 };
 
 /// The cheapest placements of a step, as far as they are proven.
@@ -26,6 +29,7 @@ struct AutoPlacement {
   PairwiseProblem::Row memory;                  ///< what MemoryRow counts
   double memory_bytes = 0;                      ///< its sum
   bool is_memory_tight = false;                 ///< without the limit it would cost less
+  TagMemory::Policy memory_policy = TagMemory::Policy::kNone;
   int64_t split_layer = 0;  ///< layers before it got other placements, so that the rest fits
 };
 
@@ -33,6 +37,11 @@ struct AutoPlacement {
 /// Errors: those of MakeSearchSpace; no placements satisfy the constraints, or none fit the memory.
 Result<AutoPlacement> PlaceAutomatically(Graph& graph, const PlacementPlan& constraints,
                                          const CostModel& model, const AutoOptions& options);
+
+/// The same with each memory policy of `none`, `default` and `full` that could be the cheapest of
+/// those that fit: one that computes more again costs more, and takes less memory.
+Result<AutoPlacement> PlaceWithMemoryPolicies(Graph& graph, const PlacementPlan& constraints,
+                                              const CostModel& model, AutoOptions options);
 
 /// The plan file that makes `place` place `graph` so: each parameter and call, layers that are
 /// alike in one entry. `comment`: lines before it, without '#'.

@@ -68,7 +68,7 @@ std::vector<Alternative> AlternativesOf(const AutoPlacement& placement, int vari
   for (size_t i = 0; i < of.strategies.size(); ++i) {
     Alternative alternative{
         .choice = static_cast<int>(i),
-        .compute_us = of.strategies[i].compute_us * static_cast<double>(of.count),
+        .compute_us = of.strategies[i].compute_us * static_cast<double>(of.runs),
         .around_us = 0,
         .forced_us = {},
         .is_chosen = static_cast<int>(i) == chosen};

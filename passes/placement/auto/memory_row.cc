@@ -1,16 +1,14 @@
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
-#include "passes/memory/activations.h"
 #include "passes/placement/auto/search_space.h"
 #include "passes/placement/inputs.h"
 
 namespace strata {
 
 PairwiseProblem::Row MemoryRow(const Graph& graph, const SearchSpace& space, const CostModel& model,
-                               double limit) {
+                               const std::vector<ValueId>& saved, double limit) {
   const Module& module = graph.module();
   std::map<int, std::vector<double>> weights;  // by variable
   const auto add = [&](NodeId node, size_t result, const auto& bytes_of) {
@@ -28,16 +26,14 @@ PairwiseProblem::Row MemoryRow(const Graph& graph, const SearchSpace& space, con
       return 2 * bytes + 8 * bytes / static_cast<double>(ByteSize(type.dtype));
     });
   }
-  std::set<ValueId> storages;
-  for (const Activation& activation : ListActivations(graph)) {
-    if (!storages.insert(activation.owner).second) continue;
-    const NodeId def = graph.value(activation.owner).def;
-    const TypeId id = graph.value(activation.owner).type;
+  for (const ValueId storage : saved) {
+    const NodeId def = graph.value(storage).def;
+    const TypeId id = graph.value(storage).type;
     if (graph.node(def).kind != NodeKind::kCall || !id.valid() ||
         module.types()[id].kind != TypeKind::kTensor)
       continue;
     size_t result = 0;
-    while (!(graph.result(def, result) == activation.owner))
+    while (!(graph.result(def, result) == storage))
       ++result;
     add(def, result, [&](const Placements& placements) {
       return model.LocalBytes(module, module.types()[id], placements);

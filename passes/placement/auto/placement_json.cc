@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "passes/placement/auto/recomputation.h"
 #include "passes/placement/auto/search_space.h"
 
 namespace strata {
@@ -100,6 +101,7 @@ class Writer {
         .Field("bound_us", solved.bound)
         .Field("is_optimal", solved.status == SolverResult::Status::kOptimal)
         .Field("memory_bytes", placement_.memory_bytes)
+        .Field("memory_policy", ToString(placement_.memory_policy))
         .Field("is_memory_tight", placement_.is_memory_tight)
         .Field("split_layer", placement_.split_layer)
         .EndObject();

@@ -9,7 +9,7 @@ namespace strata {
 namespace {
 
 /// With `variable` as `a`.
-PairwiseProblem::Edge From(PairwiseProblem::Edge edge, int variable) {
+PairwiseProblem::Edge FromSide(PairwiseProblem::Edge edge, int variable) {
   if (edge.a == variable) return edge;
   std::vector<double> costs(edge.costs.size());
   for (int i = 0; i < edge.num_a; ++i)
@@ -118,10 +118,10 @@ void Reduction::AddEdge(Edge edge) {
       costs[choice] += edge.costs[static_cast<size_t>(edge.class_a[choice])];
     return;
   }
-  if (edge.num_a == 1) return AddEdge(From(std::move(edge), edge.b));
+  if (edge.num_a == 1) return AddEdge(FromSide(std::move(edge), edge.b));
   for (const size_t other : edges_of_[static_cast<size_t>(edge.a)]) {
     if (edges_[other].a != edge.b && edges_[other].b != edge.b) continue;
-    Edge sum = Sum(From(edges_[other], edge.a), edge);
+    Edge sum = Sum(FromSide(edges_[other], edge.a), edge);
     RemoveEdge(other);
     return AddEdge(std::move(sum));
   }
@@ -136,7 +136,7 @@ void Reduction::RemoveEdge(size_t edge) {
 }
 
 bool Reduction::ForbidAlong(const Edge& given, bool is_a) {
-  const Edge edge = From(given, is_a ? given.a : given.b);
+  const Edge edge = FromSide(given, is_a ? given.a : given.b);
   auto& costs = costs_[static_cast<size_t>(edge.a)];
   const auto& others = costs_[static_cast<size_t>(edge.b)];
   std::vector<bool> allowed_b(static_cast<size_t>(edge.num_b));
@@ -199,7 +199,7 @@ void Reduction::Eliminate(int variable) {
   Eliminated record{.variable = variable, .edges = {}, .costs = costs_[index]};
   while (!edges_of_[index].empty()) {
     const size_t edge = *edges_of_[index].begin();
-    record.edges.push_back(From(edges_[edge], variable));
+    record.edges.push_back(FromSide(edges_[edge], variable));
     RemoveEdge(edge);
   }
   is_gone_[index] = true;

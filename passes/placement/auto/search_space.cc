@@ -58,6 +58,7 @@ class Builder {
         module_(graph.module()),
         plan_(plan),
         model_(model),
+        recomputed_(options.recomputed),
         kept_(KeptParameters(graph, options.reshard)),
         twins_(options.has_twins ? FindTwins(graph, options.split_layer) : NoTwins()) {
     if (plan.decides_nodes()) keys_ = NodeKeysOf(graph);
@@ -108,6 +109,7 @@ class Builder {
     if (root != node) {
       const int variable = space_.variable_of.at(root);
       ++space_.variables[static_cast<size_t>(variable)].count;
+      space_.variables[static_cast<size_t>(variable)].runs += RunsOf(node);
       space_.variable_of.emplace(node, variable);
       FollowParameter(node);
       return Ok();
@@ -116,7 +118,8 @@ class Builder {
                                    .node = node,
                                    .value = graph_.result(node),
                                    .strategies = {},
-                                   .count = 1};
+                                   .count = 1,
+                                   .runs = RunsOf(node)};
     if (kind == NodeKind::kCall) {
       variable.kind = Kind::kCall;
       STRATA_TRY(variable.strategies, StrategiesOf(node));
@@ -134,6 +137,8 @@ class Builder {
     FollowParameter(node);
     return Ok();
   }
+
+  int64_t RunsOf(NodeId node) const { return recomputed_.contains(node) ? 2 : 1; }
 
   /// Parameters, and casts of them, are gathered where they are read.
   void FollowParameter(NodeId node) {
@@ -261,7 +266,8 @@ class Builder {
                                      .node = key.first.first,
                                      .value = first.at(key),
                                      .strategies = {},
-                                     .count = counts.at(key)};
+                                     .count = counts.at(key),
+                                     .runs = counts.at(key)};
       for (const Placements& each : placements)
         variable.strategies.push_back({.operands = {}, .results = {each}});
       shared_.emplace(key, static_cast<int>(space_.variables.size()));
@@ -273,7 +279,14 @@ class Builder {
                                 .node = graph_.output(),
                                 .value = {},
                                 .strategies = {{.operands = {}, .results = {plan_.Replicated()}}},
-                                .count = 1});
+                                .count = 1,
+                                .runs = 1});
+  }
+
+  /// How often a step redistributes `value` for `reader`: what reads again needs it again, but for
+  /// parameters, which backward gathers anyway.
+  int64_t RunsOf(ValueId value, const Read& read) const {
+    return gathered_.contains(value) ? 1 : RunsOf(read.reader);
   }
 
   void AddOperands() {
@@ -284,11 +297,15 @@ class Builder {
         const TypeId type = graph_.value(value).type;
         const auto shared = shared_.find({RootOf(value), group});
         if (shared != shared_.end()) {
+          int64_t runs = 1;
+          for (const Read& read : reads)
+            runs = std::max(runs, RunsOf(value, read));
           AddOperand({.producer = producer,
                       .reader = shared->second,
                       .result = result,
                       .operand = 0,
-                      .type = type});
+                      .type = type,
+                      .count = runs});
           if (group == Group::kAny) space_.shared_of.emplace(value, shared->second);
           producer = shared->second;
           result = 0;
@@ -299,6 +316,7 @@ class Builder {
                       .result = result,
                       .operand = read.operand,
                       .type = type,
+                      .count = RunsOf(value, read),
                       .is_fixed = IsWritten(read.reader, read.operand)});
         }
       }
@@ -320,8 +338,11 @@ class Builder {
     const auto key = std::tuple(operand.producer, operand.result, operand.reader, operand.operand,
                                 operand.type, operand.is_fixed);
     const auto [found, is_new] = operand_of_.try_emplace(key, space_.operands.size());
-    if (is_new) space_.operands.push_back(operand);
-    ++space_.operands[found->second].count;
+    if (is_new) {
+      space_.operands.push_back(operand);
+    } else {
+      space_.operands[found->second].count += operand.count;
+    }
   }
 
   // --- Costs
@@ -331,7 +352,7 @@ class Builder {
       space_.problem.variables.emplace_back();
       for (const CallStrategy& strategy : variable.strategies)
         space_.problem.variables.back().push_back(strategy.compute_us *
-                                                  static_cast<double>(variable.count));
+                                                  static_cast<double>(variable.runs));
     }
     for (const SearchSpace::Operand& operand : space_.operands)
       AddEdge(operand);
@@ -401,6 +422,7 @@ class Builder {
   Module& module_;
   const PlacementPlan& plan_;
   const CostModel& model_;
+  const std::set<NodeId>& recomputed_;
   std::set<ValueId> kept_;  // parameters, and casts of them, that are gathered once
   const Twins twins_;
   SearchSpace space_;

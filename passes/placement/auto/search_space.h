@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/result.h"
@@ -18,7 +19,8 @@ struct SpaceOptions {
   Reshard reshard = Reshard::kBlocks;
   /// Layers that are alike get one strategy.
   bool has_twins = true;
-  int64_t split_layer = 0;  ///< layers before it get other strategies than those after it
+  int64_t split_layer = 0;           ///< layers before it get other strategies than those after it
+  std::set<NodeId> recomputed = {};  ///< forward nodes that backward computes again
 };
 
 /// What a search for placements of a step chooses among, and what it costs.
@@ -36,13 +38,14 @@ struct SearchSpace {
     ValueId value;  ///< kInput, kShared
     std::vector<CallStrategy> strategies;
     int64_t count = 0;  ///< nodes
+    int64_t runs = 0;   ///< of these nodes in a step: twice of those that are recomputed
   };
   /// An operand: of `reader`, or of the output.
   struct Operand {
     int producer = 0, reader = 0;  ///< variables
     size_t result = 0, operand = 0;
     TypeId type;
-    int64_t count = 0;      ///< of nodes that are alike
+    int64_t count = 0;      ///< of nodes that are alike, in a step
     bool is_fixed = false;  ///< written in place: cannot be redistributed
   };
 
@@ -63,9 +66,9 @@ struct SearchSpace {
 Result<SearchSpace> MakeSearchSpace(Graph& graph, const PlacementPlan& plan, const CostModel& model,
                                     const SpaceOptions& options);
 
-/// Bytes on a rank at the end of forward, when they are the most: parameters, their gradients and
-/// two averages of the optimizer, and what backward reads of forward. At most `limit`.
+/// Bytes on a rank when backward begins and they are the most: parameters, their gradients and two
+/// averages of the optimizer, and the storages `saved`. At most `limit`.
 PairwiseProblem::Row MemoryRow(const Graph& graph, const SearchSpace& space, const CostModel& model,
-                               double limit);
+                               const std::vector<ValueId>& saved, double limit);
 
 }  // namespace strata

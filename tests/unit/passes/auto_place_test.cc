@@ -1,14 +1,21 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
+#include "passes/memory/recompute.h"
 #include "passes/placement/auto/auto_plan.h"
 #include "passes/placement/auto/cost_attributes.h"
 #include "passes/placement/auto/explain.h"
+#include "passes/placement/auto/meshes.h"
 #include "passes/placement/lower.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
@@ -266,6 +273,61 @@ TEST_CASE(
     CHECK_LE(placed, found.solved.cost * (1 + 1e-9));
     CHECK_GE(placed, 0.9 * found.solved.cost);
   }
+}
+
+TEST_CASE("auto placement: what backward computes again costs what the recomputed graph costs") {
+  const CostModel model = ModelOf("fsdp=1");
+  for (const auto policy : {TagMemory::Policy::kDefault, TagMemory::Policy::kFull}) {
+    auto module = ParseBody(StepText(3));
+    Graph& graph = *module->FindGraph("g");
+    AutoOptions options;
+    options.memory_policy = policy;
+    const AutoPlacement found = Find(graph, model, options);
+    CHECK_LT(found.memory_bytes, Find(graph, model).memory_bytes);
+    OrDie(TagMemory({.policy = policy}).Run(*module));
+    CHECK(OrDie(Recompute().Run(*module)) == Changed::kYes);
+    OrDie(PlaceGraph(graph, NoPlan(model), Reshard::kBlocks));
+    CHECK_EQ(found.solved.cost, doctest::Approx(OrDie(CostOfPlaced(graph, model)).total()));
+  }
+}
+
+TEST_CASE("auto placement: the cheapest memory policy that fits is taken") {
+  const CostModel model = ModelOf("fsdp=2");
+  auto module = ParseBody(StepText(8));
+  Graph& graph = *module->FindGraph("g");
+  const auto with = [&](TagMemory::Policy policy, double bytes) {
+    AutoOptions options;
+    options.memory_policy = policy;
+    options.memory_bytes = bytes;
+    return PlaceAutomatically(graph, NoPlan(model), model, options);
+  };
+  using Policy = TagMemory::Policy;
+  const AutoPlacement wide = Find(graph, model);
+  for (const double part : {1.0, 0.8, 0.6, 0.4, 0.2}) {
+    INFO(part);
+    AutoOptions options;
+    options.memory_bytes = part * wide.memory_bytes;
+    const auto best = PlaceWithMemoryPolicies(graph, NoPlan(model), model, options);
+    double least = std::numeric_limits<double>::infinity();
+    for (const Policy policy : {Policy::kNone, Policy::kDefault, Policy::kFull})
+      if (const auto one = with(policy, options.memory_bytes))
+        least = std::min(least, one->solved.cost);
+    REQUIRE_EQ(best.has_value(), std::isfinite(least));
+    if (!best) continue;
+    CHECK_EQ(best->solved.cost, doctest::Approx(least));
+    CHECK_LE(best->memory_bytes, options.memory_bytes * (1 + 1e-9));
+    if (part == 1.0) CHECK(best->memory_policy == Policy::kNone);
+  }
+}
+
+TEST_CASE("auto placement: meshes of some ranks are all products of their axes") {
+  const auto meshes = [](int64_t ranks, std::vector<std::string> axes) {
+    return fmt::format("{}", fmt::join(MeshesOf(ranks, axes), " "));
+  };
+  CHECK_EQ(meshes(4, {"tp", "fsdp"}), "fsdp=4 fsdp=2,tp=2 tp=4");
+  CHECK_EQ(meshes(4, {"fsdp", "cp", "tp"}), "fsdp=4 fsdp=2,cp=2 fsdp=2,tp=2 cp=4 cp=2,tp=2 tp=4");
+  CHECK_EQ(meshes(2, {"fsdp", "ep"}), "fsdp=2 fsdp=2,ep=2");
+  CHECK_EQ(meshes(1, {"fsdp"}), "");
 }
 
 TEST_CASE("auto placement: what a plan decides of calls is kept") {

@@ -1,0 +1,27 @@
+#pragma once
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/graph.h"
+#include "passes/memory/tag_memory.h"
+
+namespace strata {
+
+/// What a memory policy does with the results of forward, which a search for placements counts.
+struct Recomputation {
+  std::set<NodeId> recomputed;  ///< forward nodes that backward computes again
+  /// Storages that are in memory when backward begins: those that forward saves, and those of the
+  /// last layer, which are computed again then.
+  std::vector<ValueId> saved;
+};
+
+/// "none", "full", …
+std::string_view ToString(TagMemory::Policy policy);
+
+/// Of the step `graph`, which `tag-memory` and `recompute` did not see. Errors: those of the
+/// passes.
+Result<Recomputation> RecomputationOf(const Graph& graph, TagMemory::Policy policy);
+
+}  // namespace strata
