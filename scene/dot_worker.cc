@@ -60,6 +60,10 @@ bool Receive(int socket, std::span<T> values, int limit_ms) {
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd <= 2; ++fd)
     dup2(nowhere, fd);
+  // Nor may it keep what its parent closes: locks, and connections whose end others wait for.
+  constexpr int kSocket = 3;
+  if (socket != kSocket) socket = dup2(socket, kSocket);
+  close_range(kSocket + 1, ~0U, 0);
   while (true) {
     int32_t head[2];
     if (!Receive(socket, std::span<int32_t>(head), -1)) _exit(0);

@@ -126,6 +126,65 @@ class ControlTest(GuiCase):
         self.assertEqual([line.split('"loss"')[1] for line in self.metrics().splitlines() if '"loss"' in line],
                          [line.split('"loss"')[1] for line in alone.splitlines() if '"loss"' in line])
 
+    def results(self):
+        """Metrics and parameters, byte for byte."""
+        with open(self.path("metrics.jsonl"), "rb") as metrics, open(self.path("p.safetensors"), "rb") as parameters:
+            return metrics.read(), parameters.read()
+
+    def test_a_training_with_a_window_attached_has_the_same_bits(self):
+        save = ["--save", self.path("p.safetensors"), "--profile", "1", "--values", "last"]
+        for ranks in [], ["--set", "parallelism.data_parallel_shard_degree=2"]:
+            with self.subTest(ranks=ranks):
+                self.train(*save, *ranks).communicate(timeout=120)
+                alone = self.results()
+                for path in (self.trace, self.path("metrics.jsonl"), self.path("p.safetensors")):
+                    os.remove(path)
+                process = self.train("--control", self.socket, "--control-wait", *save, *ranks)
+                # Every command of the window that moves or looks at the training; nodes stop one rank only.
+                at_nodes = "" if ranks else """
+                    goto mm
+                    key Ctrl+B
+                    await state breakpoints = 2
+                    key F10
+                    await state control_node = mm
+                    await node/value/histogram exists
+                    key F11
+                    await state control_node != mm
+                    key Shift+F11
+                    await state control_node = mm
+                    click live/control/command
+                    type back step 1
+                    key Enter Escape
+                    await state control_steps = 1
+                    click live/control/command
+                    type delete all
+                    key Enter Escape
+                    await state breakpoints = 0
+                """
+                self.view(f"""
+                    await state control = stopped
+                    click live/control/command
+                    type break step 3
+                    key Enter Escape
+                    await state breakpoints = 1
+                    key F10
+                    await state control_steps = 2
+                    await state control = stopped
+                    open {self.trace}
+                    await state nodes > 0
+                    run live
+                    {at_nodes}
+                    click live/control/step
+                    await state control = stopped
+                    click live/control/detach
+                    await state run_status = finished
+                """, "--attach", self.socket)
+                errors = process.communicate(timeout=60)[1]
+                self.assertEqual(process.returncode, 0, errors)
+                self.assertEqual(self.results(), alone)
+                for path in (self.trace, self.path("metrics.jsonl"), self.path("p.safetensors")):
+                    os.remove(path)
+
     def test_saves_and_stops_from_the_window_and_completes_commands(self):
         process = self.train("--control", self.socket, "--control-wait", "--set", "checkpoint.enable=true",
                              "--set", f'dump_folder="{self.path("out")}"')

@@ -1,6 +1,9 @@
 #include "scene/lane_layouts.h"
 
 #include <algorithm>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <doctest/doctest.h>
 
@@ -90,6 +93,19 @@ TEST_CASE("a worker that times out is abandoned, and its lane is laid out by lon
   CHECK(lanes.statistics().failed == (HasGraphviz() ? 1 : 0));
   // The next lane gets a new worker.
   if (HasGraphviz()) CHECK(DotWorker(10'000).Place(Twisted()).has_value());
+}
+
+TEST_CASE("the process of dot keeps no file open that its parent closes") {
+  if (!HasGraphviz()) return;
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  DotWorker worker(10'000);
+  REQUIRE(worker.Place({.nodes = 2, .edges = {{0, 1}}}).has_value());
+  close(ends[0]);
+  // Who waits for the end of a connection sees it while the process lives.
+  pollfd ended{.fd = ends[1], .events = POLLIN, .revents = 0};
+  CHECK(poll(&ended, 1, 0) == 1);
+  close(ends[1]);
 }
 
 }  // namespace
