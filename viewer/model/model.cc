@@ -326,6 +326,10 @@ void Model::StepHunk(int n) {
   Say(fmt::format("{}place {} of {}", title, next + 1, places.size()));
 }
 
+std::string Model::ComparisonKey() const {
+  return comparison() == nullptr ? "" : fmt::format("{}", comparison()->id());
+}
+
 // --- Choices ---
 
 void Model::SetMode(Mode mode) {

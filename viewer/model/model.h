@@ -122,6 +122,8 @@ class Model {
   // --- The comparison ---
 
   const Comparison* comparison() const { return graph_ ? &graph_->comparison() : nullptr; }
+  /// Names the comparison that is shown; changes when another one is. "": none is.
+  std::string ComparisonKey() const;
   GraphModel* graph() { return graph_.get(); }
   const GraphModel* graph() const { return graph_.get(); }
   /// The next comparison is being made.

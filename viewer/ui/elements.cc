@@ -207,6 +207,12 @@ bool Ui::Input(std::string_view name, std::string_view hint, const Area& area, s
   return changed;
 }
 
+void Ui::Sentence(const Area& area, std::string_view name, std::string_view words) {
+  Wrapped({area.x + px(12), area.y + px(12), area.width - px(24), area.height}, words,
+          font(Face::kSans, 12), theme->ink_2);
+  Register(name, "text", words, {area.x, area.y, area.width, px(40)});
+}
+
 void Ui::Progress(std::string_view name, const Area& area, int64_t done, int64_t all) {
   const double share =
       all > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(all), 0.0, 1.0) : 0;

@@ -67,6 +67,8 @@ class Ui {
   float TextRight(const Area& area, std::string_view text, const Font& font, Color color) const;
   /// Writes lines from the top of `area`, broken at its width. Returns their height.
   float Wrapped(const Area& area, std::string_view text, const Font& font, Color color) const;
+  /// A sentence in place of a pane's content, in its upper left corner.
+  void Sentence(const Area& area, std::string_view name, std::string_view words);
   void Fill(const Area& area, Color color, float radius = 0) const;
   void Frame(const Area& area, Color color, float radius = 0, float line = 1) const;
   /// "+3 −1 ~2" in their colours, ending at `right`; returns where they begin.

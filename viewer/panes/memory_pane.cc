@@ -1,0 +1,104 @@
+#include "viewer/panes/memory_pane.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/unicode.h"
+#include "scene/words.h"
+
+namespace strata::viewer {
+
+void MemoryPane::Draw(Ui& ui, const Area& area) {
+  const UiScope scope(ui, "memory");
+  const Theme& theme = *ui.theme;
+  ui.Fill(area, theme.surface);
+  const GraphModel* graph = ui.model.graph();
+  if (graph == nullptr) return;
+  const MemoryLines* lines =
+      lines_.Get(ui.model.workers(), ui.model.ComparisonKey(),
+                 [shared = graph->shared_comparison()] { return MemoryOf(*shared); });
+  if (lines == nullptr) return;
+  const MemoryProfile& after = lines->after.profile;
+  if (after.live.empty() || after.peak == 0)
+    return ui.Sentence(area, "empty", "No sizes are known in this graph.");
+  std::string words = fmt::format("Estimated from shapes. Inputs and constants {}.",
+                                  BytesText(static_cast<double>(after.inputs)));
+  if (after.unknown > 0)
+    words += fmt::format(" {} of unknown size counted as nothing.", Plural(after.unknown, "value"));
+  if (lines->differ)
+    words += fmt::format(" Dashed: before, peak {}.",
+                         BytesText(static_cast<double>(lines->before.profile.peak)));
+  const float line = ui.px(26), split = std::round(area.width * 0.62F);
+  ui.TextIn({area.x + ui.px(12), area.y, split - ui.px(24), line}, words, ui.font(Face::kSans, 11),
+            theme.ink_3);
+  ui.Register("words", "text", words, {area.x, area.y, split, line});
+  const auto points = [](const MemoryProfile& profile) {
+    Chart::Points list;
+    const double last = std::max(1.0, static_cast<double>(profile.live.size()) - 1);
+    for (size_t i = 0; i < profile.live.size(); ++i)
+      list.emplace_back(static_cast<double>(i) / last, static_cast<double>(profile.live[i]));
+    return list;
+  };
+  const Comparison& comparison = graph->comparison();
+  Chart chart;
+  chart.points = points(after);
+  if (lines->differ) chart.before = points(lines->before.profile);
+  chart.label = fmt::format("Bytes alive over the program; peak {}",
+                            BytesText(static_cast<double>(after.peak)));
+  chart.from_zero = true;
+  chart.unit = [](double bytes) { return BytesText(bytes); };
+  chart.left = "first node";
+  chart.right = "last node";
+  if (after.peak_at >= 0)
+    chart.marks.push_back({chart.points[static_cast<size_t>(after.peak_at)].first,
+                           static_cast<double>(after.peak),
+                           "peak " + BytesText(static_cast<double>(after.peak)), false});
+  const std::vector<int32_t>& nodes = lines->after.nodes;
+  chart.words = [&](size_t i) {
+    const std::string bytes = BytesText(static_cast<double>(after.live[i]));
+    return nodes[i] >= 0 ? fmt::format("{}: {}", comparison.NameOf(nodes[i]), bytes) : bytes;
+  };
+  const int clicked =
+      DrawChart(ui, "chart", {area.x, area.y + line, split, area.height - line - ui.px(4)}, chart);
+  if (clicked >= 0 && nodes[static_cast<size_t>(clicked)] >= 0)
+    ui.model.Reveal(nodes[static_cast<size_t>(clicked)]);
+  ui.Fill({area.x + split, area.y, 1, area.height}, theme.rule);
+  Holders(ui, {area.x + split + 1, area.y, area.width - split - 1, area.height}, *lines);
+}
+
+void MemoryPane::Holders(Ui& ui, const Area& area, const MemoryLines& lines) const {
+  const Theme& theme = *ui.theme;
+  const Comparison& comparison = *ui.model.comparison();
+  const float line = ui.px(26), height = ui.px(22);
+  ui.TextIn({area.x + ui.px(12), area.y, area.width - ui.px(24), line}, "Largest at the peak",
+            ui.font(Face::kBold, 11), theme.ink_2);
+  UiPanel panel(ui, "holders", {area.x, area.y + line, area.width, area.height - line},
+                theme.surface);
+  const std::vector<MemoryProfile::Holder>& holders = lines.after.profile.holders;
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(holders.size()), height);
+  while (clipper.Step()) {
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const auto k = static_cast<size_t>(i);
+      const int32_t node = lines.after.holders[k];
+      const Area at = panel.Next(height);
+      const std::string bytes = BytesText(static_cast<double>(holders[k].bytes));
+      const std::string name = node >= 0 ? comparison.NameOf(node) : "–";
+      const Touch touch = ui.Press("holder:" + name, "row", bytes, at);
+      if (touch.hovered) ui.Fill(at, theme.well);
+      const float used = ui.TextRight({at.x, at.y, at.width - ui.px(12), height}, bytes,
+                                      ui.font(Face::kSans, 11), theme.ink);
+      const float room = at.width - used - ui.px(36);
+      ui.TextIn({at.x + ui.px(12), at.y, room * 0.55F, height}, name, ui.font(Face::kMono, 11),
+                theme.ink);
+      if (node >= 0)
+        ui.TextIn({at.x + ui.px(16) + room * 0.55F, at.y, room * 0.45F, height},
+                  ShortType(comparison.TypeOf(node)), ui.font(Face::kMono, 11), theme.ink_3);
+      if (touch.clicked && node >= 0) ui.model.Reveal(node);
+    }
+  }
+}
+
+}  // namespace strata::viewer
