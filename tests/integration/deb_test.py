@@ -48,6 +48,21 @@ class DebTest(unittest.TestCase):
         self.assertEqual(missing.returncode, 2)
         self.assertIn("build with LibTorch", missing.stderr)
 
+    @unittest.skipUnless(shutil.which("xvfb-run"), "no xvfb-run")
+    def test_the_installed_viewer_makes_and_shows_a_demo(self):
+        home = os.path.join(self.folder.name, "home")
+        os.makedirs(home)
+        script, picture = os.path.join(home, "script.txt"), os.path.join(home, "demo.png")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(f"key D\nassert state passes > 9\nkey J n\nassert state node != \"\"\nscreenshot {picture}\n")
+        # Nothing of this checkout: neither its folder nor its libraries.
+        done = subprocess.run(["xvfb-run", "-a", self.installed("bin/strata"), "view", "--script", script], cwd="/",
+                              env={"PATH": "/usr/bin:/bin", "HOME": home, "LIBGL_ALWAYS_SOFTWARE": "1"},
+                              capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertGreater(os.path.getsize(picture), 20000)
+        self.assertTrue(os.path.exists(os.path.join(home, ".local/state/strata/demo.strata")))
+
     def test_every_command_has_a_page_of_the_manual(self):
         for page, words in [("strata", "PyTorch"), ("strata-diff", "--policy"), ("strata-view", "--script")]:
             with gzip.open(self.installed(f"share/man/man1/{page}.1.gz"), "rt", encoding="utf-8") as file:
