@@ -142,10 +142,14 @@ void ScenePainter::Slab(const SceneSlab& slab) {
   const double middle = slab.y + (slab.open ? M::kHead / 2 + 2 : tall ? 15 : M::kThinSlab / 2);
   const auto [text_end, badges_begin] = SlabHead(slab, Y(middle));
   if (slab.open) return;
-  const float left = tall ? X(slab.x + 12) : std::max(X(slab.x + slab.width * 0.42), text_end + 16);
-  const float right = tall ? X(slab.right() - 12) : badges_begin - ui_.px(8);
+  // Below its name; where names are larger than the rest, beside it.
+  const bool below = tall && S(12) >= ui_.px(7);
+  const float left =
+      below ? X(slab.x + 12) : std::max(X(slab.x + slab.width * 0.42), text_end + 16);
+  const float right = below ? X(slab.right() - 12) : badges_begin - ui_.px(8);
   if (right - left < ui_.px(60)) return;
-  SlabBarcode(slab, {left, Y(slab.y + (tall ? 27 : 9)), right - left, S(tall ? 14 : 12)});
+  const double top = below ? 27 : 9, height = below ? 14 : slab.height - 18;
+  SlabBarcode(slab, {left, Y(slab.y + top), right - left, S(height)});
 }
 
 int32_t ScenePainter::RepeatsOf(const SceneSlab& slab) const {
