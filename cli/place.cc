@@ -1,12 +1,9 @@
 #include "cli/place.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,11 +14,11 @@
 #include "base/file.h"
 #include "cli/exec_runtime.h"
 #include "cli/flags.h"
+#include "cli/place_search.h"
 #include "passes/core/pass_manager.h"
 #include "passes/placement/auto/auto_plan.h"
 #include "passes/placement/auto/cost_attributes.h"
 #include "passes/placement/auto/explain.h"
-#include "passes/placement/auto/meshes.h"
 #include "passes/placement/auto/placement_json.h"
 #include "passes/placement/auto/recomputation.h"
 #include "passes/placement/auto/topology.h"
@@ -31,20 +28,6 @@
 
 namespace strata::cli {
 namespace {
-
-constexpr double kGiB = 1024.0 * 1024 * 1024;
-
-struct PlaceFlags {
-  std::string source, mesh, axes, topology = "h100", constraints;
-  std::vector<std::string> overrides, diff, why;
-  std::optional<std::string> output, json, trace;
-  std::optional<TagMemory::Policy> memory_policy;  ///< none: the cheapest that fits
-  int64_t world = 0;
-  double memory_gib = 0, seconds = 60;
-  bool keep_gathered = false, no_clustering = false;
-
-  Reshard reshard() const { return keep_gathered ? Reshard::kNothing : Reshard::kBlocks; }
-};
 
 constexpr TagMemory::Policy kMemoryPolicies[] = {
     TagMemory::Policy::kDefault, TagMemory::Policy::kEager, TagMemory::Policy::kFull,
@@ -61,8 +44,8 @@ Result<bool> ParseFlags(Args args, PlaceFlags& out) {
       "instead of a mesh: try each that N ranks make; a step does the work of N ranks with "
       "fsdp alone");
   flags.Option("--axes", "LIST", &out.axes,
-               "with --world, the axes to try, of dp_replicate, fsdp, cp, tp and ep (default: "
-               "fsdp,tp, and ep for a model with experts)");
+               "with --world, the axes to try, of pp, dp_replicate, fsdp, cp, tp and ep (default: "
+               "pp,fsdp,tp, and ep for a model with experts)");
   flags.Option("--topology", "NAME", &out.topology,
                "what ranks compute with and exchange through: a100, b200, cpu, h100, h200, or a "
                "TOML file");
@@ -106,137 +89,37 @@ Result<bool> ParseFlags(Args args, PlaceFlags& out) {
   return go_on;
 }
 
-bool IsConfig(const std::string& source) {
-  return source.ends_with(".toml") || source.ends_with(".json");
-}
-
-/// A mesh, the step on it, and what was found.
-struct Placed {
-  CostModel model;
-  Snapshot step;
-  AutoPlacement placement;
-  double trace_seconds = 0, solve_seconds = 0;
-
-  Graph& graph() const { return step.module->graph(step.graph_id); }
-};
-
-Result<Placed> PlaceOn(const PlaceFlags& flags, const Topology& topology, const Mesh& mesh,
-                       const std::vector<std::string>& overrides, TraceForMesh trace) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  STRATA_TRY(CostModel model, CostModel::Make(topology, mesh));
-  STRATA_TRY(const PlacementPlan constraints, PlacementPlan::Load(flags.constraints, mesh, {}));
-  Placed placed{.model = std::move(model), .step = {}, .placement = {}};
-  if (IsConfig(flags.source)) {
-    STRATA_TRY(placed.step.module, trace(flags.source, overrides, mesh));
-    placed.step.graph_id = placed.step.module->FindGraph("step")->id();
-  } else {
-    STRATA_TRY(placed.step, LoadRef(flags.source));
-  }
-  placed.trace_seconds = seconds();
-  const double memory =
-      flags.memory_gib > 0 ? flags.memory_gib * kGiB : 0.9 * topology.device.memory_bytes;
-  AutoOptions options{.space = {.reshard = flags.reshard(), .has_twins = !flags.no_clustering},
-                      .solver = {.seconds = flags.seconds},
-                      .memory_bytes = memory};
-  if (flags.memory_policy) {
-    options.memory_policy = *flags.memory_policy;
-    STRATA_TRY(placed.placement,
-               PlaceAutomatically(placed.graph(), constraints, placed.model, options));
-  } else {
-    STRATA_TRY(placed.placement,
-               PlaceWithMemoryPolicies(placed.graph(), constraints, placed.model, options));
-  }
-  placed.solve_seconds = seconds() - placed.trace_seconds;
-  return placed;
-}
-
-/// Sequences of a rank, such that each mesh of as many ranks does the same work: ranks of cp and tp
-/// share theirs.
-Result<std::vector<std::string>> EqualWork(const PlaceFlags& flags, const Mesh& mesh,
-                                           BatchSizeOf batch_size_of) {
-  std::vector<std::string> overrides = flags.overrides;
-  STRATA_TRY(int64_t batch, batch_size_of(flags.source, flags.overrides));
-  for (const std::string_view axis : {"cp", "tp"})
-    if (const MeshAxis* found = mesh.Find(axis)) batch *= found->size;
-  overrides.push_back(fmt::format("batch_size={}", batch));
-  return overrides;
-}
-
-/// The axes to try. Without a flag, a trace for one rank shows whether there are experts.
-Result<std::vector<std::string>> AxesOf(const PlaceFlags& flags, TraceForMesh trace) {
-  if (!flags.axes.empty()) {
-    std::vector<std::string> axes;
-    for (const auto axis : flags.axes | std::views::split(','))
-      axes.emplace_back(axis.begin(), axis.end());
-    constexpr std::string_view kAxes[] = {"dp_replicate", "fsdp", "cp", "tp", "ep"};
-    for (const std::string& axis : axes)
-      if (std::ranges::count(kAxes, axis) == 0)
-        return Error("no such axis: --axes {}: choose of dp_replicate, fsdp, cp, tp and ep", axis);
-    return axes;
-  }
-  STRATA_TRY(const std::unique_ptr<Module> module, trace(flags.source, flags.overrides, Mesh()));
-  const Graph& step = *module->FindGraph("step");
-  const bool has_experts = std::ranges::any_of(
-      step.nodes(), [&](NodeId node) { return step.op(node) == "aten._grouped_mm.default"; });
-  return has_experts ? std::vector<std::string>{"fsdp", "tp", "ep"}
-                     : std::vector<std::string>{"fsdp", "tp"};
-}
-
-Result<Placed> PlaceOnOneOf(const PlaceFlags& flags, const Topology& topology,
-                            const std::string& text, const PlaceTracer& tracer) {
-  STRATA_TRY(const Mesh mesh, Mesh::Parse(text));
-  STRATA_TRY(const std::vector<std::string> overrides, EqualWork(flags, mesh, tracer.batch_size));
-  return PlaceOn(flags, topology, mesh, overrides, tracer.trace);
-}
-
-/// The cheapest mesh of `flags.world` ranks. Prints a line for each.
-Result<Placed> PlaceOnWorld(const PlaceFlags& flags, const Topology& topology,
-                            const PlaceTracer& tracer) {
-  STRATA_TRY(const std::vector<std::string> axes, AxesOf(flags, tracer.trace));
-  std::optional<Placed> best;
-  fmt::print("{:>12}  {:>12}  {:>12}  {:>10}  {:>7}  mesh\n", "ms", "compute", "exchange", "GiB",
-             "policy");
-  for (const std::string& mesh : MeshesOf(flags.world, axes)) {
-    auto placed = PlaceOnOneOf(flags, topology, mesh, tracer);
-    if (!placed) {
-      fmt::print("{:>12}  {:>12}  {:>12}  {:>10}  {:>7}  {}: {}\n", "-", "-", "-", "-", "-", mesh,
-                 placed.error().message());
-      continue;
-    }
-    const AutoPlacement& found = placed->placement;
-    fmt::print("{:>12.3f}  {:>12.3f}  {:>12.3f}  {:>10.2f}  {:>7}  {}\n", found.solved.cost / 1e3,
-               found.compute_us / 1e3, found.communication_us / 1e3, found.memory_bytes / kGiB,
-               ToString(found.memory_policy), mesh);
-    std::fflush(stdout);
-    if (!best || found.solved.cost < best->placement.solved.cost) best = *std::move(placed);
-  }
-  if (!best) return Error("no mesh of {} ranks is possible: {}", flags.world, flags.source);
-  fmt::print("\n");
-  return *std::move(best);
-}
-
 std::string_view Verdict(const AutoPlacement& found) {
   if (found.solved.status == SolverResult::Status::kOptimal) return "optimal";
   return found.split_layer > 0 ? "layers differ" : "time was up";
 }
 
+void PrintPipeline(const Placed& placed) {
+  fmt::print("step {:.3f} ms: {} stages, which begin at layers {}; {} microbatches\n",
+             placed.us() / 1e3, placed.stages, fmt::join(placed.pipeline.first_layers, ", "),
+             placed.microbatches);
+  fmt::print("memory {:.3f} GiB on a rank, policy {}\n", placed.memory_bytes() / kGiB,
+             ToString(placed.placement.memory_policy));
+  fmt::print("one stage with all layers, as many rounds:\n");
+}
+
 void PrintSummary(const Placed& placed) {
   const AutoPlacement& found = placed.placement;
   const SolverResult& solved = found.solved;
-  fmt::print("mesh {}, topology {}\n", placed.model.mesh().Text(), placed.model.topology().name);
+  fmt::print("mesh {}, topology {}\n", placed.MeshText(), placed.model.topology().name);
+  if (placed.stages > 1) PrintPipeline(placed);
   fmt::print("step {:.3f} ms: compute {:.3f}, communication {:.3f}\n", solved.cost / 1e3,
              found.compute_us / 1e3, found.communication_us / 1e3);
   fmt::print("{}: no placements cost less than {:.3f} ms, gap {:.3f} %\n", Verdict(found),
              solved.bound / 1e3, 100 * solved.Gap());
-  fmt::print("memory {:.3f} GiB on a rank, policy {}{}\n", found.memory_bytes / kGiB,
-             ToString(found.memory_policy),
-             found.is_memory_tight
-                 ? fmt::format(", as much as is allowed: a GiB more saves up to {:.3f} ms",
-                               solved.price * kGiB / 1e3)
-                 : "");
+  if (placed.stages == 1) {
+    fmt::print("memory {:.3f} GiB on a rank, policy {}{}\n", found.memory_bytes / kGiB,
+               ToString(found.memory_policy),
+               found.is_memory_tight
+                   ? fmt::format(", as much as is allowed: a GiB more saves up to {:.3f} ms",
+                                 solved.price * kGiB / 1e3)
+                   : "");
+  }
   fmt::print(stderr,
              "traced in {:.2f} s, solved in {:.2f} s by {}: {} variables, {} after reduction, {} "
              "columns, {} rows, {} branches\n",
@@ -339,7 +222,7 @@ Result<Exit> RunPlaceWith(Args args, const PlaceTracer& tracer) {
     STRATA_TRY(placed, PlaceOnWorld(flags, topology, tracer));
   } else {
     STRATA_TRY(const Mesh mesh, Mesh::Parse(flags.mesh));
-    STRATA_TRY(placed, PlaceOn(flags, topology, mesh, flags.overrides, tracer.trace));
+    STRATA_TRY(placed, PlaceOnMesh(flags, topology, mesh, tracer.trace));
   }
   PrintSummary(*placed);
   for (const std::string& name : flags.why) {

@@ -64,8 +64,9 @@ class PlacementSearch {
     space.split_layer = layer;
     space.recomputed = recomputation_.recomputed;
     STRATA_TRY(placement.space, MakeSearchSpace(graph_, constraints_, model_, space));
-    placement.memory =
-        MemoryRow(graph_, placement.space, model_, recomputation_.saved, options_.memory_bytes);
+    std::vector<ValueId> storages = recomputation_.saved;
+    storages.insert(storages.end(), recomputation_.again.begin(), recomputation_.again.end());
+    placement.memory = MemoryRow(graph_, placement.space, model_, storages, options_.memory_bytes);
     PairwiseProblem& problem = placement.space.problem;
     if (options_.memory_bytes > 0) problem.rows.push_back(placement.memory);
     SolverOptions solver = options_.solver;

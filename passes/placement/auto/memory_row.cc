@@ -8,7 +8,7 @@
 namespace strata {
 
 PairwiseProblem::Row MemoryRow(const Graph& graph, const SearchSpace& space, const CostModel& model,
-                               const std::vector<ValueId>& saved, double limit) {
+                               const std::vector<ValueId>& storages, double limit) {
   const Module& module = graph.module();
   std::map<int, std::vector<double>> weights;  // by variable
   const auto add = [&](NodeId node, size_t result, const auto& bytes_of) {
@@ -26,7 +26,7 @@ PairwiseProblem::Row MemoryRow(const Graph& graph, const SearchSpace& space, con
       return 2 * bytes + 8 * bytes / static_cast<double>(ByteSize(type.dtype));
     });
   }
-  for (const ValueId storage : saved) {
+  for (const ValueId storage : storages) {
     const NodeId def = graph.value(storage).def;
     const TypeId id = graph.value(storage).type;
     if (graph.node(def).kind != NodeKind::kCall || !id.valid() ||

@@ -70,9 +70,10 @@ Result<Recomputation> RecomputationOf(const Graph& graph, TagMemory::Policy poli
   AddStorages(ListActivations(after), [](ValueId) { return true; }, found.saved);
   const auto is_of_last_layer = [&](ValueId value) {
     const NodeId def = graph.value(value).def;
-    return found.recomputed.contains(def) && LayerOf(graph, def) == last;
+    return found.recomputed.contains(def) && LayerOf(graph, def) == last &&
+           std::ranges::count(found.saved, value) == 0;
   };
-  AddStorages(ListActivations(graph), is_of_last_layer, found.saved);
+  AddStorages(ListActivations(graph), is_of_last_layer, found.again);
   return found;
 }
 

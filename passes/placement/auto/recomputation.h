@@ -12,9 +12,8 @@ namespace strata {
 /// What a memory policy does with the results of forward, which a search for placements counts.
 struct Recomputation {
   std::set<NodeId> recomputed;  ///< forward nodes that backward computes again
-  /// Storages that are in memory when backward begins: those that forward saves, and those of the
-  /// last layer, which are computed again then.
-  std::vector<ValueId> saved;
+  std::vector<ValueId> saved;   ///< storages that forward leaves for backward
+  std::vector<ValueId> again;   ///< those of the last layer that its backward computes again
 };
 
 /// "none", "full", …

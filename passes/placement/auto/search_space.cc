@@ -59,6 +59,7 @@ class Builder {
         plan_(plan),
         model_(model),
         recomputed_(options.recomputed),
+        rounds_(options.rounds),
         kept_(KeptParameters(graph, options.reshard)),
         twins_(options.has_twins ? FindTwins(graph, options.split_layer) : NoTwins()) {
     if (plan.decides_nodes()) keys_ = NodeKeysOf(graph);
@@ -138,7 +139,10 @@ class Builder {
     return Ok();
   }
 
-  int64_t RunsOf(NodeId node) const { return recomputed_.contains(node) ? 2 : 1; }
+  int64_t RunsOf(NodeId node) const {
+    if (graph_.node(node).kind != NodeKind::kCall) return 1;
+    return recomputed_.contains(node) ? 2 * rounds_ : rounds_;
+  }
 
   /// Parameters, and casts of them, are gathered where they are read.
   void FollowParameter(NodeId node) {
@@ -423,6 +427,7 @@ class Builder {
   const PlacementPlan& plan_;
   const CostModel& model_;
   const std::set<NodeId>& recomputed_;
+  const int64_t rounds_;
   std::set<ValueId> kept_;  // parameters, and casts of them, that are gathered once
   const Twins twins_;
   SearchSpace space_;

@@ -21,6 +21,8 @@ struct SpaceOptions {
   bool has_twins = true;
   int64_t split_layer = 0;           ///< layers before it get other strategies than those after it
   std::set<NodeId> recomputed = {};  ///< forward nodes that backward computes again
+  /// How often a step runs everything but what it does once with parameters and gradients.
+  int64_t rounds = 1;
 };
 
 /// What a search for placements of a step chooses among, and what it costs.
@@ -67,8 +69,8 @@ Result<SearchSpace> MakeSearchSpace(Graph& graph, const PlacementPlan& plan, con
                                     const SpaceOptions& options);
 
 /// Bytes on a rank when backward begins and they are the most: parameters, their gradients and two
-/// averages of the optimizer, and the storages `saved`. At most `limit`.
+/// averages of the optimizer, and `storages`. At most `limit`.
 PairwiseProblem::Row MemoryRow(const Graph& graph, const SearchSpace& space, const CostModel& model,
-                               const std::vector<ValueId>& saved, double limit);
+                               const std::vector<ValueId>& storages, double limit);
 
 }  // namespace strata

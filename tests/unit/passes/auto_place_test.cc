@@ -16,6 +16,7 @@
 #include "passes/placement/auto/cost_attributes.h"
 #include "passes/placement/auto/explain.h"
 #include "passes/placement/auto/meshes.h"
+#include "passes/placement/auto/pipeline_cost.h"
 #include "passes/placement/lower.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
@@ -320,6 +321,34 @@ TEST_CASE("auto placement: the cheapest memory policy that fits is taken") {
   }
 }
 
+TEST_CASE("auto placement: a pipeline costs its slowest stage, and one stage costs the step") {
+  const CostModel model = ModelOf("fsdp=1");
+  auto module = ParseBody(StepText(4));
+  Graph& graph = *module->FindGraph("g");
+  AutoOptions options;
+  options.memory_policy = TagMemory::Policy::kFull;
+  const AutoPlacement found = Find(graph, model, options);
+  const Recomputation recomputation = OrDie(RecomputationOf(graph, TagMemory::Policy::kFull));
+  OrDie(PlaceGraph(graph, NoPlan(model), Reshard::kBlocks));
+  const auto pipeline = [&](int64_t stages, int64_t microbatches) {
+    return CostOfPipeline(graph, model, recomputation, stages, microbatches);
+  };
+  const PipelineCost one = OrDie(pipeline(1, 1));
+  CHECK_EQ(one.us, doctest::Approx(found.solved.cost));
+  CHECK_EQ(one.memory_bytes, doctest::Approx(found.memory_bytes));
+  options.space.rounds = 3;
+  auto again = ParseBody(StepText(4));
+  const AutoPlacement three = Find(*again->FindGraph("g"), model, options);
+  CHECK_EQ(OrDie(pipeline(1, 3)).us, doctest::Approx(three.solved.cost));
+
+  const PipelineCost two = OrDie(pipeline(2, 2));
+  CHECK_EQ(two.first_layers, std::vector<int64_t>{0, 2});
+  CHECK_GT(two.us, three.solved.cost / 2);
+  CHECK_LT(two.us, three.solved.cost);
+  CHECK_EQ(OrDie(pipeline(4, 8)).first_layers, std::vector<int64_t>{0, 1, 2, 3});
+  CHECK_EQ(pipeline(5, 8).error().message(), "4 layers do not make 5 stages: graph g");
+}
+
 TEST_CASE("auto placement: meshes of some ranks are all products of their axes") {
   const auto meshes = [](int64_t ranks, std::vector<std::string> axes) {
     return fmt::format("{}", fmt::join(MeshesOf(ranks, axes), " "));
@@ -327,7 +356,6 @@ TEST_CASE("auto placement: meshes of some ranks are all products of their axes")
   CHECK_EQ(meshes(4, {"tp", "fsdp"}), "fsdp=4 fsdp=2,tp=2 tp=4");
   CHECK_EQ(meshes(4, {"fsdp", "cp", "tp"}), "fsdp=4 fsdp=2,cp=2 fsdp=2,tp=2 cp=4 cp=2,tp=2 tp=4");
   CHECK_EQ(meshes(2, {"fsdp", "ep"}), "fsdp=2 fsdp=2,ep=2");
-  CHECK_EQ(meshes(1, {"fsdp"}), "");
 }
 
 TEST_CASE("auto placement: what a plan decides of calls is kept") {
