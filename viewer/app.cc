@@ -64,6 +64,7 @@ Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
     STRATA_TRY(const std::string text, ReadFile(options.keys));
     STRATA_RETURN_IF_ERROR(app->commands_.ReadBindings(text, options.keys, NameOfKey));
   }
+  if (options.demo) app->model_.MakeDemo(DemoPath());
   // A file is read, and its first graph compared, while the window opens.
   if (!options.compare.empty()) {
     app->model_.OpenPair(options.open, options.compare);

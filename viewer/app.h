@@ -40,6 +40,7 @@ struct AppOptions {
   std::string screenshot;             ///< a file, written at the end of the script; "": none
   std::string attach;                 ///< the socket of a training; "": none
   std::string keys;                   ///< a file of key bindings; "": none
+  bool demo = false;                  ///< makes a demo and opens it
   bool bench = false;                 ///< prints what each line of the script took
   std::string theme;                  ///< "light", "dark"; "": as it was last time
   std::optional<std::string> config;  ///< a file of settings; none: the user's, but for scripts

@@ -128,10 +128,9 @@ void App::AddCommands() {
       return model_.Say("Open a graph first");
     palette_.Open(Palette::Kind::kPasses);
   });
-  add("demo", "Make a demo trace and open it", {"D"},
-      [this](int) { model_.MakeDemo(StateFolder() + "/demo.strata"); });
+  add("demo", "Make a demo trace and open it", {"D"}, [this](int) { model_.MakeDemo(DemoPath()); });
   add("demo-elsewhere", "Make a demo trace in a place of your choice", {},
-      [this](int) { palette_.Open(Palette::Kind::kDemo, StateFolder() + "/demo.strata"); });
+      [this](int) { palette_.Open(Palette::Kind::kDemo, DemoPath()); });
   for (size_t i = 0; i < Settings::kMostRecent; ++i) {
     add(fmt::format("recent-{}", i + 1), fmt::format("Open recent file {}", i + 1),
         {fmt::format("Ctrl+{}", i + 1)}, [this, i](int) {

@@ -31,6 +31,7 @@ constexpr const char* kHelp =
     "                   write a picture of the window, after the script if there is one, then "
     "quit\n"
     "  --attach PATH    control the training that was started with --control PATH\n"
+    "  --demo           make a demo trace, ~/.local/state/strata/demo.strata, and open it\n"
     "  --bench          print what each command of the script took\n"
     "  --theme NAME     light or dark; default: as last time\n"
     "  --size WxH       size of the window\n"
@@ -83,6 +84,8 @@ Result<AppOptions> ParseOptions(const std::vector<std::string>& words) {
       if (theme != "light" && theme != "dark")
         return Error("'{}' is not a theme: --theme: write light or dark", OneLine(theme));
       options.theme = theme;
+    } else if (word == "--demo") {
+      options.demo = true;
     } else if (word == "--bench") {
       options.bench = true;
     } else if (word == "--config") {
@@ -101,6 +104,8 @@ Result<AppOptions> ParseOptions(const std::vector<std::string>& words) {
       files.push_back(word);
     }
   }
+  if (options.demo && !files.empty())
+    return Error("two things to show: {}: --demo: leave one of them out", OneLine(files[0]));
   if (files.size() > 2)
     return Error("too many files: {}: name one file, or two REFs to compare", OneLine(files[2]));
   if (!files.empty()) options.open = files[0];

@@ -27,11 +27,24 @@ class Passes(GuiCase):
             assert state runs = 1
             assert state changed > 50
             screenshot {self.picture("demo")}
+            run next-changed-pass 6
+            assert state pass = recompute
+            assert state removed = 0
+            # Lines were removed, though no node was.
+            assert graph/legend:removed exists
+            assert graph/legend:moved absent
         """)
         self.assertEqual(tree["state"]["file"], self.made("demo.strata"))
         self.assertEqual(tree["state"]["error"], "")
         checked = subprocess.run([STRATA, "check", self.made("demo.strata")], capture_output=True, text=True, check=False)
         self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+
+    def test_an_option_makes_and_opens_a_demo(self):
+        tree = self.view("assert state passes > 9\n", "--demo")
+        self.assertEqual(tree["state"]["file"], self.made("demo.strata"))
+        done = self.start("wait\n", "--demo", "other.strata")
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "strata: error: two things to show: other.strata: --demo: leave one of them out\n"))
 
     def test_a_demo_goes_where_the_user_says(self):
         wanted = self.path("a folder/mine.strata")

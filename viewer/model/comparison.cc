@@ -78,6 +78,8 @@ void Comparison::IndexEdges() {
   for (const SceneEdge& edge : scene_.edges) {
     ++first_input_[At(edge.to) + 1];
     ++first_output_[At(edge.from) + 1];
+    has_added_edges_ |= edge.status == SceneStatus::kAdded;
+    has_removed_edges_ |= edge.status == SceneStatus::kRemoved;
   }
   for (size_t i = 1; i < first_input_.size(); ++i) {
     first_input_[i] += first_input_[i - 1];

@@ -56,6 +56,9 @@ class Comparison {
   const SceneNode& node(int32_t i) const { return scene_.nodes[static_cast<size_t>(i)]; }
   const SceneCluster& cluster(int32_t i) const { return scene_.clusters[static_cast<size_t>(i)]; }
   const SceneCounts& counts() const { return scene_.clusters.front().counts; }
+  /// A line is drawn as added or removed, perhaps between nodes that are neither.
+  bool has_added_edges() const { return has_added_edges_; }
+  bool has_removed_edges() const { return has_removed_edges_; }
   const std::vector<int32_t>& ChildrenOf(int32_t cluster) const {
     return children_[static_cast<size_t>(cluster)];
   }
@@ -136,7 +139,8 @@ class Comparison {
   std::vector<Barcode> barcodes_;  // by cluster
   std::vector<int32_t> changes_, changes_by_cause_;
   IdVector<EntityId, int32_t> node_of_before_, node_of_after_;
-  std::vector<int32_t> first_input_;                 // by node, index into Scene::edges
+  std::vector<int32_t> first_input_;  // by node, index into Scene::edges
+  bool has_added_edges_ = false, has_removed_edges_ = false;
   std::vector<int32_t> first_output_, output_edge_;  // by node; indices into Scene::edges
 };
 

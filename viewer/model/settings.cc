@@ -112,6 +112,10 @@ std::string StateFolder() {
   return failure ? "." : (temporary / "strata").string();
 }
 
+std::string DemoPath() {
+  return StateFolder() + "/demo.strata";
+}
+
 std::string NewTracePath(const std::string& file, const std::string& folder) {
   std::string stem = fs::path(file).stem().string();
   // Passes on passes: "a-2.strata", not "a-passes-passes.strata".

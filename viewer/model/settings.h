@@ -36,6 +36,8 @@ std::string SettingsPath();
 /// Where the viewer writes traces that it makes: `$XDG_STATE_HOME/strata`, or below
 /// `~/.local/state`; without a home, a folder for temporary files.
 std::string StateFolder();
+/// Where a demo goes, unless the user says otherwise.
+std::string DemoPath();
 /// A file of `folder` that does not exist, named after `file`: "demo-passes.strata".
 std::string NewTracePath(const std::string& file, const std::string& folder);
 /// No settings when there is no such file. Errors: a file that cannot be read.

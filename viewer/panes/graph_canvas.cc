@@ -257,10 +257,13 @@ void GraphPane::Legend(Ui& ui, const Area& area) const {
   const Comparison* comparison = ui.model.comparison();
   if (comparison == nullptr) return;
   const SceneCounts& counts = comparison->counts();
-  const std::pair<SceneStatus, int32_t> marks[] = {
-      {SceneStatus::kAdded, counts.added},     {SceneStatus::kRemoved, counts.removed},
-      {SceneStatus::kChanged, counts.changed}, {SceneStatus::kMoved, counts.moved},
-      {SceneStatus::kDerived, counts.derived}, {SceneStatus::kSame, 1}};
+  const std::pair<SceneStatus, bool> marks[] = {
+      {SceneStatus::kAdded, counts.added > 0 || comparison->has_added_edges()},
+      {SceneStatus::kRemoved, counts.removed > 0 || comparison->has_removed_edges()},
+      {SceneStatus::kChanged, counts.changed > 0},
+      {SceneStatus::kMoved, counts.moved > 0},
+      {SceneStatus::kDerived, counts.derived > 0},
+      {SceneStatus::kSame, true}};
   const Font font = ui.font(Face::kSans, 12);
   float x = area.x + ui.px(12);
   if (const Overlay* overlay = ui.model.overlay()) {
@@ -279,8 +282,8 @@ void GraphPane::Legend(Ui& ui, const Area& area) const {
     ui.Register("legend", "text", overlay->label(), area);
     return;
   }
-  for (const auto& [status, count] : marks) {
-    if (count == 0) continue;
+  for (const auto& [status, occurs] : marks) {
+    if (!occurs) continue;
     const float y = std::round(area.y + (area.height - ui.px(13)) / 2);
     if (status == SceneStatus::kSame) {
       ui.Frame({x, y, ui.px(16), ui.px(13)}, theme.rule_2, 2);
@@ -290,6 +293,8 @@ void GraphPane::Legend(Ui& ui, const Area& area) const {
     x += ui.px(20);
     x += ui.Text(x, area.y + (area.height - font.size) / 2, WordOf(status), font, theme.ink_2) +
          ui.px(16);
+    ui.Register(fmt::format("legend:{}", WordOf(status)), "text", WordOf(status),
+                {x - ui.px(16), y, ui.px(8), ui.px(13)});
   }
   x = ControlLegend(ui, area, x);
   const std::string_view words = comparison->scene().has_backward

@@ -45,8 +45,7 @@ void StartPane::Demo(Ui& ui, UiPanel& panel, float left, float width) {
        theme.ink_2, 24);
   panel.Skip(ui.px(4));
   const Area at = panel.Next(ui.px(28));
-  if (ui.Button("demo", "Make a demo  D", {left, at.y, ui.px(140), at.height}, false,
-                StateFolder() + "/demo.strata"))
+  if (ui.Button("demo", "Make a demo  D", {left, at.y, ui.px(140), at.height}, false, DemoPath()))
     ui.commands.Find("demo")->run(1);
   if (ui.Button("demo-elsewhere", "Choose its place",
                 {left + ui.px(148), at.y, ui.px(140), at.height}))
