@@ -122,6 +122,11 @@ void App::AddCommands() {
                                               ? FileWord(s->name)
                                               : fmt::format("{}_{}", s->index, FileWord(s->name)));
   });
+  add("compare", "Compare this graph with another one", {"C"}, [this](int) {
+    if (model_.comparison() == nullptr) return model_.Say("Open a graph first");
+    const bool has_file = model_.document() != nullptr;
+    palette_.Open(Palette::Kind::kCompare, has_file ? model_.document()->file() + "#" : "");
+  });
   add("run-passes", "Run passes on this graph", {"P"}, [this](int) {
     if (model_.running_passes()) return model_.CancelPasses();
     if (model_.subject() == nullptr && model_.comparison() == nullptr)

@@ -103,6 +103,36 @@ class Passes(GuiCase):
                  for path in (again, self.made("input-passes.strata"))]
         self.assertEqual(*lists)
 
+    def test_any_two_graphs_are_compared(self):
+        other = self.path("other.strata")
+        self.view("run demo\nassert state passes > 0\n")
+        os.rename(self.made("demo.strata"), other)
+        tree = self.view(f"""
+            run demo
+            assert state pass = canonicalize
+            click pass:3 shift
+            assert state title contains "#1 canonicalize → #3 lower"
+            assert state added > 193
+            key Alt+Left
+            assert state title = "#1 canonicalize"
+            key C
+            key Ctrl+A
+            type {other}#graph=step,pass=5
+            screenshot {self.picture("compare_with")}
+            key Enter
+            await state title contains other.strata
+            await state added > 193
+        """)
+        self.assertEqual(tree["state"]["error"], "")
+        # The same graph of two files.
+        tree = self.view(f"""
+            key C
+            type graph=step,pass=canonicalize
+            key Enter
+            await state title contains →
+        """, f"{other}#pass=1")
+        self.assertEqual((tree["state"]["error"], tree["state"]["changed"], tree["state"]["added"]), ("", "0", "0"))
+
     def test_a_pipeline_that_is_none_is_refused_where_it_is_written(self):
         self.view(f"""
             run demo

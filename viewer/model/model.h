@@ -70,6 +70,8 @@ class Model {
   void Open(const std::string& text);
   /// Compares the graphs that two REFs name, in the background.
   void OpenPair(const std::string& before, const std::string& after);
+  /// Compares the graph that is shown with the one that a REF names.
+  void CompareWith(const std::string& ref);
   /// Sees what a live run added to the document.
   void Refresh();
   bool opening() const { return workers_.busy("open"); }
@@ -254,11 +256,11 @@ class Model {
     std::shared_ptr<Document> document;
     std::vector<std::string> warnings;
   };
-  /// The graph that passes run on, as a file to read and as the user names it.
+  /// The graph that is shown, that after a pass: as a file to read and as the user names it.
   struct GraphSource {
     std::string ref, named;
   };
-  Result<GraphSource> SourceOfPasses() const;
+  Result<GraphSource> ShownGraph() const;
   void RecordPasses(PassesToRun run, std::function<Result<std::unique_ptr<Module>>()> load);
   void OnOpened(Opened opened, const Link& link);
   void OnGrown(std::shared_ptr<const Contents> contents);

@@ -30,17 +30,23 @@ std::string CommandOf(const PassesToRun& run) {
 
 }  // namespace
 
-Result<Model::GraphSource> Model::SourceOfPasses() const {
+Result<Model::GraphSource> Model::ShownGraph() const {
   if (comparison() == nullptr && (subject() == nullptr || !subject()->failed))
-    return Error("no graph: passes run on the graph that is shown: open a file first");
+    return Error("no graph is shown: open a file first");
   if (!document_) return GraphSource{pair_after_, pair_after_};
   const std::string link =
       fmt::format("#{}{}", subject()->selector, subject()->failed ? ":before" : "");
   return GraphSource{document_->trace_path() + link, document_->file() + link};
 }
 
+void Model::CompareWith(const std::string& ref) {
+  const Result<GraphSource> source = ShownGraph();
+  if (!source) return Fail(source.error());
+  OpenPair(source->named, ref);
+}
+
 void Model::RunPasses(const std::string& pipeline) {
-  const Result<GraphSource> source = SourceOfPasses();
+  const Result<GraphSource> source = ShownGraph();
   if (!source) return Fail(source.error());
   RecordPasses(
       {.pipeline = pipeline,

@@ -26,6 +26,8 @@ std::pair<const char*, const char*> WordsOf(Palette::Kind kind) {
       return {"export", "A file name"};
     case Palette::Kind::kPasses:
       return {"run-passes", "Passes, such as dce,canonicalize"};
+    case Palette::Kind::kCompare:
+      return {"compare", "Compare this graph with: FILE, or FILE#graph=step,pass=3"};
     case Palette::Kind::kDemo:
       return {"demo", "Where the demo goes: a file name"};
     case Palette::Kind::kCommands:
@@ -44,6 +46,7 @@ void Palette::Open(Kind kind, const std::string& text) {
   focus_ = true;
   choose_ = complete_ = false;
   completed_.reset();
+  if (kind == Kind::kCompare) completed_ = text;  // the user writes on behind it
 }
 
 void Palette::Draw(Ui& ui, const Area& window, const std::vector<std::string>& recent,

@@ -13,10 +13,10 @@ namespace strata::viewer {
 std::string KeysOf(const Command& command);
 
 /// The command palette: commands, passes and nodes by name. Also the list of keys, files to open,
-/// formats to export, passes to run, and where a demo goes.
+/// formats to export, passes to run, where a demo goes, and a graph to compare with.
 class Palette {
  public:
-  enum class Kind : uint8_t { kClosed, kCommands, kKeys, kOpen, kExport, kPasses, kDemo };
+  enum class Kind : uint8_t { kClosed, kCommands, kKeys, kOpen, kExport, kPasses, kDemo, kCompare };
 
   /// `text`: what the field holds at first.
   void Open(Kind kind, const std::string& text = {});
@@ -39,7 +39,9 @@ class Palette {
     std::optional<std::string> completes = {};  ///< what the field holds then; nothing is run
   };
   std::vector<Item> Items(Ui& ui) const;
-  std::vector<Item> Files(Ui& ui, const std::vector<std::string>& recent) const;
+  /// Files that `open` takes.
+  std::vector<Item> Files(const std::vector<std::string>& recent,
+                          const std::function<void(const std::string& file)>& open) const;
   std::vector<Item> Formats(const std::function<void(const std::string& path)>& export_to) const;
   std::vector<Item> Passes(Ui& ui);
   std::vector<Item> ItemsOf(Ui& ui, const std::vector<std::string>& recent,

@@ -61,12 +61,13 @@ std::vector<Palette::Item> Palette::Items(Ui& ui) const {
   return items;
 }
 
-std::vector<Palette::Item> Palette::Files(Ui& ui, const std::vector<std::string>& recent) const {
+std::vector<Palette::Item> Palette::Files(
+    const std::vector<std::string>& recent,
+    const std::function<void(const std::string& file)>& open) const {
   namespace fs = std::filesystem;
-  Model& model = ui.model;
   std::vector<Item> items;
   const auto add = [&](const std::string& file, std::string key) {
-    items.push_back({"Files", file, std::move(key), [&model, file] { model.Open(file); }});
+    items.push_back({"Files", file, std::move(key), [open, file] { open(file); }});
   };
   // What was typed comes first if it is a file, then what lies beside or below it.
   const std::string typed = text_.starts_with("~/") && std::getenv("HOME") != nullptr
@@ -136,7 +137,9 @@ std::vector<Palette::Item> Palette::ItemsOf(
     const std::function<void(const std::string& path)>& export_to) {
   switch (kind_) {
     case Kind::kOpen:
-      return Files(ui, recent);
+      return Files(recent, [&ui](const std::string& file) { ui.model.Open(file); });
+    case Kind::kCompare:
+      return Files(recent, [&ui](const std::string& ref) { ui.model.CompareWith(ref); });
     case Kind::kExport:
       return Formats(export_to);
     case Kind::kPasses:

@@ -134,7 +134,13 @@ void PassesPane::Draw(Ui& ui, const Area& area) {
         shown_ = entry.subject;
         if (!panel.Shows(at)) ImGui::SetScrollHereY(0.5F);
       }
-      if (panel.Shows(at) && Row(ui, at, entry.subject)) ui.model.Show(entry.subject);
+      if (!panel.Shows(at) || !Row(ui, at, entry.subject)) continue;
+      const int32_t from = ui.model.subject_index();
+      if (ImGui::GetIO().KeyShift && from >= 0 && from != entry.subject) {
+        ui.model.ShowAgainst(entry.subject, from);
+      } else {
+        ui.model.Show(entry.subject);
+      }
     }
     if (entries.empty()) {
       const Area at = panel.Next(ui.px(40));

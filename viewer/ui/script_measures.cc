@@ -55,7 +55,7 @@ void ScriptRunner::PushRandom(const Ui& ui, InputQueue& input) {
     return static_cast<uint32_t>(random_() % std::max<uint32_t>(1, below));
   };
   static constexpr std::string_view kLeftOut[] = {"quit",    "export",     "open", "palette",
-                                                  "refresh", "run-passes", "demo"};
+                                                  "refresh", "run-passes", "demo", "compare"};
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   const float top = 36 * ui.fonts.scale();  // the palette opens there
   const auto move = [&] {
