@@ -266,10 +266,8 @@ std::vector<AxisStrategy> AxisStrategies(const Module& module, const ShardingRul
   };
   for (size_t index = 0; index < rule.factors.size(); ++index) {
     if (rule.factors[index].kind == Factor::Kind::kWhole) continue;
-    if (std::abs(sizes[index]) <= 1) continue;
-    if (sizes[index] % ranks != 0 &&
-        !MayBeUneven(module, rule, static_cast<int>(index), sizes, now))
-      continue;
+    const bool divides = std::abs(sizes[index]) > 1 && sizes[index] % ranks == 0;
+    if (!divides && !MayBeUneven(module, rule, static_cast<int>(index), sizes, now)) continue;
     auto strategy = Sharded(rule, static_cast<int>(index), sizes);
     if (!strategy) continue;
     for (AxisStrategy& other : OtherCuts(module, rule, *strategy, now, sizes, ranks))
