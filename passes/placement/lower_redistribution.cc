@@ -333,6 +333,23 @@ ValueId Permuted(Rewriter& rewriter, ValueId value, const std::vector<size_t>& o
   return graph.result(node);
 }
 
+/// Whether the ranks of `group`, those of `joined` changes from `first` on, divide the dimension
+/// that they have parts of. Where they do not, each axis has zeros after its own parts, and the
+/// parts of all do not follow each other.
+bool AreEven(Module& module, const std::vector<DimId>& sizes, Placements now,
+             const std::vector<AxisChange>& changes, size_t first, size_t joined, const Mesh& mesh,
+             const MeshAxis& group) {
+  for (size_t i = first; i < first + joined; ++i)
+    now[changes[i].axis] = {};
+  const std::vector<DimId> whole = PartSizes(module, sizes, now, mesh);
+  for (const Placement& placement : {changes[first].from, changes[first].to}) {
+    if (!IsShard(placement)) continue;
+    const auto size = module.dims().AsConst(whole[static_cast<size_t>(placement.dim)]);
+    if (size && *size % group.size != 0) return false;
+  }
+  return true;
+}
+
 Placements InOrder(Placements placements, const std::vector<size_t>& place_of) {
   for (Placement& p : placements)
     if (IsCut(p)) p.dim = static_cast<int32_t>(place_of[static_cast<size_t>(p.dim)]);
@@ -361,7 +378,11 @@ Result<ValueId> LowerRedistribution(Rewriter& rewriter, ValueId value, const Typ
   const std::vector<AxisChange> changes = PlanRedistribution(now, InOrder(to, place_of));
   for (size_t i = 0; i < changes.size();) {
     MeshAxis group;
-    const size_t joined = CountJoined(changes, i, mesh, group);
+    size_t joined = CountJoined(changes, i, mesh, group);
+    if (joined > 1 && !AreEven(graph.module(), sizes, now, changes, i, joined, mesh, group)) {
+      joined = 1;
+      group = mesh.axes()[changes[i].axis];
+    }
     for (size_t j = i; j < i + joined; ++j)
       now[changes[j].axis] = changes[j].to;
     STRATA_TRY(value, emitter.Change(value, changes[i], group,

@@ -62,6 +62,8 @@ EXPERTS = [
     (1, 2, 2, 1, 4),
     (1, 2, 2, 2, 2),
     (1, 2, 2, 2, 8),
+    (1, 6, 1, 1, 2),  # three ranks divide no dimension
+    (1, 4, 4, 1, 2),  # more ranks than rows of a parameter
 ]
 
 

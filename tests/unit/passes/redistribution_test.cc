@@ -94,6 +94,36 @@ TEST_CASE("redistribution: a gather of a transposed tensor leaves its other dime
   }
 }
 
+TEST_CASE(
+    "redistribution: axes of a group are gathered one by one where they leave zeros between") {
+  const auto gathers = [](std::string_view part, std::string_view whole) {
+    auto module = testing::ParseBody(fmt::format(R"(
+  x = placeholder : f32[{}][1]cpu
+  whole = placeholder : f32[{}][1]cpu
+  output(x)
+)",
+                                                 part, whole));
+    Graph& graph = *module->FindGraph("g");
+    const Mesh mesh = OrDie(Mesh::Parse("fsdp=4,ep=2"));  // efsdp=2, ep=2
+    Rewriter rewriter(graph);
+    rewriter.SetCursorToEnd();
+    const ValueId x = testing::ValueNamed(graph, "x");
+    const Type type = module->types()[graph.value(testing::ValueNamed(graph, "whole")).type];
+    const ValueId y =
+        OrDie(LowerRedistribution(rewriter, x, type, {Shard(0), Shard(0)},
+                                  {Replicate(), Replicate()}, mesh, graph.value(x).def));
+    CHECK_EQ(module->types().ToString(graph.value(y).type), fmt::format("f32[{}][1]cpu", whole));
+    std::string groups;
+    for (const NodeId node : graph.nodes())
+      if (graph.op(node) == "_c10d_functional.all_gather_into_tensor.default")
+        groups += fmt::format("{} ", module->str(graph.args(node)[2].str()));
+    return groups;
+  };
+  CHECK_EQ(gathers("2", "8"), "fsdp ");
+  // Of 6, each of two ranks has 3, and of these two have 2 and 1: [0 1] [2 _] [3 4] [5 _].
+  CHECK_EQ(gathers("2", "6"), "ep efsdp ");
+}
+
 TEST_CASE("redistribution: gathered dimensions have the order in memory that the whole has") {
   // One of two heads, which lie inside the positions: [heads, positions, width].
   auto module = testing::ParseBody(R"(
