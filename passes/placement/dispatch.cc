@@ -33,8 +33,9 @@ Dispatches::Dispatches(const Graph& graph) {
   for (const NodeId node : graph.nodes()) {
     if (BaseOf(graph, node) != "sort") continue;
     const std::vector<ValueId> rows = RowsOf(graph, node);
-    const Product product = ProductOver(graph, rows);
+    Product product = ProductOver(graph, rows);
     if (!product.counts.valid()) continue;
+    product.num_rows = *SizeOf(graph, rows[0]);
     weights_.emplace(product.counts, product.weight);
     for (const ValueId value : rows)
       products_.emplace(value, product);
@@ -51,6 +52,13 @@ ValueId Dispatches::WeightOf(ValueId rows) const {
   return found == products_.end() ? ValueId{} : found->second.weight;
 }
 
+bool Dispatches::IsRowDim(const Graph& graph, ValueId value, int32_t dim) const {
+  const auto found = products_.find(value);
+  if (found == products_.end()) return false;
+  const std::vector<DimId>& sizes = graph.module().types()[graph.value(value).type].sizes;
+  return sizes[static_cast<size_t>(dim)] == found->second.num_rows;
+}
+
 ValueId Dispatches::WeightCountedBy(ValueId counts) const {
   const auto found = weights_.find(counts);
   return found == weights_.end() ? ValueId{} : found->second;
@@ -65,7 +73,9 @@ std::vector<ValueId> Dispatches::RowsOf(const Graph& graph, NodeId sort) const {
   for (size_t next = 0; next < rows.size(); ++next) {
     for (const Use use : graph.uses(rows[next])) {
       const std::string_view base = BaseOf(graph, use.user);
-      if (base.empty() || base == "index_add" || base == "index_add_") continue;
+      // Rows become tokens, or lend their type.
+      if (base.empty() || base == "index_add" || base == "index_add_" || base.starts_with("new_"))
+        continue;
       for (size_t i = 0; i < graph.node(use.user).num_results; ++i) {
         const ValueId result = graph.result(use.user, i);
         if (HasDim(graph, result, *size) && known.insert(result).second) rows.push_back(result);

@@ -19,6 +19,8 @@ class Dispatches {
   ValueId CountsOf(ValueId rows) const;
   /// What the first of those products multiplies rows with, `[experts, in, out]`; none likewise.
   ValueId WeightOf(ValueId rows) const;
+  /// Whether dimension `dim` of a value is that of the rows of a dispatch.
+  bool IsRowDim(const Graph& graph, ValueId value, int32_t dim) const;
   /// The same of the value that counts them; none: it counts the rows of no dispatch.
   ValueId WeightCountedBy(ValueId counts) const;
 
@@ -26,6 +28,7 @@ class Dispatches {
   std::vector<ValueId> RowsOf(const Graph& graph, NodeId sort) const;
   struct Product {
     ValueId counts, weight;
+    DimId num_rows = {};
   };
   static Product ProductOver(const Graph& graph, const std::vector<ValueId>& rows);
 

@@ -164,15 +164,22 @@ bool StrategyChoice::MayJoin(NodeId node, const std::vector<ValueId>& operands,
 bool StrategyChoice::MayJoin(ValueId value, const Placements& before, const Placement& placement,
                              size_t axis) {
   if (!IsCut(placement)) return true;
-  const ValueId weight = IsRows(placement) ? dispatches_.WeightOf(value) : ValueId{};
+  if (!IsRows(placement)) return !IsOfExperts(value, placement.dim);
+  const ValueId weight = dispatches_.WeightOf(value);
   for (size_t other = 0; other < axis; ++other) {
-    if (!IsCut(before[other]) || before[other].dim != placement.dim) continue;
-    if (!IsRows(placement) && IsByExpert(before[other])) return false;
-    if (!IsRows(placement) || !IsRows(before[other])) continue;
-    const bool are_of_experts = ExpertsOn(weight, other) && ExpertsOn(weight, axis);
+    const bool are_of_experts = IsRows(before[other]) && before[other].dim == placement.dim &&
+                                ExpertsOn(weight, other) && ExpertsOn(weight, axis);
     if (are_of_experts && before[other].split != placement.split) return false;
   }
   return true;
+}
+
+bool StrategyChoice::IsOfExperts(ValueId value, int32_t dim) {
+  if (!dispatches_.IsRowDim(graph_, value, dim)) return false;
+  const ValueId weight = dispatches_.WeightOf(value);
+  for (size_t axis = 0; axis < mesh_.axes().size(); ++axis)
+    if (const auto experts = ExpertsOn(weight, axis); experts && experts->dim == 0) return true;
+  return false;
 }
 
 bool StrategyChoice::KeepsBlocks(const ShardingRule& rule, const Choice& choice,

@@ -50,12 +50,14 @@ class StrategyChoice {
   double CostOf(NodeId node, const ShardingRule& rule, const std::vector<ValueId>& operands,
                 const std::vector<std::vector<Placements>>& available, size_t axis,
                 const AxisStrategy& strategy);
-  /// False for a strategy that does not go with the placements on axes chosen before: that cuts
-  /// rows in chunks which those cut by expert, since their number depends on data, or that moves
-  /// rows to their experts on some of the axes that cut the experts.
+  /// False for a strategy that cuts rows in chunks which some axis cuts by expert, since their
+  /// number depends on data, or that moves rows to their experts on some of the axes that cut the
+  /// experts.
   bool MayJoin(NodeId node, const std::vector<ValueId>& operands, const Choice& choice,
                const AxisStrategy& strategy, size_t axis);
   bool MayJoin(ValueId value, const Placements& before, const Placement& placement, size_t axis);
+  /// Whether ranks have experts of their own, whose rows are dimension `dim` of `value`.
+  bool IsOfExperts(ValueId value, int32_t dim);
   /// False for a strategy of a view that cuts the blocks of which axes chosen before have parts: a
   /// rank would have parts of fewer blocks than they counted.
   static bool KeepsBlocks(const ShardingRule& rule, const Choice& choice,

@@ -62,6 +62,7 @@ EXPERTS = [
     (1, 2, 2, 1, 4),
     (1, 2, 2, 2, 2),
     (1, 2, 2, 2, 8),
+    (1, 1, 1, 4, 2),  # half of the ranks of tp share the experts
     (1, 6, 1, 1, 2),  # three ranks divide no dimension
     (1, 4, 4, 1, 2),  # more ranks than rows of a parameter
 ]
