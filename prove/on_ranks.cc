@@ -17,6 +17,7 @@
 #include "prove/evaluator.h"
 #include "prove/lowering.h"
 #include "prove/ranks.h"
+#include "prove/reduce.h"
 
 namespace strata::prove {
 namespace {
@@ -215,10 +216,50 @@ Proof ProveOnRanks(const Graph& before, const Graph& after, const ProofOptions& 
   return proof ? *std::move(proof) : unproven(proof.error());
 }
 
-Proof ProvePass(const Graph& before, const Graph& after, const ProofOptions& options) {
+namespace {
+
+Proof ProveWhole(const Graph& before, const Graph& after, const ProofOptions& options) {
   if (!IsLowered(after)) return Prove(before, after, options);
   return IsLowered(before) ? ProveOnRanks(before, after, options)
                            : ProveLowering(before, after, options);
+}
+
+/// What a proof on reduced sizes cannot say: an operator may fail because of them alone.
+void SayUncertain(Proof& proof) {
+  const auto failed = std::ranges::find_if(proof.findings, [](const Finding& finding) {
+    return finding.diagnosis.kind == BugKind::kInvalid;
+  });
+  if (failed == proof.findings.end()) return;
+  proof.verdict = Verdict::kUnproven;
+  proof.reason = fmt::format("on reduced sizes, {} {}", failed->node, failed->what);
+  proof.findings.clear();
+}
+
+/// With small sizes. A number that equals a size may be one or not: it may be proven either way.
+Proof ProveReduced(const Graph& before, const Graph& after, const ProofOptions& options) {
+  Proof proof;
+  for (const Numbers numbers : {Numbers::kKeep, Numbers::kAsSizes}) {
+    const auto pair = Reduce(before, after, numbers);
+    if (!pair) {
+      proof = Proof();
+      proof.verdict = Verdict::kUnproven;
+      proof.reason = fmt::format("too large to evaluate, and its sizes cannot be reduced: {}",
+                                 pair.error().message());
+      return proof;
+    }
+    proof = ProveWhole(*pair->before, *pair->after, options);
+    proof.reduced_sizes = pair->sizes;
+    SayUncertain(proof);
+    if (proof.verdict != Verdict::kDiffers || !pair->has_numbers) break;
+  }
+  return proof;
+}
+
+}  // namespace
+
+Proof ProvePass(const Graph& before, const Graph& after, const ProofOptions& options) {
+  return NeedsReduction(before) || NeedsReduction(after) ? ProveReduced(before, after, options)
+                                                         : ProveWhole(before, after, options);
 }
 
 }  // namespace strata::prove

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,8 @@ struct Proof {
   /// Operators without a definition. They are the same function of the same operands in both
   /// graphs; nothing else is known of them.
   std::vector<std::string> opaque;
+  /// The graphs were too large: the proof is of the same program with these sizes, new by old.
+  std::map<int64_t, int64_t> reduced_sizes;
 };
 
 struct ProofOptions {

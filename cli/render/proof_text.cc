@@ -47,6 +47,7 @@ void AppendStep(const StepProof& proof, std::string& out) {
       out += fmt::format("unproven: {}", Visible(result.reason));
       break;
   }
+  if (!result.reduced_sizes.empty()) out += " on reduced sizes";
   if (!result.opaque.empty())
     out += fmt::format("; unknown operators: {}",
                        Visible(fmt::format("{}", fmt::join(result.opaque, ", "))));
@@ -148,6 +149,9 @@ std::string ProofJson(const std::vector<StepProof>& proofs, std::string_view fil
     json.Key("unknown_operators").BeginArray();
     for (const std::string& op : result.opaque)
       json.String(op);
+    json.EndArray().Key("reduced_sizes").BeginArray();
+    for (const auto& [size, reduced] : result.reduced_sizes)
+      json.BeginObject().Field("size", size).Field("reduced", reduced).EndObject();
     json.EndArray().Field("ref", proof.ref).EndObject();
   }
   json.EndArray().Break(2).Key("findings").BeginArray();

@@ -1,0 +1,134 @@
+// Graphs that are too large to be evaluated, proven on small sizes.
+
+#include "prove/reduce.h"
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "ir/rewriter.h"
+#include "prove/on_ranks.h"
+#include "prove/size_map.h"
+#include "tests/support/graphs.h"
+
+namespace strata::prove {
+namespace {
+
+using testing::NodeNamed;
+using testing::ParseBody;
+
+constexpr std::string_view kLarge = R"(
+  x = placeholder : f32[8, 8192, 4096]
+  w = placeholder : f32[4096, 14336]
+  flat = aten.reshape.default(x, [65536, 4096]) : f32[65536, 4096]
+  mm = aten.mm.default(flat, w) : f32[65536, 14336]
+  silu = aten.silu.default(mm) : f32[65536, 14336]
+  rows = aten.reshape.default(silu, [8, 8192, 14336]) : f32[8, 8192, 14336]
+  half = aten.slice.Tensor(rows, 2, 0, 7168) : f32[8, 8192, 7168]
+  other = aten.slice.Tensor(rows, 2, 7168, 14336) : f32[8, 8192, 7168]
+  product = aten.mul.Tensor(half, other) : f32[8, 8192, 7168]
+  scaled = aten.div.Scalar(product, 4096) : f32[8, 8192, 7168]
+  output(scaled)
+)";
+
+/// The proof of the large graph and an edit of it.
+Proof ProveEdited(const std::function<void(Rewriter&)>& edit) {
+  const std::unique_ptr<Module> before = ParseBody(kLarge), after = before->Clone();
+  Rewriter rewriter(*after->FindGraph("g"));
+  edit(rewriter);
+  return ProvePass(*before->FindGraph("g"), *after->FindGraph("g"), {.stable_ids = true});
+}
+
+void SetInteger(Rewriter& rewriter, std::string_view name, uint32_t argument, int64_t value) {
+  const NodeId node = NodeNamed(rewriter.graph(), name);
+  rewriter.SetSlot(node, rewriter.graph().node(node).args_begin + argument, Arg::Int(value));
+}
+
+TEST_CASE("a graph that is too large is proven on reduced sizes, which the proof names") {
+  const Proof proof = ProveEdited([](Rewriter& /*rewriter*/) {});
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK_EQ(proof.reason, "");
+  REQUIRE(proof.reduced_sizes.contains(14336));
+  CHECK_EQ(proof.reduced_sizes.at(14336), 2 * proof.reduced_sizes.at(7168));
+  std::set<int64_t> numbers;
+  for (const auto& [size, number] : proof.reduced_sizes)
+    CHECK(numbers.insert(number).second);
+}
+
+TEST_CASE("another function, number or bound differs on reduced sizes, too") {
+  const auto node_of = [](const Proof& proof) {
+    REQUIRE_EQ(proof.verdict, Verdict::kDiffers);
+    return proof.findings.front().node;
+  };
+  CHECK_EQ(node_of(ProveEdited([](Rewriter& rewriter) {
+             rewriter.SetOp(NodeNamed(rewriter.graph(), "silu"), "aten.gelu.default");
+           })),
+           "silu");
+  CHECK_EQ(node_of(ProveEdited([](Rewriter& rewriter) {
+             SetInteger(rewriter, "other", 2, 0);
+             SetInteger(rewriter, "other", 3, 7168);
+           })),
+           "other");
+}
+
+TEST_CASE("a number in arithmetic is not taken for the reduced size of another") {
+  const Proof whole = ProveEdited([](Rewriter& /*rewriter*/) {});
+  for (const int64_t number : {whole.reduced_sizes.at(4096), int64_t{2048}, int64_t{14336}}) {
+    const Proof proof =
+        ProveEdited([&](Rewriter& rewriter) { SetInteger(rewriter, "scaled", 1, number); });
+    CHECK_EQ(proof.verdict, Verdict::kDiffers);
+    REQUIRE_EQ(proof.findings.size(), 1);
+    CHECK_EQ(proof.findings[0].node, "scaled");
+  }
+}
+
+TEST_CASE("a size that fits no type stays wrong") {
+  const Proof whole = ProveEdited([](Rewriter& /*rewriter*/) {});
+  const Proof proof = ProveEdited([&](Rewriter& rewriter) {
+    const NodeId node = NodeNamed(rewriter.graph(), "flat");
+    const uint32_t slot = rewriter.graph().args(node)[1].span_begin();
+    rewriter.SetSlot(node, slot, Arg::Int(whole.reduced_sizes.at(65536)));
+  });
+  CHECK_NE(proof.verdict, Verdict::kProven);
+}
+
+TEST_CASE("a size that an argument of unknown meaning is equal to is left whole, and named") {
+  const std::unique_ptr<Module> module = ParseBody(R"(
+    x = placeholder : f32[65536, 4096]
+    w = placeholder : f32[4096, 65536]
+    mm = aten.mm.default(x, w) : f32[65536, 65536]
+    own = my.op.default(mm, 65536) : f32[65536, 65536]
+    output(own)
+  )");
+  const Graph& graph = *module->FindGraph("g");
+  const Proof proof = ProvePass(graph, graph, {.stable_ids = true});
+  CHECK_EQ(proof.verdict, Verdict::kUnproven);
+  CHECK(proof.reason.ends_with("sizes that other arguments are equal to: 65536"));
+}
+
+TEST_CASE("products, sums and divisors of sizes hold for the numbers that replace them") {
+  SizeConstraints constraints;
+  constraints.Keep(8);
+  constraints.AddProduct(std::vector<int64_t>{4096}, std::vector<int64_t>{32, 128});
+  constraints.AddProduct(std::vector<int64_t>{4096}, std::vector<int64_t>{8, 512});
+  constraints.AddProduct(std::vector<int64_t>{1024}, std::vector<int64_t>{8, 128});
+  constraints.AddSum(5120, std::vector<int64_t>{4096, 1024});
+  constraints.AddDivisor(8, 32);
+  const auto solved = constraints.Solve();
+  REQUIRE(solved.has_value());
+  const auto at = [&](int64_t size) { return solved->at(size); };
+  CHECK_EQ(at(8), 8);
+  CHECK_EQ(at(4096), at(32) * at(128));
+  CHECK_EQ(at(4096), 8 * at(512));
+  CHECK_EQ(at(1024), 8 * at(128));
+  CHECK_EQ(at(5120), at(4096) + at(1024));
+  CHECK_EQ(at(32) % 8, 0);
+  CHECK_LT(at(4096), 4096);
+}
+
+}  // namespace
+}  // namespace strata::prove
