@@ -109,7 +109,9 @@ Result<Argument> Evaluator::ArgumentOf(const Arg& arg) const {
     case ArgKind::kBool:
       return Argument{arg.as_bool()};
     case ArgKind::kDim: {
-      const std::optional<int64_t> size = module.dims().Hint(arg.dim());
+      std::optional<int64_t> size = module.dims().Hint(arg.dim());
+      if (const auto read = sizes_.find(arg.dim()); !size && read != sizes_.end())
+        size = read->second;
       if (!size) return Error(ErrorCode::kUnsupported, "a size that is not known");
       return Argument{*size};
     }
@@ -233,6 +235,7 @@ void Evaluator::Begin(std::span<const Value> inputs) {
   inputs_ = inputs;
   next_input_ = 0;
   values_.assign(static_cast<size_t>(graph_.value_bound()), Value());
+  sizes_.clear();
   last_use_.assign(values_.size(), -1);
   order_ = OrderOf(graph_);
   for (const NodeId node : graph_.nodes()) {
@@ -252,8 +255,15 @@ Result<Values> Evaluator::Evaluate(NodeId node) {
 
 void Evaluator::Set(NodeId node, Values results) {
   const size_t count = std::min<size_t>(results.size(), graph_.node(node).num_results);
-  for (size_t i = 0; i < count; ++i)
-    values_[static_cast<size_t>(graph_.result(node, i).index)] = std::move(results[i]);
+  for (size_t i = 0; i < count; ++i) {
+    const ValueId value = graph_.result(node, i);
+    const TypeId type = graph_.value(value).type;
+    const auto* number = std::get_if<int64_t>(&results[i]);
+    if (number != nullptr && type.valid() &&
+        graph_.module().types()[type].kind == TypeKind::kSymInt)
+      sizes_[graph_.module().types()[type].dim] = *number;
+    values_[static_cast<size_t>(value.index)] = std::move(results[i]);
+  }
   graph_.ForEachOperand(node, [&](ValueId value) {
     const auto at = static_cast<size_t>(value.index);
     if (last_use_[at] == order_[static_cast<size_t>(node.index)]) values_[at] = Value();

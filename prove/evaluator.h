@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -62,9 +63,10 @@ class Evaluator {
   uint64_t seed_;
   std::span<const Value> inputs_;
   size_t next_input_ = 0;
-  std::vector<Value> values_;      // by ValueId
-  std::vector<int32_t> order_;     // by NodeId
-  std::vector<int32_t> last_use_;  // by ValueId: position of the last node that reads it
+  std::vector<Value> values_;       // by ValueId
+  std::map<DimId, int64_t> sizes_;  // that nodes read of data: numbers of rows
+  std::vector<int32_t> order_;      // by NodeId
+  std::vector<int32_t> last_use_;   // by ValueId: position of the last node that reads it
   std::set<std::string> opaque_;
   int64_t evaluations_ = 0;
   int64_t at_bound_ = 0;

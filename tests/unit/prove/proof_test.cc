@@ -278,6 +278,21 @@ TEST_CASE("an update in one operator is the update that is spelled out") {
   CHECK(ProveTexts(kFusedUpdate, spelled_out("0.2")).verdict == Verdict::kDiffers);
 }
 
+TEST_CASE("a size that a node reads of data is known to the nodes after it") {
+  constexpr std::string_view kBody = R"(
+  counts = placeholder : i64[4]
+  total = aten.sum.default(counts) : i64[]
+  n = aten._local_scalar_dense.default(total) : Sym(u0)
+  rows = aten.repeat_interleave.Tensor(counts, output_size=n) : i64[u0]
+  twice = aten.cat.default([rows, rows], 0) : i64[2*u0]
+  (a, b) = aten.split.Tensor(twice, sym(u0), 0) as parts : (i64[u0], i64[u0])
+  output([a, b])
+)";
+  const Proof proof = ProveTexts(kBody, kBody);
+  CHECK_EQ(proof.reason, "");
+  CHECK(proof.verdict == Verdict::kProven);
+}
+
 TEST_CASE("PV-5: derivatives are linear in the gradient") {
   for (const std::string_view op : {"aten.silu_backward.default", "aten.gelu_backward.default"}) {
     const auto once = [&](std::string_view gradient) {
