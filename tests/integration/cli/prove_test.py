@@ -72,6 +72,18 @@ class ProveTest(StrataCase):
         passes = json.loads(self.works("ls", trace, "--json"))["runs"][0]["passes"]
         self.assertEqual([step["proof"]["verdict"] for step in passes], ["proven", "proven"])
 
+    def test_merged_traces_keep_the_proofs_of_each_rank(self):
+        graph = self.write("g.txt", GRAPH)
+        self.works("opt", graph, "--passes", "dce,canonicalize", "--prove-exact", "-o", self.path("a.strata"))
+        self.works("opt", graph, "--passes", "dce,canonicalize", "-o", self.path("b.strata"))
+        self.works("prove", self.path("b.strata"), "--record", "--pass", "canonicalize")
+        merged = self.path("m.strata")
+        self.works("merge", self.path("a.strata"), self.path("b.strata"), "--renumber", "-o", merged)
+        runs = json.loads(self.works("ls", merged, "--json"))["runs"]
+        verdicts = [[step.get("proof", {}).get("verdict") for step in run["passes"]] for run in runs]
+        self.assertEqual(verdicts, [["proven", "proven"], [None, "proven"]])
+        self.works("check", merged)
+
     def test_only_a_trace_records_proofs(self):
         self.write("g.txt", GRAPH)
         self.assertIn("cannot record: g.txt: --record needs a trace", self.fails("prove", "g.txt", "--record"))
