@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/ops.h"
+#include "passes/placement/inputs.h"
 #include "passes/placement/redistribution.h"
 
 namespace strata {
@@ -25,8 +26,10 @@ Result<StrategyChoice::Choice> StrategyChoice::Choose(NodeId node, const Shardin
     ahead_.clear();  // values that were placed meanwhile have other copies
     std::optional<AxisStrategy> best;
     double least = std::numeric_limits<double>::infinity();
-    for (AxisStrategy& strategy :
-         AxisStrategies(module_, rule, sizes, mesh_.axes()[axis].size, now)) {
+    std::vector<AxisStrategy> strategies =
+        AxisStrategies(module_, rule, sizes, mesh_.axes()[axis].size, now);
+    if (!decided && IsCastOfParameter(node)) KeepStored(now[0], strategies);
+    for (AxisStrategy& strategy : strategies) {
       if (decided &&
           !(strategy.operands == decided->operands && strategy.results == decided->results))
         continue;
@@ -72,6 +75,19 @@ Result<StrategyChoice::Choice> StrategyChoice::Choose(NodeId node, const Shardin
       choice.results[i][axis] = best->results[i];
   }
   return choice;
+}
+
+bool StrategyChoice::IsCastOfParameter(NodeId node) {
+  if (!IsCast(graph_, node)) return false;
+  const ValueId operand = graph_.args(node)[0].value();
+  return graph_.node(graph_.value(operand).def).kind == NodeKind::kPlaceholder &&
+         values_.ReadAs(operand).has_value();
+}
+
+void StrategyChoice::KeepStored(const Placement& stored, std::vector<AxisStrategy>& strategies) {
+  const auto keeps = [&](const AxisStrategy& strategy) { return strategy.operands[0] == stored; };
+  if (std::ranges::any_of(strategies, keeps))
+    std::erase_if(strategies, [&](const AxisStrategy& strategy) { return !keeps(strategy); });
 }
 
 Result<std::optional<AxisStrategy>> StrategyChoice::Decided(NodeId node, const ShardingRule& rule,

@@ -41,6 +41,10 @@ class StrategyChoice {
   Result<std::optional<AxisStrategy>> Decided(NodeId node, const ShardingRule& rule, size_t axis,
                                               std::vector<Placement>& now);
   Error NoStrategy(NodeId node, size_t axis) const;
+  /// A step reads parameters as their casts: each rank casts what it stores, and that is gathered,
+  /// in fewer bytes and with what else its block reads.
+  bool IsCastOfParameter(NodeId node);
+  static void KeepStored(const Placement& stored, std::vector<AxisStrategy>& strategies);
   double CostOf(const std::vector<Placements>& available, size_t axis, const Placement& wanted,
                 double bytes) const;
   /// The cost of operand `i` in the placement of a strategy. What counts rows is not made partial:

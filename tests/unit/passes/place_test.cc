@@ -82,6 +82,22 @@ TEST_CASE("place: a gradient is cast, and reduced, where it is complete") {
   CHECK(at("of_v") < at("cast_v"));
 }
 
+TEST_CASE("place: parameters are cast where they are stored, however small they are") {
+  auto module = ParseBody(R"(
+  w = placeholder : f32[4][1]cpu {+fqn='layers.0.norm.weight' +input='parameter'}
+  x = placeholder : bf16[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
+  cast = aten._to_copy.default(w, dtype=torch.bfloat16) : bf16[4][1]cpu {forward}
+  a = aten.mul.Tensor(x, cast) : bf16[8, 4][4, 1]cpu {forward}
+  b = aten.mul.Tensor(a, cast) : bf16[8, 4][4, 1]cpu {forward}
+  loss = aten.sum.default(b) : bf16[][]cpu {loss}
+  c = aten.mul.Tensor(b, cast) : bf16[8, 4][4, 1]cpu {backward}
+  g = aten.sum.dim_IntList(c, [0]) : bf16[4][1]cpu {backward}
+  output([loss, g])
+)");
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  CHECK_EQ(TypeOf(*module, "cast"), "DTensor(bf16[4][1]cpu, S(0))");
+}
+
 TEST_CASE("place: parameters are gathered when read, gradients are sharded as their parameters") {
   auto module = ParseBody(kStep);
   OrDie(PlaceOn(*module, "fsdp=2"));
