@@ -48,6 +48,9 @@ Result<bool> ParseFlags(Args args, MemoryFlags& out) {
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (go_on && !out.picture.empty() && !out.pareto)
     return Error("--picture requires --pareto: strata memory: there is no other picture");
+  if (go_on && out.before && out.pareto)
+    return Error("--pareto compares plans of one graph: --before {}: leave one of them out",
+                 *out.before);
   return go_on;
 }
 

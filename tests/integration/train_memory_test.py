@@ -132,6 +132,9 @@ class TrainMemoryTest(unittest.TestCase):
         self.assertEqual(
             self.run_strata("memory", graph, "--picture", "no.svg", status=2),
             "strata: error: --picture requires --pareto: strata memory: there is no other picture\n")
+        self.assertEqual(
+            self.run_strata("memory", graph, "--pareto", "--before", graph, status=2),
+            f"strata: error: --pareto compares plans of one graph: --before {graph}: leave one of them out\n")
 
     def test_overrides_replace_tags(self):
         expected = self.train("none")
