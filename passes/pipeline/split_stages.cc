@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "base/suggest.h"
 #include "ir/by_node.h"
+#include "passes/pipeline/balance.h"
 #include "passes/pipeline/graph_copier.h"
 #include "passes/pipeline/slots.h"
 #include "passes/pipeline/stage_assignment.h"
@@ -214,6 +216,61 @@ Status CheckParameters(const Graph& step, const StageAssignment& stages) {
   return Ok();
 }
 
+/// Activations go to later stages.
+Status CheckOrder(const Graph& step, const StageAssignment& stages) {
+  const auto is_forward = [&](NodeId node) {
+    const Node& n = step.node(node);
+    return n.kind == NodeKind::kCall && n.phase != Phase::kBackward;
+  };
+  for (const NodeId node : step.nodes()) {
+    if (!is_forward(node)) continue;
+    for (const ValueId operand : step.operands(node)) {
+      const NodeId def = step.value(operand).def;
+      if (!is_forward(def) || stages.of(node) == StageAssignment::kEvery) continue;
+      if (stages.of(def) <= stages.of(node)) continue;
+      return Error(
+          "module '{}' of stage {} reads what module '{}' of stage {} computes: graph {}: node {}: "
+          "name modules in the order of the forward pass",
+          step.module().str(step.node(node).module), stages.of(node),
+          step.module().str(step.node(def).module), stages.of(def), step.name_text(),
+          step.name(node));
+    }
+  }
+  return Ok();
+}
+
+/// Modules that the user named.
+Status CheckModules(const Graph& step, const StageModules& modules) {
+  std::set<std::string> unused;
+  for (int64_t stage = 0; stage < modules.size(); ++stage)
+    unused.insert(modules.of(stage).begin(), modules.of(stage).end());
+  std::vector<std::string> paths;
+  for (const NodeId node : step.nodes()) {
+    const std::string_view path = step.module().str(step.node(node).module);
+    if (path.empty() || (!paths.empty() && paths.back() == path)) continue;
+    paths.emplace_back(path);
+    for (size_t end = 0; end != path.npos;) {
+      end = path.find('.', end + 1);
+      unused.erase(std::string(path.substr(0, end)));
+    }
+  }
+  if (unused.empty()) return Ok();
+  return Error("no module '{}': graph {}: name modules of the model{}", *unused.begin(),
+               step.name_text(), DidYouMean(*unused.begin(), paths));
+}
+
+Result<StageModules> ModulesOf(const Graph& step, const SplitStages::Options& options) {
+  if (options.balance)
+    return BalancedStages(step, options.stages, {options.topology, options.times});
+  if (options.modules.empty()) {
+    return StageModules::Split(CountLayers(step), options.stages, options.first_less,
+                               options.last_less);
+  }
+  STRATA_TRY(StageModules modules, StageModules::Parse(options.modules));
+  STRATA_RETURN_IF_ERROR(CheckModules(step, modules));
+  return modules;
+}
+
 /// Outputs of a validation: those of the last stage.
 std::vector<StepOutput> ValidationOutputs(const Graph& validate, int64_t num_stages) {
   std::vector<StepOutput> outputs;
@@ -249,18 +306,20 @@ void SplitStages::Options::Bind(OptionList& list) {
   list.Add("first_less", first_less, "layers that the embedding counts as");
   list.Add("last_less", last_less, "layers that norm and head count as");
   list.Add("modules", modules, "modules of each stage instead, as in a,b;c");
+  list.Add("balance", balance, "divide modules by time, not layers by number");
+  list.Add("topology", topology, "whose times are modelled; empty: by the device of the graph");
+  list.Add("times", times,
+           "file of recorded times instead, of strata profile REF --by module --json");
 }
 
 Result<Changed> SplitStages::Run(Module& module) {
   Graph* step = module.FindGraph(kStep);
   if (step == nullptr) return Error("no graph 'step': split-stages: trace a training");
   if (module.FindGraph("stage0") != nullptr) return Changed::kNo;
-  STRATA_TRY(const StageModules modules,
-             options_.modules.empty() ? StageModules::Split(CountLayers(*step), options_.stages,
-                                                            options_.first_less, options_.last_less)
-                                      : StageModules::Parse(options_.modules));
+  STRATA_TRY(const StageModules modules, ModulesOf(*step, options_));
   STRATA_TRY(const StageAssignment stages, StageAssignment::Make(*step, modules));
   STRATA_RETURN_IF_ERROR(CheckParameters(*step, stages));
+  STRATA_RETURN_IF_ERROR(CheckOrder(*step, stages));
   STRATA_TRY(std::vector<StepOutput> outputs, StepOutputs(*step, stages, modules.size()));
   Rewriter(*step).SetAttribute(step->output(), kStageModulesAttribute, modules.Text());
   WriteStages(module, *step, stages, std::move(outputs), modules.size(), "stage{}");

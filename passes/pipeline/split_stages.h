@@ -27,8 +27,12 @@ namespace strata {
 /// belongs to the first: gradients of the others pass through the stages between, and are summed
 /// there as in the step. The graph `validate` is cut in the same way: `stage0.validate`, ….
 ///
-/// Errors: stages that the layers do not fill, a module list that misses modules with parameters, a
-/// module without graph `step`.
+/// Stages get equally many layers, or take equally long (passes/pipeline/balance.h), or have the
+/// modules that the option names.
+///
+/// Errors: stages that the layers do not fill; of a module list: a module that no node is of,
+/// missing modules with parameters, a module that reads what a later stage computes; those of
+/// BalancedStages; a module without graph `step`.
 /// Source: torchtitan's pipeline_llm and GraphPP.
 class SplitStages final : public Pass {
  public:
@@ -39,6 +43,8 @@ class SplitStages final : public Pass {
     int64_t stages = 2;
     int64_t first_less = 1, last_less = 1;
     std::string modules;
+    bool balance = false;
+    std::string topology, times;
     void Bind(OptionList& list);
   };
   explicit SplitStages(Options options) : options_(std::move(options)) {}

@@ -64,24 +64,42 @@ Result<StageModules> StageModules::Split(int64_t num_layers, int64_t num_stages,
   return split;
 }
 
-Result<StageModules> StageModules::Parse(std::string_view text) {
-  StageModules parsed;
-  std::vector<std::string> known;
-  for (const std::string_view stage : SplitAt(text, ';')) {
-    std::vector<std::string> modules;
-    for (const std::string_view module : SplitAt(stage, ',')) {
-      if (module.empty()) {
-        return Error("a stage without modules: '{}': write {}", text,
-                     "modules with `,` between them, stages with `;`");
-      }
-      if (std::ranges::find(known, module) != known.end())
-        return Error("module '{}' is in two stages: '{}': name it once", module, text);
-      known.emplace_back(module);
-      modules.emplace_back(module);
+Result<StageModules> StageModules::Of(std::vector<std::vector<std::string>> modules) {
+  StageModules made;
+  made.modules_ = std::move(modules);
+  std::vector<std::string_view> known;
+  for (const std::vector<std::string>& stage : made.modules_) {
+    const bool is_empty =
+        stage.empty() || std::ranges::any_of(stage, [](const auto& name) { return name.empty(); });
+    if (is_empty) {
+      return Error("a stage without modules: '{}': write {}", made.Text(),
+                   "modules with `,` between them, stages with `;`");
     }
-    parsed.modules_.push_back(std::move(modules));
+    for (const std::string& module : stage) {
+      if (std::ranges::find(known, module) != known.end())
+        return Error("module '{}' is in two stages: '{}': name it once", module, made.Text());
+      known.push_back(module);
+    }
   }
-  return parsed;
+  return made;
+}
+
+Result<StageModules> StageModules::Parse(std::string_view text) {
+  std::vector<std::vector<std::string>> stages;
+  for (const std::string_view stage : SplitAt(text, ';')) {
+    std::vector<std::string>& modules = stages.emplace_back();
+    for (const std::string_view module : SplitAt(stage, ','))
+      modules.emplace_back(module);
+  }
+  return Of(std::move(stages));
+}
+
+std::vector<std::string> StageModules::Decoder(int64_t num_layers) {
+  std::vector<std::string> modules = {"tok_embeddings"};
+  for (int64_t layer = 0; layer < num_layers; ++layer)
+    modules.push_back(fmt::format("layers.{}", layer));
+  modules.insert(modules.end(), {"norm", "lm_head"});
+  return modules;
 }
 
 std::string StageModules::Text() const {

@@ -19,9 +19,12 @@ class StageModules {
   /// Source: torchtitan's generate_llm_fqn_per_model_part.
   static Result<StageModules> Split(int64_t num_layers, int64_t num_stages, int64_t first_less = 1,
                                     int64_t last_less = 1);
-  /// `tok_embeddings,layers.0;layers.1,norm,lm_head`. Errors: a stage without modules, a module
-  /// that is named twice.
+  /// Errors: a stage without modules, a module that is named twice.
+  static Result<StageModules> Of(std::vector<std::vector<std::string>> modules);
+  /// `tok_embeddings,layers.0;layers.1,norm,lm_head`. Errors: those of `Of`.
   static Result<StageModules> Parse(std::string_view text);
+  /// The modules of a decoder in the order of the forward pass.
+  static std::vector<std::string> Decoder(int64_t num_layers);
   std::string Text() const;
 
   int64_t size() const { return static_cast<int64_t>(modules_.size()); }

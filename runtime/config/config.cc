@@ -104,6 +104,12 @@ struct ValueWriter {
   std::string operator()(const std::vector<std::string>& texts) const {
     return fmt::format("['{}']", fmt::join(texts, "', '"));
   }
+  std::string operator()(const WordLists& lists) const {
+    std::vector<std::string> texts;
+    for (const std::vector<std::string>& list : lists)
+      texts.push_back((*this)(list));
+    return fmt::format("[{}]", fmt::join(texts, ", "));
+  }
   std::string operator()(const OtherConfigValue& other) const { return std::string(other.kind); }
   template <class Number>
   std::string operator()(Number number) const {

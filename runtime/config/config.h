@@ -289,6 +289,9 @@ struct PipelineConfig {
   int64_t microbatches = 1;       ///< of a schedule; they are batches of `accumulation_steps`
   int64_t num_stages = 1;
   int64_t first_less = 1, last_less = 1;  ///< layers that the other modules of a stage count as
+  bool balance = false;                   ///< stages take equally long, not equally many layers
+  std::string times = {};  ///< with `balance`: file of a profile by module; "": modelled
+  std::vector<std::vector<std::string>> modules = {};  ///< of each stage, by name; empty: divided
 };
 
 /// Key `parallelism`: how many ranks share the work, and how.

@@ -1,6 +1,7 @@
 #include "runtime/config/pipeline.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,11 +22,59 @@ constexpr std::string_view kMicrobatches = "parallelism.num_pp_microbatches";
 constexpr std::string_view kFirstLess = "parallelism.pipeline_parallel_first_stage_less_layers";
 constexpr std::string_view kLastLess = "parallelism.pipeline_parallel_last_stage_less_layers";
 constexpr std::string_view kLayersPerStage = "parallelism.pipeline_parallel_layers_per_stage";
+constexpr std::string_view kModules = "parallelism.module_fqns_per_model_part";
+constexpr std::string_view kSplit = "parallelism.pipeline_parallel_split";
+constexpr std::string_view kSplitTimes = "parallelism.pipeline_parallel_split_times";
 
-/// Layers of a stage where `layers_per_stage` gives them.
+/// Keys that divide layers, beside others that decide what a stage has.
+Status CheckDivision(const ConfigReader& reader, const PipelineConfig& pipeline) {
+  if (!pipeline.modules.empty()) {
+    for (const std::string_view key : {kSplit, kSplitTimes, kLayersPerStage, kFirstLess, kLastLess})
+      if (reader.Has(key))
+        return Impossible(reader, key, "{} names the modules of each stage, remove one", kModules);
+  }
+  if (!pipeline.balance && reader.Has(kSplitTimes))
+    return Impossible(reader, kSplitTimes, "it is for {} = \"balanced\"", kSplit);
+  for (const std::string_view key : {kFirstLess, kLastLess}) {
+    if (pipeline.balance && reader.Has(key))
+      return Impossible(reader, key, "modules are divided by their times, remove it");
+  }
+  return Ok();
+}
+
+/// Stages whose modules are named. The names themselves are checked when the graph is cut.
+Result<int64_t> CountNamedStages(const ConfigReader& reader, const PipelineConfig& pipeline,
+                                 const ScheduleKind& kind) {
+  std::set<std::string> known;
+  for (size_t stage = 0; stage < pipeline.modules.size(); ++stage) {
+    if (pipeline.modules[stage].empty())
+      return Impossible(reader, kModules, "stage {} has no modules", stage);
+    for (const std::string& module : pipeline.modules[stage]) {
+      // They are the separators of the pass's option.
+      if (module.empty() || module.find_first_of(",;\"") != module.npos)
+        return Impossible(reader, kModules, "'{}' is no path of a module", module);
+      if (!known.insert(module).second)
+        return Impossible(reader, kModules, "module '{}' is in two stages, name it once", module);
+    }
+  }
+  const auto stages = static_cast<int64_t>(pipeline.modules.size());
+  const int64_t per_rank = stages / pipeline.degree;
+  if (stages % pipeline.degree != 0) {
+    return Impossible(reader, kModules, "{} stages are no multiple of the {} ranks", stages,
+                      pipeline.degree);
+  }
+  if (kind.is_multi != (per_rank > 1)) {
+    return Impossible(reader, kModules, "{} stages are {} per rank, {} takes {}", stages, per_rank,
+                      kind.name, kind.is_multi ? "2 or more" : "1");
+  }
+  return stages;
+}
+
+/// Of the modules that are named, or of `layers_per_stage` layers each where it gives them.
 Result<int64_t> CountStages(const ConfigReader& reader, const TrainConfig& config,
                             const ScheduleKind& kind, int64_t layers_per_stage) {
   const PipelineConfig& pipeline = config.parallelism.pipeline;
+  if (!pipeline.modules.empty()) return CountNamedStages(reader, pipeline, kind);
   if (layers_per_stage == 0) return pipeline.degree * (kind.is_multi ? 2 : 1);
   const int64_t units = config.n_layers + pipeline.first_less + pipeline.last_less;
   const int64_t stages = (units + layers_per_stage - 1) / layers_per_stage;
@@ -91,8 +140,9 @@ void ReadPipeline(ConfigReader& reader, PipelineConfig& pipeline) {
   reader.Read(kLayersPerStage, pipeline.num_stages);
   if (reader.Has(kLayersPerStage) && pipeline.num_stages < 1)
     reader.Refuse(kLayersPerStage, fmt::format("{} must be at least 1", pipeline.num_stages));
-  reader.Fix("parallelism.module_fqns_per_model_part", std::vector<std::string>(),
-             "stages are cut by layers, remove it");
+  reader.Read(kModules, pipeline.modules);
+  reader.Read(kSplit, {NamedValue<bool>{"layers", false}, {"balanced", true}}, pipeline.balance);
+  reader.Read(kSplitTimes, pipeline.times);
 }
 
 Status CompletePipeline(const ConfigReader& reader, TrainConfig& config) {
@@ -104,10 +154,12 @@ Status CompletePipeline(const ConfigReader& reader, TrainConfig& config) {
     const bool is_default = pipeline.schedule == defaults.schedule &&
                             pipeline.schedule_csv.empty() && pipeline.microbatches == 1 &&
                             pipeline.first_less == 1 && pipeline.last_less == 1 &&
-                            layers_per_stage == 0;
+                            layers_per_stage == 0 && !pipeline.balance && pipeline.times.empty() &&
+                            pipeline.modules.empty();
     if (is_default) return Ok();
-    for (const std::string_view key : {kSchedule, kScheduleCsv, kMicrobatchSize, kMicrobatches,
-                                       kFirstLess, kLastLess, kLayersPerStage})
+    for (const std::string_view key :
+         {kSchedule, kScheduleCsv, kMicrobatchSize, kMicrobatches, kFirstLess, kLastLess,
+          kLayersPerStage, kSplit, kSplitTimes, kModules})
       if (reader.Has(key)) return Impossible(reader, key, "a rank has all layers, remove it");
   }
   auto kind = FindScheduleKind(pipeline.schedule);
@@ -116,6 +168,7 @@ Status CompletePipeline(const ConfigReader& reader, TrainConfig& config) {
   for (const auto& [key, less] :
        {NamedValue<int64_t>{kFirstLess, pipeline.first_less}, {kLastLess, pipeline.last_less}})
     STRATA_RETURN_IF_ERROR(CheckRange(reader, key, less, 0, kMaxSize));
+  STRATA_RETURN_IF_ERROR(CheckDivision(reader, pipeline));
   STRATA_TRY(pipeline.num_stages, CountStages(reader, config, *kind, layers_per_stage));
   STRATA_RETURN_IF_ERROR(SplitBatch(reader, config));
   if (config.parallelism.reshard == ReshardAfterForward::kAlways) {

@@ -123,6 +123,19 @@ void ConfigReader::ReadWords(std::string_view key, std::vector<std::string>& tar
   }
 }
 
+void ConfigReader::Read(std::string_view key, std::vector<std::vector<std::string>>& target) {
+  const ConfigEntry* entry = Take(key);
+  if (entry == nullptr) return;
+  const auto* words = std::get_if<std::vector<std::string>>(&entry->value);
+  if (const auto* lists = std::get_if<WordLists>(&entry->value)) {
+    target = *lists;
+  } else if (words != nullptr && words->empty()) {
+    target.clear();
+  } else {
+    WrongType(*entry, "an array of arrays of words");
+  }
+}
+
 void ConfigReader::ReadPaths(std::string_view key, std::vector<std::string>& target) {
   const ConfigEntry* entry = Take(key);
   if (entry == nullptr) return;

@@ -36,6 +36,8 @@ class ConfigReader {
   void Read(std::string_view key, std::string& target);
   /// An array of words, or a string of them with `separator` between them.
   void ReadWords(std::string_view key, std::vector<std::string>& target, char separator = ',');
+  /// An array of arrays of words.
+  void Read(std::string_view key, std::vector<std::vector<std::string>>& target);
   /// A path, or an array of paths.
   void ReadPaths(std::string_view key, std::vector<std::string>& target);
   /// null sets the target to nothing.

@@ -26,6 +26,17 @@ std::string Dotted(std::string_view prefix, std::string_view key) {
   return prefix.empty() ? OneLine(key) : fmt::format("{}.{}", prefix, OneLine(key));
 }
 
+/// None: something else is among them.
+std::optional<std::vector<std::string>> WordsOf(const TomlValue::Array& elements) {
+  std::vector<std::string> words;
+  for (const TomlValue& element : elements) {
+    const auto* word = std::get_if<std::string>(&element.value);
+    if (word == nullptr) return std::nullopt;
+    words.push_back(*word);
+  }
+  return words;
+}
+
 ConfigValue ValueOf(const TomlValue& value) {
   struct Converter {
     ConfigValue operator()(std::monostate) const { return std::monostate(); }
@@ -37,13 +48,15 @@ ConfigValue ValueOf(const TomlValue& value) {
     ConfigValue operator()(TomlDate) const { return OtherConfigValue{"a date or time"}; }
     ConfigValue operator()(const TomlValue::Table&) const { return OtherConfigValue{kTableKind}; }
     ConfigValue operator()(const TomlValue::Array& elements) const {
-      std::vector<std::string> words;
+      if (auto words = WordsOf(elements)) return *std::move(words);
+      WordLists lists;
       for (const TomlValue& element : elements) {
-        const auto* word = std::get_if<std::string>(&element.value);
-        if (word == nullptr) return OtherConfigValue{kArrayKind};
-        words.push_back(*word);
+        const auto* array = std::get_if<TomlValue::Array>(&element.value);
+        auto words = array == nullptr ? std::nullopt : WordsOf(*array);
+        if (!words) return OtherConfigValue{kArrayKind};
+        lists.push_back(*std::move(words));
       }
-      return words;
+      return lists;
     }
   };
   return std::visit(Converter(), value.value);
@@ -167,6 +180,11 @@ void AppendScalar(const ConfigValue& value, std::string& out) {
   }
 }
 
+void AppendWords(const std::vector<std::string>& words, size_t indent, std::string& out) {
+  AppendLines('[', ']', indent, words, out,
+              [&](const std::string& word) { AppendJsonString(word, out); });
+}
+
 void AppendTable(const std::vector<JsonMember>& members, size_t indent, std::string& out) {
   AppendLines('{', '}', indent, members, out, [&](const JsonMember& member) {
     AppendJsonString(member.name, out);
@@ -174,8 +192,11 @@ void AppendTable(const std::vector<JsonMember>& members, size_t indent, std::str
     if (IsTable(member.value)) {
       AppendTable(member.members, indent + 2, out);
     } else if (const auto* words = std::get_if<std::vector<std::string>>(&member.value)) {
-      AppendLines('[', ']', indent + 2, *words, out,
-                  [&](const std::string& word) { AppendJsonString(word, out); });
+      AppendWords(*words, indent + 2, out);
+    } else if (const auto* lists = std::get_if<WordLists>(&member.value)) {
+      AppendLines('[', ']', indent + 2, *lists, out, [&](const std::vector<std::string>& list) {
+        AppendWords(list, indent + 4, out);
+      });
     } else {
       AppendScalar(member.value, out);
     }
@@ -211,6 +232,7 @@ std::string Describe(const ConfigValue& value) {
       return fmt::format("the string '{}'", OneLine(v));
     }
     std::string operator()(const std::vector<std::string>&) const { return "an array"; }
+    std::string operator()(const WordLists&) const { return "an array"; }
     std::string operator()(const OtherConfigValue& v) const { return std::string(v.kind); }
   };
   return std::visit(Describer(), value);

@@ -19,10 +19,13 @@ struct OtherConfigValue {
 inline constexpr std::string_view kTableKind = "a table";
 inline constexpr std::string_view kArrayKind = "an array";
 
-/// uint64_t only beyond the range of int64_t. monostate is JSON's null. An array of strings is
-/// known, any other only by its kind.
+/// Arrays of strings.
+using WordLists = std::vector<std::vector<std::string>>;
+
+/// uint64_t only beyond the range of int64_t. monostate is JSON's null. An array of strings, or of
+/// such arrays, is known, any other only by its kind.
 using ConfigValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string,
-                                 std::vector<std::string>, OtherConfigValue>;
+                                 std::vector<std::string>, WordLists, OtherConfigValue>;
 
 /// The kind in words, for messages: `an integer`, `the string "x"`.
 std::string Describe(const ConfigValue& value);
@@ -41,7 +44,8 @@ struct ConfigEntry {
 Result<std::vector<ConfigEntry>> ParseConfigEntries(std::string_view text, ConfigFormat format,
                                                     std::string_view file);
 
-/// The entries as JSON, two blanks a level; arrays of anything but strings are left out.
+/// The entries as JSON, two blanks a level; arrays of anything but strings and arrays of them are
+/// left out.
 std::string ToJson(std::span<const ConfigEntry> entries);
 
 /// Applies one `key=value` to the entries, as if the text said so instead of what it says about

@@ -156,6 +156,22 @@ std::string MultiplexText(const PipelineSchedule& schedule) {
   return pairs.empty() ? "" : fmt::format(",multiplex-overlaps{{pairs=\"{}\"}}", pairs);
 }
 
+/// Options of `split-stages`.
+std::string StagesText(const PipelineConfig& pipeline) {
+  if (!pipeline.modules.empty()) {
+    std::vector<std::string> stages;
+    for (const std::vector<std::string>& modules : pipeline.modules)
+      stages.push_back(fmt::format("{}", fmt::join(modules, ",")));
+    return fmt::format("modules=\"{}\"", fmt::join(stages, ";"));
+  }
+  std::string text = fmt::format("stages={}", pipeline.num_stages);
+  if (!pipeline.balance)
+    return text +
+           fmt::format(",first_less={},last_less={}", pipeline.first_less, pipeline.last_less);
+  if (!pipeline.times.empty()) text += fmt::format(",times=\"{}\"", pipeline.times);
+  return text + ",balance=true";
+}
+
 /// `split-stages{stages=4},split-backward,split-optimizer{ranks=2}`.
 Result<std::string> PipelineText(const TrainConfig& config) {
   const PipelineConfig& pipeline = config.parallelism.pipeline;
@@ -165,12 +181,10 @@ Result<std::string> PipelineText(const TrainConfig& config) {
   const bool splits_fsdp = config.parallelism.stage_mesh.num_ranks() > 1 &&
                            std::ranges::find(disabled, kSplitFsdp) == disabled.end();
   return fmt::format(
-      "{}split-stages{{stages={},first_less={},last_less={}}},{}split-backward,{}"
-      "split-optimizer{{ranks={},style={}}}{}",
-      splits_fsdp ? "dedup-unshards{across_phases=true}," : "", pipeline.num_stages,
-      pipeline.first_less, pipeline.last_less, splits_fsdp ? "split-fsdp," : "",
-      SplitsBackward(schedule) ? "split-weight-gradients," : "", pipeline.degree,
-      ToString(kind.style), MultiplexText(schedule));
+      "{}split-stages{{{}}},{}split-backward,{}split-optimizer{{ranks={},style={}}}{}",
+      splits_fsdp ? "dedup-unshards{across_phases=true}," : "", StagesText(pipeline),
+      splits_fsdp ? "split-fsdp," : "", SplitsBackward(schedule) ? "split-weight-gradients," : "",
+      pipeline.degree, ToString(kind.style), MultiplexText(schedule));
 }
 
 /// What places and recomputes sees the whole step, what makes kernels the parts that run.

@@ -58,7 +58,9 @@ ALLOWED = {
     "passes/flex": IR | {"ir/fx", "passes/core"},
     "passes/memory": IR | {"passes/core"},
     "passes/regions": IR | {"passes/compile", "passes/core", "passes/memory"},
-    "passes/pipeline": IR | {"passes/comm", "passes/core", "passes/pipeline/schedule", "passes/placement"},
+    "passes/pipeline": IR | {
+        "passes/budget", "passes/comm", "passes/core", "passes/pipeline/schedule", "passes/placement",
+    },
     "passes/pipeline/schedule": IR,
     "passes/placement": IR | {"ir/text", "passes/core", "passes/placement/rules"},
     "passes/placement/auto": IR | {"passes/core", "passes/memory", "passes/placement", "passes/placement/rules"},

@@ -149,6 +149,25 @@ TEST_CASE("GR-27: four ranks, and four stages on each of two ranks, have the bit
                 oracle);
 }
 
+TEST_CASE("stages that are balanced, or whose modules are named, have the bits of one rank") {
+  const Sets named = {
+      "parallelism.module_fqns_per_model_part="
+      R"([["tok_embeddings"],["layers.0","layers.1","layers.2","layers.3"],)"
+      R"(["layers.4","layers.5.attention_norm","layers.5.attention"],)"
+      R"(["layers.5","norm","lm_head"]])"};
+  const Sets balanced = {"parallelism.pipeline_parallel_split=balanced"};
+  for (const Sets& sets : {Sets{}, Sets{"enable_weight_tying=true"}}) {
+    CAPTURE(sets.size());
+    const Course oracle = Train(sets + Accumulating(4, 1));
+    for (const char* schedule : {"Interleaved1F1B", "ZBVZeroBubble", "DualPipeV"}) {
+      CAPTURE(schedule);
+      CheckSameBits(Train(sets + named + Pipeline(schedule, 2, 4, 1)), oracle);
+      CheckSameBits(Train(sets + balanced + Pipeline(schedule, 2, 4, 1)), oracle);
+    }
+    CheckSameBits(Train(sets + balanced + Pipeline("1F1B", 4, 4, 1)), oracle);
+  }
+}
+
 /// The batches of another source, in groups of `count`, each from its last batch to its first.
 class BackwardSource final : public DataSource {
  public:

@@ -1,10 +1,13 @@
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "runtime/config/pipeline.h"
+#include "runtime/config/tree.h"
 #include "tests/support/results.h"
 
 namespace strata {
@@ -26,7 +29,8 @@ Result<TrainConfig> Load(std::vector<std::string> sets) {
   for (std::string& set : sets)
     if (!set.starts_with("batch") && !set.starts_with("enable") && !set.starts_with("training") &&
         !set.starts_with("validator"))
-      set = (set.starts_with("num") || set.starts_with("data") || set.starts_with("fsdp")
+      set = (set.starts_with("num") || set.starts_with("module") || set.starts_with("data") ||
+                     set.starts_with("fsdp")
                  ? "parallelism."
                  : "parallelism.pipeline_parallel_") +
             set;
@@ -85,6 +89,85 @@ TEST_CASE("stages are those of the schedule, or follow from the layers of one") 
                ->parallelism.pipeline.num_stages,
            8);
   CHECK_EQ(Load({"degree=2", "layers_per_stage=4"})->parallelism.pipeline.num_stages, 2);
+}
+
+constexpr std::string_view kNamed =
+    R"(module_fqns_per_model_part=[["tok_embeddings","layers.0"],["layers.1","norm","lm_head"]])";
+
+TEST_CASE("modules of stages are named in arrays, and are as many stages") {
+  const TrainConfig config = *Load({"degree=2", std::string(kNamed)});
+  CHECK_EQ(config.parallelism.pipeline.num_stages, 2);
+  CHECK(config.parallelism.pipeline.modules ==
+        std::vector<std::vector<std::string>>{{"tok_embeddings", "layers.0"},
+                                              {"layers.1", "norm", "lm_head"}});
+  CHECK_EQ(Load({"degree=2", "schedule=ZBVZeroBubble",
+                 R"(module_fqns_per_model_part=[["a"],["b"],["c"],["d"]])"})
+               ->parallelism.pipeline.num_stages,
+           4);
+  CHECK(Load({"module_fqns_per_model_part=[]"}));
+  const auto toml = ParseTrainConfig(std::string(kModel) + R"([parallelism]
+pipeline_parallel_degree = 2
+module_fqns_per_model_part = [
+  ["tok_embeddings", "layers.0"],
+  ["layers.1"],
+]
+)",
+                                     ConfigFormat::kToml, "c.toml", {});
+  CHECK_EQ(toml->parallelism.pipeline.modules[1][0], "layers.1");
+}
+
+TEST_CASE("arrays of arrays are written as JSON, and read again") {
+  constexpr std::string_view kText =
+      "{\n  \"parts\": [\n    [\n      \"a\",\n      \"b\"\n    ],\n    []\n  ]\n}\n";
+  const auto entries = ParseConfigEntries(kText, ConfigFormat::kJson, "c.json");
+  CHECK(std::get<WordLists>((*entries)[0].value) == WordLists{{"a", "b"}, {}});
+  CHECK_EQ(ToJson(*entries), kText);
+}
+
+TEST_CASE("modules of stages that do not fit are errors") {
+  const auto error = [](const std::string& modules, std::vector<std::string> sets = {}) {
+    sets.insert(sets.begin(), "degree=2");
+    sets.push_back("module_fqns_per_model_part=" + modules);
+    return MessageOf(Load(sets));
+  };
+  // What follows the value, which is quoted.
+  const auto advice = [&](const std::string& modules, std::vector<std::string> sets = {}) {
+    const std::string message = error(modules, std::move(sets));
+    CHECK(message.find(" for 'parallelism.module_fqns_per_model_part': --set ") != message.npos);
+    return message.substr(message.rfind(": ") + 2);
+  };
+  const std::string two = R"([["a"],["b"]])";
+  CHECK_EQ(advice(R"([["a"],[]])"), "stage 1 has no modules");
+  CHECK_EQ(advice(R"([["a"],["b"],["c"]])"), "3 stages are no multiple of the 2 ranks");
+  CHECK_EQ(advice(R"([["a"],["b","a"]])"), "module 'a' is in two stages, name it once");
+  CHECK_EQ(advice(R"([["a"],["b,c"]])"), "'b,c' is no path of a module");
+  CHECK_EQ(advice(R"([["a"],["b"],["c"],["d"]])"), "4 stages are 2 per rank, 1F1B takes 1");
+  CHECK_EQ(advice(two, {"schedule=DualPipeV"}),
+           "2 stages are 1 per rank, DualPipeV takes 2 or more");
+  CHECK_EQ(advice(R"(["a","b"])"), "expected an array of arrays of words, found an array");
+  CHECK_EQ(error(two, {"layers_per_stage=2"}),
+           "impossible value for 'parallelism.pipeline_parallel_layers_per_stage': --set "
+           "parallelism.pipeline_parallel_layers_per_stage=2: "
+           "parallelism.module_fqns_per_model_part names the modules of each stage, remove one");
+}
+
+TEST_CASE("stages are divided by layers or by times") {
+  CHECK_FALSE(Load({"degree=2", "split=layers"})->parallelism.pipeline.balance);
+  const TrainConfig config = *Load({"degree=2", "split=balanced", "split_times=t.json"});
+  CHECK(config.parallelism.pipeline.balance);
+  CHECK_EQ(config.parallelism.pipeline.times, "t.json");
+  CHECK_EQ(ErrorOf({"degree=2", "split_times=t.json"}),
+           "--set parallelism.pipeline_parallel_split_times=t.json: it is for "
+           "parallelism.pipeline_parallel_split = \"balanced\"");
+  CHECK_EQ(ErrorOf({"degree=2", "split=balanced", "first_stage_less_layers=2"}),
+           "--set parallelism.pipeline_parallel_first_stage_less_layers=2: modules are divided by "
+           "their times, remove it");
+  CHECK_EQ(ErrorOf({"split=balanced"}),
+           "--set parallelism.pipeline_parallel_split=balanced: a rank has all layers, remove it");
+  CHECK_EQ(MessageOf(Load({"degree=2", "split=evenly"})),
+           "unknown parallelism.pipeline_parallel_split: --set "
+           "parallelism.pipeline_parallel_split=evenly: found the string 'evenly', choose one of "
+           "layers, balanced");
 }
 
 TEST_CASE("GR-11: schedules and sizes that do not fit are errors") {
