@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "passes/pipeline/graph_copier.h"
+
 namespace strata {
 namespace {
 
@@ -63,6 +65,10 @@ Result<StageSlots> StageSlotsOf(const Graph& graph) {
     if (!slot) return std::move(slot).error().In(fmt::format("graph {}", graph.name_text()));
     slots.outputs.push_back(*std::move(slot));
     text.remove_prefix(end == text.npos ? text.size() : end + 2);
+  }
+  if (const size_t values = OutputsOf(graph).size(); values != slots.outputs.size()) {
+    return Error("graph {} returns {} values: {} slots name them: give each one", graph.name_text(),
+                 values, slots.outputs.size());
   }
   return slots;
 }

@@ -25,102 +25,25 @@
 #include "tests/support/results.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
+#include "tests/unit/ranks/pipeline_course.h"
 
 namespace strata {
 namespace {
 
 using testing::MessageOf;
 using testing::OrDie;
-
-constexpr std::string_view kModel = R"(model = "llama3"
-dim = 32
-n_layers = 6
-n_heads = 4
-n_kv_heads = 2
-vocab_size = 64
-multiple_of = 16
-seq_len = 16
-steps = 20
-seed = 7
-[optimizer]
-lr = 3e-3
-max_grad_norm = 0.5
-)";
-
-using Sets = std::vector<std::string>;
-
-TrainConfig ConfigOf(const Sets& sets, std::string_view model = kModel) {
-  return OrDie(ParseTrainConfig(model, ConfigFormat::kToml, "c.toml", sets));
-}
-
-std::unique_ptr<Trainer> TrainerOf(const TrainConfig& config, std::string passes) {
-  TrainSetup setup{
-      .config = config, .data = OrDie(OpenDataSource(config)), .passes = std::move(passes)};
-  if (config.validator.enable) setup.validation = OrDie(OpenValidationData(config));
-  return OrDie(Trainer::Create(std::move(setup)));
-}
-
-using Values = std::map<std::string, std::string>;  // bytes by name
-
-Values Copy(const std::vector<TensorView>& views) {
-  Values values;
-  for (const TensorView& view : views)
-    values[view.name].assign(reinterpret_cast<const char*>(view.bytes.data()), view.bytes.size());
-  return values;
-}
-
-struct Course {
-  std::vector<double> losses, norms, validation_losses;
-  Values gradients, parameters, optimizer;
-};
-
-Course Finish(Trainer& trainer) {
-  Course course;
-  while (OrDie(trainer.HasNext())) {
-    const StepReport report = OrDie(trainer.Step());
-    course.losses.push_back(report.metrics.loss);
-    course.norms.push_back(report.metrics.grad_norm);
-    if (course.losses.size() == 1) course.gradients = Copy(trainer.Gradients());
-    if (trainer.IsValidationStep()) course.validation_losses.push_back(OrDie(trainer.Validate()));
-  }
-  course.parameters = Copy(trainer.Parameters());
-  course.optimizer = Copy(trainer.OptimizerTensors());
-  return course;
-}
-
-Course Train(const Sets& sets, std::string_view model = kModel,
-             std::string passes = std::string(kDefaultPasses)) {
-  const auto trainer = TrainerOf(ConfigOf(sets, model), std::move(passes));
-  OrDie(trainer->Compile());
-  return Finish(*trainer);
-}
-
-void CheckSameBits(const Course& course, const Course& oracle) {
-  CHECK_EQ(course.losses, oracle.losses);
-  CHECK_EQ(course.norms, oracle.norms);
-  CHECK_EQ(course.validation_losses, oracle.validation_losses);
-  CHECK(course.gradients == oracle.gradients);
-  CHECK(course.parameters == oracle.parameters);
-  CHECK(course.optimizer == oracle.optimizer);
-}
-
-Sets operator+(Sets sets, const Sets& more) {
-  sets.insert(sets.end(), more.begin(), more.end());
-  return sets;
-}
-
-/// One rank that adds up the gradients of `count` microbatches of `size` sequences.
-Sets Accumulating(int64_t count, int64_t size, int64_t seq_len = 16) {
-  return {fmt::format("batch_size={}", size),
-          fmt::format("training.num_tokens_per_train_step={}", count * size * seq_len)};
-}
-
-Sets Pipeline(std::string_view schedule, int64_t ranks, int64_t microbatches, int64_t size) {
-  return {fmt::format("parallelism.pipeline_parallel_degree={}", ranks),
-          fmt::format("parallelism.pipeline_parallel_schedule={}", schedule),
-          fmt::format("parallelism.pipeline_parallel_microbatch_size={}", size),
-          fmt::format("batch_size={}", microbatches * size)};
-}
+using testing::pipelines::Accumulating;
+using testing::pipelines::CheckSameBits;
+using testing::pipelines::ConfigOf;
+using testing::pipelines::Course;
+using testing::pipelines::Finish;
+using testing::pipelines::kModel;
+using testing::pipelines::Pipeline;
+using testing::pipelines::Sets;
+using testing::pipelines::Train;
+using testing::pipelines::TrainerOf;
+using testing::pipelines::Values;
+using testing::pipelines::operator+;
 
 TEST_CASE("GR-27: two stages with GPipe train bitwise as one rank on the same microbatches") {
   CheckSameBits(Train(Pipeline("GPipe", 2, 2, 2)), Train(Accumulating(2, 2)));
