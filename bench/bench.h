@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "ir/module.h"
 
 namespace strata::cli {

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "bench/shapes.h"
 #include "bench/turns.h"
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "runtime/ranks/process_place.h"
 #include "runtime/train/trainer.h"
 

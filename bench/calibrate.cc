@@ -1,8 +1,8 @@
 #include <string>
 
 #include "base/file.h"
-#include "cli/command.h"
-#include "cli/flags.h"
+#include "cli/core/command.h"
+#include "cli/core/flags.h"
 #include "runtime/ranks/measure_topology.h"
 
 namespace strata::cli {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "bench/bench.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "diff/match/matcher.h"
 #include "diff/match/synonyms.h"
 #include "diff/output/diff_json.h"

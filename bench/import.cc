@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "bench/bench.h"
 #include "bench/log.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "ir/fx/fx.h"
 
 namespace strata::cli {

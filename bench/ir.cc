@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/bench.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "ir/fingerprint.h"
 #include "ir/text/native_text.h"
 #include "ir/verify.h"

@@ -15,8 +15,8 @@
 #include "bench/bench.h"
 #include "ir/fx/fx.h"
 #include "ir/rewriter.h"
-#include "tlparse-export/torch_trace/decompress.h"
-#include "tlparse-export/torch_trace/md5.h"
+#include "tlparse-export/torch_trace/read/decompress.h"
+#include "tlparse-export/torch_trace/read/md5.h"
 
 namespace strata::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include "bench/peers.h"
 #include "bench/shapes.h"
 #include "bench/turns.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "runtime/aten/threads.h"
 #include "runtime/exec/step/memory_meter.h"
 #include "runtime/train/trainer.h"

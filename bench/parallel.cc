@@ -14,7 +14,7 @@
 #include "bench/rank_workers.h"
 #include "bench/shapes.h"
 #include "bench/turns.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "bench/bench.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "ir/rewriter.h"
 #include "ir/text/native_text.h"
 #include "passes/core/pass_manager.h"

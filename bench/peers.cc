@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "embedded/bench_peers_assets.h"
 #include "passes/pipeline/schedule/schedule.h"
 #include "passes/pipeline/stage_modules.h"

@@ -15,7 +15,7 @@
 #include "bench/rank_workers.h"
 #include "bench/shapes.h"
 #include "bench/turns.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "passes/pipeline/schedule/schedule.h"
 #include "runtime/train/trainer.h"
 

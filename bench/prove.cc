@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "bench/bench.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "passes/placement/placement.h"
 #include "prove/mutations.h"
 #include "prove/on_ranks.h"

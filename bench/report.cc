@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "bench/bench.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "diff/diff.h"
 #include "ir/text/native_text.h"
 #include "passes/cleanup/canonicalize.h"

@@ -9,7 +9,7 @@
 
 #include "bench/bench.h"
 #include "bench/step_module.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "passes/simulate/collective_uses.h"
 #include "passes/simulate/timeline.h"
 #include "runtime/train/trace_programs.h"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "bench/bench.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "ir/rewriter.h"
 #include "store/check.h"
 #include "store/trace_reader.h"

@@ -21,7 +21,7 @@
 #include "bench/shapes.h"
 #include "bench/turns.h"
 #include "bench/worker.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "runtime/aten/threads.h"
 #include "runtime/exec/step/memory_meter.h"
 #include "runtime/train/trainer.h"

@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "bench/bench.h"
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 #include "ir/text/native_text.h"
 #include "store/trace_writer.h"
 

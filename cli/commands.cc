@@ -1,11 +1,11 @@
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/core/command.h"
 
 namespace strata::cli {
 
-// Each is defined in cli/<name>.cc; those that need LibTorch run in a program of their own,
-// cli/runtime_main.cc.
+// Each is defined in cli/<folder>/<name>.cc; those that need LibTorch run in a program of their
+// own, cli/runtime_main.cc.
 Result<Exit> RunAttach(Args args);
 Result<Exit> RunBench(Args args);
 Result<Exit> RunBisect(Args args);

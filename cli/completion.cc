@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "cli/command.h"
-#include "cli/flags.h"
+#include "cli/core/command.h"
+#include "cli/core/flags.h"
 
 namespace strata::cli {
 namespace {

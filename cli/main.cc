@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
-#include "cli/command.h"
+#include "cli/core/command.h"
 
 int main(int argc, char** argv) {
   // A closed pipe (`strata ls T | head`) ends the program quietly, even below a parent that ignores

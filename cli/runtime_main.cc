@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "base/interrupt.h"
-#include "cli/command.h"
-#include "cli/opt.h"
-#include "cli/place.h"
-#include "cli/place_trace.h"
-#include "cli/prove_values.h"
+#include "cli/core/command.h"
+#include "cli/passes/opt.h"
+#include "cli/passes/place.h"
+#include "cli/passes/place_trace.h"
+#include "cli/prove/prove_values.h"
 #include "runtime/aten/exceptions.h"
 #include "runtime/aten/threads.h"
 
@@ -23,11 +23,11 @@ Result<Exit> BenchPipeline(Args args);     // bench/pipeline.cc
 Result<Exit> BenchRank(Args args);         // bench/bench_rank.cc
 Result<Exit> BenchSimulate(Args args);     // bench/simulate.cc
 Result<Exit> BenchTrain(Args args);        // bench/train.cc
-Result<Exit> RunCompareValues(Args args);  // cli/compare_values.cc
-Result<Exit> RunRun(Args args);            // cli/run.cc
-Result<Exit> RunTrace(Args args);          // cli/trace.cc
+Result<Exit> RunCompareValues(Args args);  // cli/prove/compare_values.cc
+Result<Exit> RunRun(Args args);            // cli/train/run.cc
+Result<Exit> RunTrace(Args args);          // cli/train/trace.cc
 Result<Exit> RunCalibrate(Args args);      // bench/calibrate.cc
-Result<Exit> RunTrain(Args args);          // cli/train.cc
+Result<Exit> RunTrain(Args args);          // cli/train/train.cc
 
 namespace {
 

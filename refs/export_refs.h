@@ -2,7 +2,7 @@
 #include "base/result.h"
 #include "refs/ref.h"
 #include "store/trace_reader.h"
-#include "tlparse-export/torch_trace/export.h"
+#include "tlparse-export/torch_trace/export/export.h"
 
 namespace strata {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "tlparse-export/torch_trace/python_json.h"
+#include "tlparse-export/torch_trace/read/python_json.h"
 
 namespace strata {
 namespace {

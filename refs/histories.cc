@@ -15,9 +15,9 @@
 #include "refs/source_trace.h"
 #include "refs/step_refs.h"
 #include "store/trace_reader.h"
-#include "tlparse-export/torch_trace/decompress.h"
-#include "tlparse-export/torch_trace/log.h"
-#include "tlparse-export/torch_trace/pasted_text.h"
+#include "tlparse-export/torch_trace/read/decompress.h"
+#include "tlparse-export/torch_trace/read/log.h"
+#include "tlparse-export/torch_trace/read/pasted_text.h"
 
 namespace strata {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/interrupt.h"
 #include "store/trace_writer.h"
 #include "tlparse-export/exchange/exchange_import.h"
-#include "tlparse-export/torch_trace/follow.h"
-#include "tlparse-export/torch_trace/input_files.h"
+#include "tlparse-export/torch_trace/import/follow.h"
+#include "tlparse-export/torch_trace/import/input_files.h"
 
 namespace strata {
 namespace {

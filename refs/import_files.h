@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "refs/warnings.h"
-#include "tlparse-export/torch_trace/import.h"
+#include "tlparse-export/torch_trace/import/import.h"
 
 namespace strata {
 

@@ -18,9 +18,9 @@
 #include "refs/generated_code.h"
 #include "refs/recent_graphs.h"
 #include "refs/step_refs.h"
-#include "tlparse-export/torch_trace/decompress.h"
-#include "tlparse-export/torch_trace/log_graphs.h"
-#include "tlparse-export/torch_trace/pasted_text.h"
+#include "tlparse-export/torch_trace/read/decompress.h"
+#include "tlparse-export/torch_trace/read/log_graphs.h"
+#include "tlparse-export/torch_trace/read/pasted_text.h"
 
 namespace strata {
 namespace {

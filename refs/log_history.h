@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "diff/history/history.h"
-#include "tlparse-export/torch_trace/log.h"
+#include "tlparse-export/torch_trace/read/log.h"
 
 namespace strata {
 

@@ -16,8 +16,8 @@
 #include "store/merge.h"
 #include "store/trace_reader.h"
 #include "store/trace_writer.h"
-#include "tlparse-export/torch_trace/chrome_trace.h"
-#include "tlparse-export/torch_trace/decompress.h"
+#include "tlparse-export/torch_trace/export/chrome_trace.h"
+#include "tlparse-export/torch_trace/read/decompress.h"
 
 namespace strata {
 namespace {

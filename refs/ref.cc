@@ -16,10 +16,10 @@
 #include "refs/ref_trace.h"
 #include "refs/source_trace.h"
 #include "store/trace.h"
-#include "tlparse-export/torch_trace/decompress.h"
-#include "tlparse-export/torch_trace/input_files.h"
-#include "tlparse-export/torch_trace/log.h"
-#include "tlparse-export/torch_trace/pasted_text.h"
+#include "tlparse-export/torch_trace/import/input_files.h"
+#include "tlparse-export/torch_trace/read/decompress.h"
+#include "tlparse-export/torch_trace/read/log.h"
+#include "tlparse-export/torch_trace/read/pasted_text.h"
 
 namespace strata {
 namespace {

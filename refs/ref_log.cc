@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "ir/fx/fx.h"
-#include "tlparse-export/torch_trace/log_select.h"
+#include "tlparse-export/torch_trace/read/log_select.h"
 
 namespace strata {
 namespace {

@@ -15,8 +15,8 @@
 #include "refs/generated_code.h"
 #include "refs/recent_graphs.h"
 #include "refs/step_refs.h"
-#include "tlparse-export/torch_trace/log_graphs.h"
-#include "tlparse-export/torch_trace/stored_records.h"
+#include "tlparse-export/torch_trace/export/stored_records.h"
+#include "tlparse-export/torch_trace/read/log_graphs.h"
 
 namespace strata {
 namespace {

@@ -11,8 +11,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/unicode.h"
-#include "viewer/model/export.h"
-#include "viewer/model/export_html.h"
+#include "viewer/compare/export.h"
+#include "viewer/compare/export_html.h"
 
 namespace strata::viewer {
 namespace {

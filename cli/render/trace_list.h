@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "store/trace_reader.h"
-#include "tlparse-export/torch_trace/compile_events.h"
-#include "tlparse-export/torch_trace/export.h"
+#include "tlparse-export/torch_trace/export/compile_events.h"
+#include "tlparse-export/torch_trace/export/export.h"
 
 namespace strata::cli {
 

@@ -24,7 +24,8 @@ RUNTIME = PLAN | {
     "runtime/models", "runtime/ranks", "runtime/exec", "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
     "runtime/train", "runtime/train/data", "runtime/train/files",
 }
-EXPORT = {"tlparse-export/torch_trace", "tlparse-export/exchange", "tlparse-export/report", "tlparse-export/review"}
+LOGS = {"tlparse-export/torch_trace/read", "tlparse-export/torch_trace/import", "tlparse-export/torch_trace/export"}
+EXPORT = LOGS | {"tlparse-export/exchange", "tlparse-export/report", "tlparse-export/review"}
 
 ALLOWED = {
     "base": set(),
@@ -97,31 +98,46 @@ ALLOWED = {
     "runtime/train/files": IR | {"runtime/config", "runtime/files"},
     "runtime/train": IR | {"ir/text"} | PASSES | RUNTIME,
     "scene": IR | {"store"} | DIFF,
-    "tlparse-export/torch_trace": IR | TEXT | {"store"} | DIFF,
-    "tlparse-export/exchange": IR | TEXT | DIFF | {"store", "tlparse-export/torch_trace"},
-    "tlparse-export/report": IR | TEXT | {"store", "scene", "tlparse-export/torch_trace"} | DIFF,
-    "tlparse-export/review": IR | TEXT | {"store", "scene"} | DIFF,
-    "refs": IR | TEXT | DIFF | {
-        "store", "scene", "passes", "passes/core", "passes/pipeline/schedule", "tlparse-export/torch_trace",
-        "tlparse-export/exchange",
+    "tlparse-export/torch_trace/read": IR | {"ir/fx", "store"},
+    "tlparse-export/torch_trace/import": IR | {"ir/fx", "store", "diff", "tlparse-export/torch_trace/read"},
+    "tlparse-export/torch_trace/export": IR | {"ir/fx", "store", "tlparse-export/torch_trace/read"},
+    "tlparse-export/exchange": IR | TEXT | DIFF | {
+        "store", "tlparse-export/torch_trace/import", "tlparse-export/torch_trace/read",
     },
-    "viewer/model": IR | TEXT | {"store", "scene", "refs", "passes/pipeline/schedule", "passes/simulate", "tlparse-export/report"} | DIFF,
-    "viewer/ui": IR | {"store", "scene", "viewer/model"} | DIFF,
-    "viewer/panes": IR | {"store", "scene", "viewer/model", "viewer/ui"} | DIFF,
-    "viewer": IR | {"store", "scene", "viewer/model", "viewer/ui", "viewer/panes"} | DIFF,
-    "cli": IR | TEXT | {"store", "scene", "refs", "prove", "cli/render", "runtime/control"} | DIFF | PASSES | RUNTIME | EXPORT,
+    "tlparse-export/report": IR | TEXT | DIFF | {
+        "store", "scene", "tlparse-export/torch_trace/export", "tlparse-export/torch_trace/read",
+    },
+    "tlparse-export/review": IR | TEXT | {"store", "scene"} | DIFF,
+    "refs": IR | TEXT | DIFF | LOGS | {
+        "store", "scene", "passes", "passes/core", "passes/pipeline/schedule", "tlparse-export/exchange",
+    },
+    "viewer/compare": IR | TEXT | DIFF | {
+        "store", "scene", "refs", "passes/pipeline/schedule", "passes/simulate", "tlparse-export/report",
+    },
+    "viewer/model": IR | TEXT | {"scene", "refs", "diff/policy", "viewer/compare"},
+    "viewer/ui": BASE | {"scene", "viewer/compare", "viewer/model"},
+    "viewer/panes": BASE | {"scene", "diff/history", "viewer/compare", "viewer/model", "viewer/ui"},
+    "viewer": BASE | {"scene", "viewer/compare", "viewer/model", "viewer/ui", "viewer/panes"},
+    "cli/core": BASE | {"passes/core", "runtime/aten", "runtime/exec"},
+    "cli/prove": IR | DIFF | PASSES | RUNTIME | {"store", "refs", "prove", "cli/core", "cli/render"},
+    "cli/passes": IR | TEXT | PASSES | RUNTIME | {"store", "refs", "cli/core", "cli/prove", "cli/render"},
+    "cli/traces": IR | TEXT | DIFF | EXPORT | {
+        "store", "refs", "passes/pipeline/schedule", "runtime/train", "cli/core", "cli/passes", "cli/render",
+    },
+    "cli/train": IR | TEXT | PASSES | RUNTIME | {"store", "refs", "runtime/control", "cli/core", "cli/prove"},
+    "cli": BASE | {"runtime/aten", "cli/core", "cli/passes", "cli/prove"},
     "cli/render": IR | TEXT | {
         "store", "scene", "prove", "passes/budget", "passes/core", "passes/memory", "passes/pipeline/schedule",
         "passes/simulate",
     } | DIFF | EXPORT,
-    "bench": IR | TEXT | {"store", "scene", "refs", "prove", "cli"} | DIFF | PASSES | RUNTIME | EXPORT,
+    "bench": IR | TEXT | {"store", "scene", "refs", "prove", "cli/core"} | DIFF | PASSES | RUNTIME | EXPORT,
 }
 
 # Headers from outside -> where they may be included (regular expressions over the path of the file).
 RESTRICTED = [
     (r"(torch|ATen|c10)/.*", r"(runtime/(?!plan/|codegen/|config/)|include/).*"),
     (r"(cuda.*|nccl\.h)", r"runtime/cuda/.*"),
-    (r"(backends/)?imgui.*|GLFW/.*|stb/.*", r"viewer/(?!model/).*"),
+    (r"(backends/)?imgui.*|GLFW/.*|stb/.*", r"viewer/(?!model/|compare/).*"),
     (r"sqlite3\.h", r"store/.*\.cc"),
     (r"(graphviz/)?(gvc|cgraph)\.h", r"scene/.*\.cc"),
     (r"coin/.*", r"passes/placement/auto/.*\.cc"),

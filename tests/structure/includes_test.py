@@ -31,6 +31,11 @@ class IncludeDirections(unittest.TestCase):
             for folder in lowest:
                 del left[folder]
 
+    def test_the_page_of_the_architecture_has_a_row_for_each_folder(self):
+        with open(os.path.join(ROOT, "docs", "architecture.md"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertEqual([folder for folder in includes.ALLOWED if f"| `{folder}/` |" not in page], [])
+
     def test_each_row_names_folders_that_have_rows(self):
         for folder, below in includes.ALLOWED.items():
             self.assertLessEqual(below, includes.ALLOWED.keys(), folder)

@@ -16,8 +16,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "ir/fx/fx.h"
-#include "tlparse-export/torch_trace/decompress.h"
-#include "tlparse-export/torch_trace/log.h"
+#include "tlparse-export/torch_trace/read/decompress.h"
+#include "tlparse-export/torch_trace/read/log.h"
 
 namespace strata {
 namespace {

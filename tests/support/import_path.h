@@ -5,7 +5,7 @@
 #include "store/trace_reader.h"
 #include "store/trace_writer.h"
 #include "tests/support/results.h"
-#include "tlparse-export/torch_trace/input_files.h"
+#include "tlparse-export/torch_trace/import/input_files.h"
 
 namespace strata::testing {
 

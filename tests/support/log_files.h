@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "tests/support/results.h"
-#include "tlparse-export/torch_trace/decompress.h"
+#include "tlparse-export/torch_trace/read/decompress.h"
 
 namespace strata::testing {
 

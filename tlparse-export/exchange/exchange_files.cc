@@ -6,7 +6,7 @@
 
 #include "tlparse-export/exchange/exchange_import.h"
 #include "tlparse-export/exchange/exchange_record.h"
-#include "tlparse-export/torch_trace/byte_source.h"
+#include "tlparse-export/torch_trace/read/byte_source.h"
 
 namespace strata {
 namespace {

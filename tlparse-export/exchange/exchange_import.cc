@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "diff/diff.h"
 #include "tlparse-export/exchange/exchange_graph.h"
-#include "tlparse-export/torch_trace/count_by_diff.h"
+#include "tlparse-export/torch_trace/import/count_by_diff.h"
 
 namespace strata {
 namespace {

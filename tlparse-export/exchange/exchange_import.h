@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "store/trace_writer.h"
-#include "tlparse-export/torch_trace/import.h"
+#include "tlparse-export/torch_trace/import/import.h"
 
 namespace strata {
 

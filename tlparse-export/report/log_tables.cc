@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "tlparse-export/report/texts.h"
-#include "tlparse-export/torch_trace/python_json.h"
+#include "tlparse-export/torch_trace/read/python_json.h"
 
 namespace strata {
 namespace {

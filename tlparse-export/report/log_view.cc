@@ -11,8 +11,8 @@
 #include "base/selector.h"
 #include "base/text.h"
 #include "tlparse-export/report/pack.h"
-#include "tlparse-export/torch_trace/python_json.h"
-#include "tlparse-export/torch_trace/stored_records.h"
+#include "tlparse-export/torch_trace/export/stored_records.h"
+#include "tlparse-export/torch_trace/read/python_json.h"
 
 namespace strata {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "store/trace_reader.h"
 #include "tlparse-export/report/log_tables.h"
-#include "tlparse-export/torch_trace/compile_events.h"
+#include "tlparse-export/torch_trace/export/compile_events.h"
 
 /// What a report says, apart from how it looks.
 namespace strata {

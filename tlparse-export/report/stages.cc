@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tlparse-export/torch_trace/python_json.h"
+#include "tlparse-export/torch_trace/read/python_json.h"
 
 namespace strata {
 namespace {

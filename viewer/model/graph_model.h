@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "scene/geometry.h"
+#include "viewer/compare/comparison.h"
+#include "viewer/compare/workers.h"
 #include "viewer/model/camera.h"
-#include "viewer/model/comparison.h"
-#include "viewer/model/workers.h"
 
 namespace strata::viewer {
 

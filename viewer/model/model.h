@@ -14,17 +14,17 @@
 
 #include "base/result.h"
 #include "refs/run_passes.h"
-#include "viewer/model/async_value.h"
-#include "viewer/model/comparison.h"
-#include "viewer/model/comparison_cache.h"
+#include "viewer/compare/async_value.h"
+#include "viewer/compare/comparison.h"
+#include "viewer/compare/comparison_cache.h"
+#include "viewer/compare/document.h"
+#include "viewer/compare/node_histories.h"
+#include "viewer/compare/overlay.h"
+#include "viewer/compare/search.h"
+#include "viewer/compare/workers.h"
 #include "viewer/model/control_session.h"
-#include "viewer/model/document.h"
 #include "viewer/model/graph_model.h"
 #include "viewer/model/link.h"
-#include "viewer/model/node_histories.h"
-#include "viewer/model/overlay.h"
-#include "viewer/model/search.h"
-#include "viewer/model/workers.h"
 
 namespace strata::viewer {
 

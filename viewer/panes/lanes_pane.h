@@ -2,9 +2,9 @@
 #include <optional>
 #include <string>
 
-#include "viewer/model/async_value.h"
-#include "viewer/model/graph_stats.h"
-#include "viewer/model/pipeline_lanes.h"
+#include "viewer/compare/async_value.h"
+#include "viewer/compare/graph_stats.h"
+#include "viewer/compare/pipeline_lanes.h"
 #include "viewer/ui/elements.h"
 
 namespace strata::viewer {

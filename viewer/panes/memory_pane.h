@@ -1,6 +1,6 @@
 #pragma once
-#include "viewer/model/async_value.h"
-#include "viewer/model/graph_stats.h"
+#include "viewer/compare/async_value.h"
+#include "viewer/compare/graph_stats.h"
 #include "viewer/ui/chart.h"
 #include "viewer/ui/elements.h"
 

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "diff/history/blame.h"
-#include "viewer/model/async_value.h"
+#include "viewer/compare/async_value.h"
 #include "viewer/ui/elements.h"
 
 namespace strata::viewer {

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "viewer/model/async_value.h"
-#include "viewer/model/graph_stats.h"
+#include "viewer/compare/async_value.h"
+#include "viewer/compare/graph_stats.h"
 #include "viewer/ui/elements.h"
 
 namespace strata::viewer {

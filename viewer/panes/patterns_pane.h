@@ -1,6 +1,6 @@
 #pragma once
-#include "viewer/model/async_value.h"
-#include "viewer/model/change_list.h"
+#include "viewer/compare/async_value.h"
+#include "viewer/compare/change_list.h"
 #include "viewer/ui/elements.h"
 
 namespace strata::viewer {

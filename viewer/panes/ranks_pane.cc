@@ -9,7 +9,7 @@
 
 #include "base/unicode.h"
 #include "scene/words.h"
-#include "viewer/model/rank_findings.h"
+#include "viewer/compare/rank_findings.h"
 
 namespace strata::viewer {
 namespace {

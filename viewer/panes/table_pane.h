@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "viewer/model/async_value.h"
+#include "viewer/compare/async_value.h"
 #include "viewer/ui/elements.h"
 
 namespace strata::viewer {

@@ -1,8 +1,8 @@
 #pragma once
 #include <vector>
 
-#include "viewer/model/async_value.h"
-#include "viewer/model/text_diff.h"
+#include "viewer/compare/async_value.h"
+#include "viewer/compare/text_diff.h"
 #include "viewer/ui/elements.h"
 
 namespace strata::viewer {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "scene/geometry.h"
+#include "viewer/compare/comparison.h"
+#include "viewer/compare/overlay.h"
 #include "viewer/model/camera.h"
-#include "viewer/model/comparison.h"
-#include "viewer/model/overlay.h"
 #include "viewer/ui/elements.h"
 
 namespace strata::viewer {

@@ -4,9 +4,9 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "tlparse-export/torch_trace/header.h"
-#include "tlparse-export/torch_trace/python_json.h"
-#include "tlparse-export/torch_trace/wrapped_record.h"
+#include "tlparse-export/torch_trace/read/header.h"
+#include "tlparse-export/torch_trace/read/python_json.h"
+#include "tlparse-export/torch_trace/read/wrapped_record.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tlparse-export/torch_trace/log_select.h"
+#include "tlparse-export/torch_trace/read/log_select.h"
 
 // Any bytes are a log; what it says of graphs and passes is consistent, and every graph of it can
 // be chosen.

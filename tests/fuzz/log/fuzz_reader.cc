@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/result.h"
-#include "tlparse-export/torch_trace/log_reader.h"
+#include "tlparse-export/torch_trace/read/log_reader.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "cli/dotted_options.h"
+#include "cli/core/dotted_options.h"
 
 #include <doctest/doctest.h>
 

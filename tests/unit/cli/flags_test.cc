@@ -1,8 +1,8 @@
-#include "cli/flags.h"
+#include "cli/core/flags.h"
 
 #include <doctest/doctest.h>
 
-#include "cli/command.h"
+#include "cli/core/command.h"
 
 namespace strata::cli {
 namespace {

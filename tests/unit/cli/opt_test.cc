@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "base/file.h"
-#include "cli/command.h"
+#include "cli/core/command.h"
 #include "ir/text/native_text.h"
 #include "store/trace_reader.h"
 #include "tests/support/graphs.h"

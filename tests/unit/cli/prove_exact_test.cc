@@ -1,4 +1,4 @@
-#include "cli/prove_exact.h"
+#include "cli/prove/prove_exact.h"
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-#include "tlparse-export/torch_trace/export.h"
+#include "tlparse-export/torch_trace/export/export.h"
 
 #include <filesystem>
 #include <string>

@@ -16,9 +16,9 @@
 #include "tests/support/log_files.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
-#include "tlparse-export/torch_trace/export.h"
-#include "tlparse-export/torch_trace/python_json.h"
-#include "tlparse-export/torch_trace/stored_records.h"
+#include "tlparse-export/torch_trace/export/export.h"
+#include "tlparse-export/torch_trace/export/stored_records.h"
+#include "tlparse-export/torch_trace/read/python_json.h"
 
 namespace strata {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "tlparse-export/torch_trace/log_writer.h"
-#include "tlparse-export/torch_trace/tlparse_rules.h"
+#include "tlparse-export/torch_trace/export/log_writer.h"
+#include "tlparse-export/torch_trace/export/tlparse_rules.h"
 
 namespace strata {
 namespace {

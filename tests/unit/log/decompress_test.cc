@@ -1,4 +1,4 @@
-#include "tlparse-export/torch_trace/decompress.h"
+#include "tlparse-export/torch_trace/read/decompress.h"
 
 #include <string>
 #include <string_view>

@@ -15,7 +15,7 @@
 #include "ir/verify.h"
 #include "tests/support/log_files.h"
 #include "tests/support/results.h"
-#include "tlparse-export/torch_trace/log.h"
+#include "tlparse-export/torch_trace/read/log.h"
 
 namespace strata {
 namespace {

@@ -1,4 +1,4 @@
-#include "tlparse-export/torch_trace/follow.h"
+#include "tlparse-export/torch_trace/import/follow.h"
 
 #include <filesystem>
 #include <fstream>

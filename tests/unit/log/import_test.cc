@@ -1,4 +1,4 @@
-#include "tlparse-export/torch_trace/import.h"
+#include "tlparse-export/torch_trace/import/import.h"
 
 #include <algorithm>
 #include <string>

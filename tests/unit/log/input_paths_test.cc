@@ -1,4 +1,4 @@
-#include "tlparse-export/torch_trace/input_paths.h"
+#include "tlparse-export/torch_trace/read/input_paths.h"
 
 #include <string>
 

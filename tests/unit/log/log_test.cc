@@ -1,4 +1,4 @@
-#include "tlparse-export/torch_trace/log.h"
+#include "tlparse-export/torch_trace/read/log.h"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "tests/support/results.h"
 #include "tests/unit/log/log_text.h"
-#include "tlparse-export/torch_trace/header.h"
+#include "tlparse-export/torch_trace/read/header.h"
 
 namespace strata {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "tlparse-export/torch_trace/md5.h"
+#include "tlparse-export/torch_trace/read/md5.h"
 
 namespace strata::testing {
 

@@ -1,4 +1,4 @@
-#include "tlparse-export/torch_trace/md5.h"
+#include "tlparse-export/torch_trace/read/md5.h"
 
 #include <string>
 

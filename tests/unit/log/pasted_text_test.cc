@@ -1,4 +1,4 @@
-#include "tlparse-export/torch_trace/pasted_text.h"
+#include "tlparse-export/torch_trace/read/pasted_text.h"
 
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@
 #include "ir/fx/fx.h"
 #include "ir/text/native_text.h"
 #include "tests/support/graphs.h"
-#include "tlparse-export/torch_trace/log.h"
+#include "tlparse-export/torch_trace/read/log.h"
 
 namespace strata {
 namespace {

@@ -1,4 +1,4 @@
-#include "tlparse-export/torch_trace/python_json.h"
+#include "tlparse-export/torch_trace/read/python_json.h"
 
 #include <doctest/doctest.h>
 

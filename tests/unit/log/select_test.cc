@@ -4,7 +4,7 @@
 
 #include "tests/support/results.h"
 #include "tests/unit/log/log_text.h"
-#include "tlparse-export/torch_trace/log_select.h"
+#include "tlparse-export/torch_trace/read/log_select.h"
 
 namespace strata {
 namespace {

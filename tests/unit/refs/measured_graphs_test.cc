@@ -12,7 +12,7 @@
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/log/log_text.h"
-#include "tlparse-export/torch_trace/chrome_trace.h"
+#include "tlparse-export/torch_trace/export/chrome_trace.h"
 
 namespace strata {
 namespace {

@@ -11,9 +11,9 @@
 #include "tests/support/import_path.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
-#include "tlparse-export/torch_trace/decompress.h"
-#include "tlparse-export/torch_trace/md5.h"
-#include "tlparse-export/torch_trace/python_json.h"
+#include "tlparse-export/torch_trace/read/decompress.h"
+#include "tlparse-export/torch_trace/read/md5.h"
+#include "tlparse-export/torch_trace/read/python_json.h"
 
 namespace strata {
 namespace {

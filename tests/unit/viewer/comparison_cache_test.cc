@@ -1,4 +1,4 @@
-#include "viewer/model/comparison_cache.h"
+#include "viewer/compare/comparison_cache.h"
 
 #include <string>
 
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "ir/text/native_text.h"
-#include "viewer/model/workers.h"
+#include "viewer/compare/workers.h"
 
 namespace strata::viewer {
 namespace {

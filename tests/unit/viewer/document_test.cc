@@ -1,4 +1,4 @@
-#include "viewer/model/document.h"
+#include "viewer/compare/document.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "viewer/model/workers.h"
+#include "viewer/compare/workers.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,102 @@
+#include "cli/core/exec_runtime.h"
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace strata::cli {
+namespace {
+
+/// A program beside this one.
+std::string PathOf(const std::string& program) {
+  std::array<char, PATH_MAX> self{};
+  const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);
+  if (length <= 0) return program;
+  const std::string path(self.data(), static_cast<size_t>(length));
+  return path.substr(0, path.rfind('/') + 1) + program;
+}
+
+/// Becomes the program beside this one. Errors: it is not there: `missing`.
+Error ExecBeside(const std::string& name, std::vector<std::string> words, Error missing) {
+  const std::string program = PathOf(name);
+  words.insert(words.begin(), program);
+  std::vector<char*> argv;
+  for (std::string& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  std::fflush(stdout);
+  ::execv(program.c_str(), argv.data());
+  if (errno == ENOENT) return missing;
+  return Error(ErrorCode::kIo, "cannot start: {}: {}", program, std::strerror(errno));
+}
+
+}  // namespace
+
+/// LibTorch takes half a second to load, which `strata ls` need not wait for.
+Error ExecRuntime(const std::string& command, Args args) {
+  std::vector<std::string> words = {command};
+  words.insert(words.end(), args.begin(), args.end());
+  return ExecBeside("strata-runtime", std::move(words),
+                    Error(ErrorCode::kUnsupported,
+                          "this build cannot run graphs: strata {}: build with LibTorch, './dev "
+                          "setup' and then './dev build'",
+                          command));
+}
+
+Result<Exit> ExecView(Args args) {
+  return ExecBeside("strata-view", {args.begin(), args.end()},
+                    Error(ErrorCode::kUnsupported,
+                          "this build has no desktop viewer: strata view: './dev build release "
+                          "strata-view' builds it"));
+}
+
+Result<Exit> ExecCalibrate(Args args) {
+  return ExecRuntime("calibrate", args);
+}
+
+Result<Exit> ExecTrain(Args args) {
+  return ExecRuntime("train", args);
+}
+
+Result<Exit> ExecTrace(Args args) {
+  return ExecRuntime("trace", args);
+}
+
+Result<Exit> ExecRun(Args args) {
+  return ExecRuntime("run", args);
+}
+
+Result<Exit> ExecCompareValues(Args args) {
+  return ExecRuntime("compare-values", args);
+}
+
+Result<Exit> ExecBenchExperts(Args args) {
+  return ExecRuntime("bench-experts", args);
+}
+
+Result<Exit> ExecBenchMemory(Args args) {
+  return ExecRuntime("bench-memory", args);
+}
+
+Result<Exit> ExecBenchParallel(Args args) {
+  return ExecRuntime("bench-parallel", args);
+}
+
+Result<Exit> ExecBenchPipeline(Args args) {
+  return ExecRuntime("bench-pipeline", args);
+}
+
+Result<Exit> ExecBenchSimulate(Args args) {
+  return ExecRuntime("bench-simulate", args);
+}
+
+Result<Exit> ExecBenchTrain(Args args) {
+  return ExecRuntime("bench-train", args);
+}
+
+}  // namespace strata::cli

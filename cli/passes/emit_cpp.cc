@@ -1,0 +1,474 @@
+#include "cli/passes/emit_cpp.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "embedded/strata_emit_cpp_assets.h"
+#include "ir/module.h"
+#include "passes/compile/pointwise.h"
+
+namespace strata::cli {
+namespace {
+
+/// Words that a name in the program may not be: of C++, and of the text around the nodes.
+constexpr std::array<std::string_view, 96> kTaken = {"Arg",
+                                                     "Call",
+                                                     "CallAll",
+                                                     "Input",
+                                                     "List",
+                                                     "NamedArg",
+                                                     "Release",
+                                                     "Step",
+                                                     "Tensor",
+                                                     "alignas",
+                                                     "alignof",
+                                                     "and",
+                                                     "and_eq",
+                                                     "asm",
+                                                     "at",
+                                                     "auto",
+                                                     "bitand",
+                                                     "bitor",
+                                                     "bool",
+                                                     "break",
+                                                     "c10",
+                                                     "case",
+                                                     "catch",
+                                                     "char",
+                                                     "class",
+                                                     "compl",
+                                                     "concept",
+                                                     "const",
+                                                     "const_cast",
+                                                     "constexpr",
+                                                     "continue",
+                                                     "decltype",
+                                                     "default",
+                                                     "delete",
+                                                     "do",
+                                                     "double",
+                                                     "dynamic_cast",
+                                                     "else",
+                                                     "enum",
+                                                     "explicit",
+                                                     "export",
+                                                     "extern",
+                                                     "false",
+                                                     "float",
+                                                     "for",
+                                                     "friend",
+                                                     "given",
+                                                     "goto",
+                                                     "if",
+                                                     "inline",
+                                                     "int",
+                                                     "long",
+                                                     "mutable",
+                                                     "namespace",
+                                                     "new",
+                                                     "noexcept",
+                                                     "not",
+                                                     "not_eq",
+                                                     "nullptr",
+                                                     "operator",
+                                                     "or",
+                                                     "or_eq",
+                                                     "private",
+                                                     "protected",
+                                                     "public",
+                                                     "register",
+                                                     "reinterpret_cast",
+                                                     "requires",
+                                                     "return",
+                                                     "short",
+                                                     "signed",
+                                                     "sizeof",
+                                                     "static",
+                                                     "static_assert",
+                                                     "static_cast",
+                                                     "std",
+                                                     "struct",
+                                                     "switch",
+                                                     "template",
+                                                     "this",
+                                                     "thread_local",
+                                                     "throw",
+                                                     "torch",
+                                                     "true",
+                                                     "try",
+                                                     "typedef",
+                                                     "typeid",
+                                                     "typename",
+                                                     "union",
+                                                     "unsigned",
+                                                     "using",
+                                                     "virtual",
+                                                     "void",
+                                                     "volatile",
+                                                     "while",
+                                                     "xor"};
+
+std::string Identifier(std::string_view name) {
+  std::string text(name);
+  return std::ranges::find(kTaken, name) == kTaken.end() ? text : text + '_';
+}
+
+/// A literal of C++.
+std::string Quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string FloatLiteral(double value) {
+  if (std::isnan(value)) return "NAN";
+  if (std::isinf(value)) return value > 0 ? "INFINITY" : "-INFINITY";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+/// `torch.float32` as a constant of ATen; empty: it has none here.
+std::string_view ScalarTypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return "at::kDouble";
+    case DType::kF32:
+      return "at::kFloat";
+    case DType::kF16:
+      return "at::kHalf";
+    case DType::kBF16:
+      return "at::kBFloat16";
+    case DType::kI64:
+      return "at::kLong";
+    case DType::kI32:
+      return "at::kInt";
+    case DType::kI16:
+      return "at::kShort";
+    case DType::kI8:
+      return "at::kChar";
+    case DType::kU8:
+      return "at::kByte";
+    case DType::kBool:
+      return "at::kBool";
+    case DType::kC64:
+      return "at::kComplexFloat";
+    case DType::kC128:
+      return "at::kComplexDouble";
+    default:
+      return "";
+  }
+}
+
+constexpr std::pair<std::string_view, std::string_view> kRawLiterals[] = {
+    {"torch.strided", "at::kStrided"},
+    {"torch.contiguous_format", "at::MemoryFormat::Contiguous"},
+    {"torch.preserve_format", "at::MemoryFormat::Preserve"},
+    {"torch.channels_last", "at::MemoryFormat::ChannelsLast"},
+};
+
+/// Writes the body of a function: a statement per node.
+class FunctionWriter {
+ public:
+  FunctionWriter(const Graph& graph, std::string& out) : graph_(graph), out_(out) {
+    FindLastUses();
+  }
+
+  /// Bodies of fused nodes, in the order of their first call.
+  const std::vector<GraphId>& bodies() const { return bodies_; }
+
+  Status Write() {
+    size_t inputs = 0;
+    for (const NodeId node : graph_.nodes()) {
+      const Node& n = graph_.node(node);
+      auto written = n.kind == NodeKind::kPlaceholder ? WriteInput(node, inputs++)
+                     : n.kind == NodeKind::kGetAttr   ? WriteAttribute(node, inputs)
+                     : n.kind == NodeKind::kCall      ? WriteCall(node)
+                     : n.kind == NodeKind::kOutput    ? WriteReturn(node)
+                                                      : Refuse(node, "is not an operator");
+      if (!written) {
+        return std::move(written).error().In(
+            fmt::format("{} of {}", graph_.name(node), graph_.name_text()));
+      }
+    }
+    return Ok();
+  }
+
+ private:
+  static Status Refuse(NodeId, std::string_view why) {
+    return Error(ErrorCode::kUnsupported, "it {}", why);
+  }
+
+  void FindLastUses() {
+    std::map<int32_t, NodeId> last;
+    for (const NodeId node : graph_.nodes())
+      graph_.ForEachOperand(node, [&](ValueId value) { last[value.index] = node; });
+    for (const auto& [value, node] : last)
+      if (node != graph_.output()) freed_[node.index].push_back(ValueId{value});
+  }
+
+  std::string NameOf(ValueId value) const {
+    const std::string_view name = graph_.value_name(value);
+    if (!name.empty()) return Identifier(name);
+    const Value& v = graph_.value(value);
+    return fmt::format("{}[{}]", Identifier(graph_.name(v.def)), v.index);
+  }
+
+  Status WriteInput(NodeId node, size_t index) {
+    out_ += fmt::format("  Tensor {} = given[{}];\n", Identifier(graph_.name(node)), index);
+    return Ok();
+  }
+
+  /// A constant is an input behind the placeholders; a body is a function.
+  Status WriteAttribute(NodeId node, size_t& inputs) {
+    const bool is_body = !graph_.args(node).empty();
+    return is_body ? Ok() : WriteInput(node, inputs++);
+  }
+
+  Status WriteCall(NodeId node) {
+    const Node& n = graph_.node(node);
+    std::string call;
+    if (graph_.op(node) == kFusedOp) {
+      STRATA_TRY(call, FusedCall(node));
+    } else {
+      STRATA_TRY(call, OperatorCall(node));
+    }
+    const std::string name = Identifier(graph_.name(node));
+    const std::string place = Place(node);
+    if (n.returns_tuple) {
+      out_ += fmt::format("  std::vector<Tensor> {} = {};{}\n", name, call, place);
+      for (uint32_t i = 0; i < n.num_results; ++i) {
+        const std::string_view element = graph_.value_name(graph_.result(node, i));
+        if (!element.empty() && graph_.HasUses(node))
+          out_ += fmt::format("  Tensor {} = {}[{}];\n", Identifier(element), name, i);
+      }
+      out_ += fmt::format("  Release({});\n", name);
+    } else {
+      out_ += fmt::format("  Tensor {} = {};{}\n", name, call, place);
+    }
+    std::vector<std::string> freed;
+    for (const ValueId value : freed_[node.index])
+      if (!IsBody(value)) freed.push_back(NameOf(value));
+    if (!freed.empty()) out_ += fmt::format("  Release({});\n", fmt::join(freed, ", "));
+    return Ok();
+  }
+
+  bool IsBody(ValueId value) const {
+    const NodeId def = graph_.value(value).def;
+    return graph_.node(def).kind == NodeKind::kGetAttr && !graph_.args(def).empty();
+  }
+
+  /// `kernel_0({x, y})`
+  Result<std::string> FusedCall(NodeId node) {
+    const NodeId attribute = graph_.value(graph_.args(node)[0].value()).def;
+    const Graph& body = graph_.module().graph(graph_.args(attribute)[0].graph());
+    if (std::ranges::find(bodies_, body.id()) == bodies_.end()) bodies_.push_back(body.id());
+    std::vector<std::string> operands;
+    for (const ValueId value : graph_.operands(node))
+      if (!IsBody(value)) operands.push_back(NameOf(value));
+    const std::string call =
+        fmt::format("{}({{{}}})", Identifier(body.name_text()), fmt::join(operands, ", "));
+    return graph_.node(node).returns_tuple ? call : call + "[0]";
+  }
+
+  Result<std::string> OperatorCall(NodeId node) {
+    const std::string_view op = graph_.op(node);
+    const size_t first = op.find('.'), last = op.rfind('.');
+    if (op.starts_with("strata.") || first == last) {
+      return Error(ErrorCode::kUnsupported,
+                   "PyTorch has no operator {}; emit a snapshot before the pass that made it", op);
+    }
+    const std::string_view overload = op.substr(last + 1);
+    std::vector<std::string> args, named;
+    for (const Arg& arg : graph_.args(node)) {
+      STRATA_TRY(args.emplace_back(), Literal(arg));
+    }
+    for (size_t i = 0; i < graph_.node(node).num_kwargs; ++i) {
+      const NamedArg arg = graph_.kwarg(node, i);
+      STRATA_TRY(const std::string value, Literal(arg.value));
+      named.push_back(fmt::format("{{{}, {}}}", Quoted(graph_.module().str(arg.name)), value));
+    }
+    return fmt::format("{}(\"{}::{}\", \"{}\", {{{}}}{})",
+                       graph_.node(node).returns_tuple ? "CallAll" : "Call", op.substr(0, first),
+                       op.substr(first + 1, last - first - 1),
+                       overload == "default" ? "" : overload, fmt::join(args, ", "),
+                       named.empty() ? "" : fmt::format(", {{{}}}", fmt::join(named, ", ")));
+  }
+
+  /// An argument as C++ writes it.
+  Result<std::string> Literal(const Arg& arg) {
+    const Module& module = graph_.module();
+    switch (arg.kind()) {
+      case ArgKind::kNone:
+        return std::string("Arg()");
+      case ArgKind::kValue:
+        return NameOf(arg.value());
+      case ArgKind::kInt:
+        return fmt::format("int64_t{{{}}}", arg.as_int());
+      case ArgKind::kFloat:
+        return FloatLiteral(arg.as_float());
+      case ArgKind::kBool:
+        return std::string(arg.as_bool() ? "true" : "false");
+      case ArgKind::kString:
+        return fmt::format("std::string({})", Quoted(module.str(arg.str())));
+      case ArgKind::kDType: {
+        const std::string_view type = ScalarTypeOf(arg.dtype());
+        if (!type.empty()) return std::string(type);
+        return Error(ErrorCode::kUnsupported, "{} has no C++ form here", TorchName(arg.dtype()));
+      }
+      case ArgKind::kDevice:
+        return fmt::format("at::Device({})", Quoted(module.str(arg.str())));
+      case ArgKind::kRaw:
+        for (const auto& [text, literal] : kRawLiterals)
+          if (text == module.str(arg.str())) return std::string(literal);
+        return Error(ErrorCode::kUnsupported, "{} has no C++ form here", module.str(arg.str()));
+      case ArgKind::kList:
+      case ArgKind::kTuple: {
+        std::vector<std::string> elements;
+        for (const Arg& element : graph_.elements(arg)) {
+          STRATA_TRY(elements.emplace_back(), Literal(element));
+        }
+        return fmt::format("List({{{}}})", fmt::join(elements, ", "));
+      }
+      case ArgKind::kDim:
+        return Error(ErrorCode::kUnsupported,
+                     "it reads a dynamic size; train with compile.symbolic_dims = 'none'");
+      default:
+        return Error(ErrorCode::kUnsupported, "an argument has no C++ form here");
+    }
+  }
+
+  /// `  // layers.0.attention.wq, model.py:79`
+  std::string Place(NodeId node) const {
+    const Node& n = graph_.node(node);
+    std::string place(graph_.module().str(n.module));
+    if (n.loc.valid()) {
+      const SourceLoc& loc = graph_.module().loc(n.loc);
+      place += fmt::format("{}{}:{}", place.empty() ? "" : ", ", graph_.module().str(loc.file),
+                           loc.line);
+    }
+    if (n.phase != Phase::kUnknown)
+      place += fmt::format("{}{}", place.empty() ? "" : ", ", ToString(n.phase));
+    return place.empty() ? "" : "  // " + place;
+  }
+
+  Status WriteReturn(NodeId node) {
+    std::vector<std::string> values;
+    const std::span<const Arg> args = graph_.args(node);
+    const bool is_list = args.size() == 1 && args[0].is_span();
+    for (const Arg& arg : is_list ? graph_.elements(args[0]) : args)
+      values.push_back(arg.is_value() ? NameOf(arg.value()) : "Tensor()");
+    out_ += fmt::format("  return {{{}}};\n", fmt::join(values, ", "));
+    return Ok();
+  }
+
+  const Graph& graph_;
+  std::string& out_;
+  std::map<int32_t, std::vector<ValueId>> freed_;  // by the node of their last use
+  std::vector<GraphId> bodies_;
+};
+
+/// Strides that are not those of contiguous rows; empty where they are.
+std::string StridesOf(const Graph& graph, ValueId value) {
+  const TypeId id = graph.value(value).type;
+  if (!id.valid()) return "";
+  const Type& type = graph.module().types()[id];
+  if (!type.has_strides) return "";
+  std::vector<int64_t> strides;
+  int64_t rows = 1;
+  bool is_contiguous = true;
+  for (size_t i = type.sizes.size(); i-- > 0;) {
+    const auto size = graph.module().dims().AsConst(type.sizes[i]);
+    const auto stride = graph.module().dims().AsConst(type.strides[i]);
+    if (!size || !stride) return "";
+    is_contiguous = is_contiguous && (*stride == rows || *size == 1);
+    rows *= *size;
+    strides.insert(strides.begin(), *stride);
+  }
+  return is_contiguous ? "" : fmt::format("{}", fmt::join(strides, ", "));
+}
+
+std::string InputTable(const Graph& graph) {
+  std::string inputs;
+  const auto add = [&](NodeId node, std::string_view name) {
+    inputs +=
+        fmt::format("    {{{}, {{{}}}}},\n", Quoted(name), StridesOf(graph, graph.result(node)));
+  };
+  for (const NodeId node : graph.placeholders()) {
+    const std::string_view name = graph.attribute(node, "fqn");
+    add(node, name.empty() ? graph.name(node) : name);
+  }
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind == NodeKind::kGetAttr && graph.args(node).empty())
+      add(node, graph.op(node));
+  }
+  return inputs;
+}
+
+std::string OutputTable(const Graph& graph) {
+  std::string outputs;
+  const std::span<const Arg> args = graph.args(graph.output());
+  const bool is_list = args.size() == 1 && args[0].is_span();
+  for (const Arg& arg : is_list ? graph.elements(args[0]) : args) {
+    outputs +=
+        fmt::format("    {},\n", Quoted(arg.is_value() ? graph.value_name(arg.value()) : ""));
+  }
+  return outputs;
+}
+
+/// The functions of bodies, those first that others call.
+Status WriteBodies(const Graph& graph, const std::vector<GraphId>& bodies, std::string& out) {
+  for (const GraphId id : bodies) {
+    const Graph& body = graph.module().graph(id);
+    std::string text;
+    FunctionWriter writer(body, text);
+    STRATA_RETURN_IF_ERROR(writer.Write());
+    STRATA_RETURN_IF_ERROR(WriteBodies(graph, writer.bodies(), out));
+    out += fmt::format(
+        "// A fused kernel, as the operators that it was made of.\n"
+        "static std::vector<Tensor> {}(std::vector<Tensor> given) {{\n{}}}\n\n",
+        Identifier(body.name_text()), text);
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Status WriteCppProgram(const Graph& graph, std::string_view ref, const AtomicFolder& folder) {
+  std::string step, bodies;
+  FunctionWriter writer(graph, step);
+  STRATA_RETURN_IF_ERROR(writer.Write());
+  STRATA_RETURN_IF_ERROR(WriteBodies(graph, writer.bodies(), bodies));
+  const std::string program = fmt::format(
+      "// The graph {}, written by strata emit. main.cpp runs it.\n\n"
+      "#include \"step.h\"\n\n#include <cmath>\n\n#include \"call.h\"\n\n"
+      "const std::vector<Input> kInputs = {{\n{}}};\n\n"
+      "const std::vector<std::string> kOutputs = {{\n{}}};\n\n{}"
+      "std::vector<Tensor> Step(std::vector<Tensor> given) {{\n{}}}\n",
+      Quoted(ref), InputTable(graph), OutputTable(graph), bodies, step);
+  STRATA_RETURN_IF_ERROR(folder.Write("step.cpp", program));
+  for (const auto& [name, text] :
+       {std::pair<std::string_view, std::string_view>{"CMakeLists.txt", assets::kProjectCmake},
+        {"call.cpp", assets::kCallCpp},
+        {"call.h", assets::kCallH},
+        {"main.cpp", assets::kMainCpp},
+        {"step.h", assets::kStepH},
+        {"tensors.cpp", assets::kTensorsCpp},
+        {"tensors.h", assets::kTensorsH}}) {
+    STRATA_RETURN_IF_ERROR(folder.Write(name, text));
+  }
+  return Ok();
+}
+
+}  // namespace strata::cli

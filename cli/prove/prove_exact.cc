@@ -1,0 +1,53 @@
+#include "cli/prove/prove_exact.h"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/unicode.h"
+#include "cli/core/command.h"
+#include "cli/render/proof_text.h"
+#include "prove/on_ranks.h"
+
+namespace strata::cli {
+namespace {
+
+Error Refuted(const PassRun& run, const Graph& after, const prove::Proof& proof) {
+  return Error(
+      "pass {} changes what is computed: graph {}: {}: strata prove of the recorded run lists all",
+      run.name, after.name_text(), FindingText(proof.findings.front()));
+}
+
+}  // namespace
+
+Status ProveExactly::BeforePass(const PassRun& /*run*/, const Module& module) {
+  before_ = module.Clone();
+  return Ok();
+}
+
+Status ProveExactly::AfterPass(const PassRun& run, const Module& module) {
+  for (const GraphChange& change : run.graphs) {
+    const bool is_new = change.before == Fingerprint{};
+    if (!change.changed() || is_new) continue;
+    const Graph& after = module.graph(change.graph);
+    const prove::Proof proof =
+        prove::ProvePass(before_->graph(change.graph), after, {.stable_ids = true});
+    // A trace that cannot be written to is reported by what records the passes.
+    static_cast<void>(recording_.AddProof(run, PassProofOf(proof, after.name_text())));
+    switch (proof.verdict) {
+      case prove::Verdict::kProven:
+        fmt::print(stderr, "proved exactly: pass {} {}: graph {}: {} values are equal\n", run.index,
+                   run.name, Visible(after.name_text()), proof.values);
+        break;
+      case prove::Verdict::kDiffers:
+        return Refuted(run, after, proof);
+      case prove::Verdict::kUnproven:
+        Warn(fmt::format("not proved: pass {} {}: graph {}: {}", run.index, run.name,
+                         after.name_text(), proof.reason));
+        break;
+    }
+  }
+  return Ok();
+}
+
+}  // namespace strata::cli

@@ -1,0 +1,299 @@
+#include "tlparse-export/torch_trace/read/log_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/base64.h"
+#include "tlparse-export/torch_trace/read/md5.h"
+
+namespace strata {
+namespace {
+
+/// Keys of an envelope that are about the event, not the event.
+bool IsContextKey(std::string_view key) {
+  constexpr std::array<std::string_view, 13> kKeys = {"rank",         "compiled_autograd_id",
+                                                      "frame_id",     "frame_compile_id",
+                                                      "attempt",      "stack",
+                                                      "has_payload",  "severity",
+                                                      "timestamp",    "pathname",
+                                                      "thread",       "lineno",
+                                                      "subgraph_name"};
+  return std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+/// As PyTorch writes compile ids: `!autograd/frame/compile_attempt`, missing parts as `-`.
+std::string CompileId(const std::vector<JsonField>& envelope) {
+  const auto part = [&](std::string_view key) -> std::string {
+    const JsonField* field = FindField(envelope, key);
+    if (field == nullptr || field->value == "null") return "-";
+    const std::optional<int64_t> number = ReadJsonInt(field->value);
+    if (number) return std::to_string(*number);
+    return ReadJsonString(field->value).value_or("?");
+  };
+  const std::string autograd = part("compiled_autograd_id");
+  const std::string frame = part("frame_id"), compile = part("frame_compile_id");
+  const std::string attempt = part("attempt");
+  if (autograd == "-" && frame == "-" && compile == "-") return "";
+  std::string id;
+  if (autograd != "-") id += fmt::format("!{}/", autograd);
+  id += fmt::format("{}/{}", frame, compile);
+  if (attempt != "-" && attempt != "0") id += "_" + attempt;
+  return id;
+}
+
+std::string NameOf(const JsonField& event) {
+  const auto metadata = ReadJsonObject(event.value);
+  const JsonField* name = metadata ? FindField(*metadata, "name") : nullptr;
+  const std::optional<std::string> text = name ? ReadJsonString(name->value) : std::nullopt;
+  if (!text || text->empty()) return event.key;
+  // tlparse names these files so too: the name alone says little.
+  return event.key == "optimize_ddp_split_child" ? event.key + "_" + *text : *text;
+}
+
+std::string Lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return text;
+}
+
+/// Takes away the carriage return at the end of each line.
+std::string WithoutReturns(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool at_end = i + 1 == text.size() || text[i + 1] == '\n';
+    if (text[i] != '\r' || !at_end) out += text[i];
+  }
+  return out;
+}
+
+bool AllLinesEndWithReturn(std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    if (!text.substr(0, end).ends_with('\r')) return false;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return true;
+}
+
+}  // namespace
+
+void LogReader::Feed(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\n');
+    if (end == std::string_view::npos) {
+      partial_ += bytes;
+      return;
+    }
+    if (partial_.empty()) {
+      TakeLine(bytes.substr(0, end));
+    } else {
+      partial_ += bytes.substr(0, end);
+      TakeLine(partial_);
+      partial_.clear();
+    }
+    bytes.remove_prefix(end + 1);
+  }
+}
+
+void LogReader::Finish() {
+  if (!partial_.empty()) TakeLine(std::exchange(partial_, {}));
+  FinishRecord();
+}
+
+void LogReader::FinishWholeRecord() {
+  if (!is_open_ || !partial_.empty()) return;
+  if (open_->has_payload && !open_->is_broken) {
+    const std::string_view text(open_->payload);
+    if (text.empty() || Md5Hex(text.substr(0, text.size() - 1)) != Lower(open_->md5)) return;
+  }
+  FinishRecord();
+}
+
+void LogReader::Restart() {
+  partial_.clear();
+  FinishRecord();
+  line_ = 0;
+}
+
+void LogReader::TakeLine(std::string_view line) {
+  ++line_;
+  if (line.starts_with('\t')) {
+    TakePayloadLine(line.substr(1));
+    return;
+  }
+  if (line.empty() || line == "\r") {
+    // Editors strip the lone tab of an empty payload line.
+    if (is_open_ && open_->has_payload) open_->blanks.push_back(open_->payload.size());
+    return;
+  }
+  const std::optional<LogHeader> header = ReadHeader(line);
+  if (!header) {
+    Diagnose(line_, "not a record of a trace: the line is passed over");
+    return;
+  }
+  FinishRecord();
+  OpenRecord(line, *header);
+}
+
+void LogReader::TakePayloadLine(std::string_view line) {
+  if (is_open_ && open_->has_payload) {
+    open_->payload.append(line).push_back('\n');
+    return;
+  }
+  if (is_open_ && open_->is_broken) return;  // reported already
+  if (stray_from_ != 0 && stray_from_ + strays_ == line_) {
+    ++strays_;
+    return;
+  }
+  stray_from_ = line_;
+  strays_ = 1;
+  Diagnose(line_, "payload of a record that has none: the lines are passed over");
+}
+
+void LogReader::OpenRecord(std::string_view line, const LogHeader& header) {
+  // What earlier records allocated is used again, unless it was much.
+  constexpr size_t kMuch = size_t{1} << 20;
+  std::string payload = std::move(open_->payload);
+  payload.clear();
+  if (payload.capacity() > kMuch) payload.shrink_to_fit();
+  *open_ = Open{};
+  open_->payload = std::move(payload);
+  is_open_ = true;
+  open_->line = line_;
+  open_->header = line;
+  const auto moved = [&](std::string_view part) {
+    return std::string_view(open_->header)
+        .substr(static_cast<size_t>(part.data() - line.data()), part.size());
+  };
+  open_->prefix = moved(header.prefix);
+  open_->thread = moved(header.thread);
+  open_->json = moved(header.json);
+  std::optional<std::vector<JsonField>> envelope = ReadJsonObject(open_->json);
+  if (!envelope) {
+    open_->is_broken = true;
+    Diagnose(line_, "the JSON of this record cannot be read: the record is passed over");
+    return;
+  }
+  open_->envelope = std::move(*envelope);
+  const JsonField* md5 = FindField(open_->envelope, "has_payload");
+  if (md5 != nullptr && md5->value != "null") {
+    open_->has_payload = true;
+    open_->md5 = ReadJsonString(md5->value).value_or("");
+  }
+  if (auto wrapped = UnwrapRecord(open_->envelope)) Unwrap(*std::move(wrapped));
+}
+
+/// Continues with the record that an export put into the opened artifact.
+void LogReader::Unwrap(WrappedRecord record) {
+  open_->wrapped = std::move(record);
+  const std::optional<LogHeader> header = ReadHeader(open_->wrapped->header);
+  auto envelope = header ? ReadJsonObject(header->json) : std::nullopt;
+  if (!envelope) {
+    open_->wrapped.reset();
+    return;
+  }
+  open_->prefix = header->prefix;
+  open_->thread = header->thread;
+  open_->json = header->json;
+  open_->envelope = std::move(*envelope);
+}
+
+void LogReader::FinishRecord() {
+  if (!is_open_) return;
+  is_open_ = false;
+  Open& open = *open_;
+  if (open.is_broken) return;
+  const bool is_for_people = open.wrapped && open.wrapped->payload == WrappedRecord::Payload::kNone;
+  std::optional<ReadPayload> payload;
+  if (open.has_payload && !is_for_people) payload = Verify(open.payload);
+  const JsonField* rank_field = FindField(open.envelope, "rank");
+  const std::optional<int64_t> number = rank_field ? ReadJsonInt(rank_field->value) : std::nullopt;
+  std::optional<int32_t> rank;
+  if (number && *number >= 0 && *number <= INT32_MAX) rank = static_cast<int32_t>(*number);
+  std::string_view json = open.json;
+  while (json.ends_with('\r'))
+    json.remove_suffix(1);
+  size_t events = 0;
+  for (const JsonField& field : open.envelope) {
+    if (IsContextKey(field.key)) continue;
+    ++events;
+    if (field.key == "str") {
+      AddString(field.value);
+      continue;
+    }
+    LogRecord record;
+    record.line = open.line;
+    record.kind = field.key;
+    record.name = NameOf(field);
+    record.compile = CompileId(open.envelope);
+    record.envelope = json;
+    record.prefix = open.prefix;
+    record.has_graph = payload && payload->is_graph && field.key != "dump_file";
+    sink_.OnRecord(std::move(record), rank, open.thread, payload ? &*payload : nullptr);
+  }
+  if (events == 0) Diagnose(open.line, "a record without an event");
+}
+
+void LogReader::AddString(std::string_view value) {
+  const auto pair = ReadJsonArray(value);
+  const auto text = pair && pair->size() == 2 ? ReadJsonString((*pair)[0]) : std::nullopt;
+  const auto id = text ? ReadJsonInt((*pair)[1]) : std::nullopt;
+  if (!id) {
+    Diagnose(open_->line, "a string record that is not [\"text\", id]");
+    return;
+  }
+  sink_.OnString(*id, *text);
+}
+
+ReadPayload LogReader::Verify(std::string& payload) {
+  if (!payload.empty()) payload.pop_back();
+  std::string md5 = Lower(open_->md5);
+  if (open_->wrapped && open_->wrapped->payload == WrappedRecord::Payload::kBase64) {
+    if (auto bytes = FromBase64(payload)) {
+      payload = *std::move(bytes);
+      md5 = Md5Hex(payload);
+    }
+  }
+  Hash128 hash = HashBytes(payload);
+  const Known& known = known_[hash.lo % kKnown];
+  if (known.hash == hash && known.md5 == md5) return {payload, hash, known.is_graph};
+  std::string actual = Md5Hex(payload);
+  if (actual != md5 && Repair(payload, md5)) {
+    actual = md5;
+  } else if (actual != md5) {
+    Diagnose(open_->line, "the payload is not what its md5 says: it was cut or changed");
+    if (AllLinesEndWithReturn(payload)) payload = WithoutReturns(payload);
+    actual = Md5Hex(payload);
+  }
+  hash = HashBytes(payload);
+  Known& entry = known_[hash.lo % kKnown];
+  entry = {std::move(actual), hash, LooksLikeFxGraph(payload)};
+  return {payload, hash, entry.is_graph};
+}
+
+/// Undoes what editors and transports do to a file, where the checksum says so.
+bool LogReader::Repair(std::string& text, const std::string& md5) const {
+  std::string with_blanks;
+  size_t from = 0;
+  for (const size_t blank : open_->blanks) {
+    if (blank > text.size()) break;  // behind the last line
+    with_blanks.append(text, from, blank - from).push_back('\n');
+    from = blank;
+  }
+  with_blanks.append(text, from);
+  for (const std::string& repaired :
+       {with_blanks, WithoutReturns(text), WithoutReturns(with_blanks)}) {
+    if (Md5Hex(repaired) != md5) continue;
+    text = repaired;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace strata

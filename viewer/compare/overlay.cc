@@ -1,0 +1,330 @@
+#include "viewer/compare/overlay.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/unicode.h"
+#include "scene/cost.h"
+#include "scene/words.h"
+
+namespace strata::viewer {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr size_t kMostKinds = 8;
+
+std::string NanosecondsText(double ns) {
+  return TimeText(ns * 1e-6);
+}
+std::string MicrosecondsText(double us) {
+  return TimeText(us * 1e-3);
+}
+std::string RealText(double value) {
+  return fmt::format("{:.4g}", value);
+}
+std::string CountText(double count) {
+  return NumberText(static_cast<int64_t>(count));
+}
+
+/// What an overlay shows; the same keys and labels as the report's page.
+struct Property {
+  const char* key;
+  const char* label;
+  std::string (*unit)(double);  ///< of numbers
+  bool sums;                    ///< numbers of a slab add up
+  double (*number)(const Comparison& c, int32_t node);
+  std::string (*kind)(const Comparison& c, int32_t node);
+  bool of_type = false;  ///< nodes of equal types have equal kinds
+};
+
+double FlopsAt(const Comparison& c, int32_t node) {
+  const Entity& entity = c.listing_of(node)[c.entity_of(node)];
+  const double flops = entity.element.valid() ? 0 : FlopsOf(c.graph_of(node), entity.node);
+  return flops > 0 ? flops : kNone;
+}
+double BytesAt(const Comparison& c, int32_t node) {
+  const double bytes = c.BytesOf(node);
+  return bytes > 0 ? bytes : kNone;
+}
+template <class Tell>
+double Measured(const Comparison& c, int32_t node, Tell tell) {
+  const NodeStatistics* measured = c.MeasuredOf(node);
+  return measured != nullptr ? tell(*measured) : kNone;
+}
+double TimeAt(const Comparison& c, int32_t node) {
+  return Measured(c, node, [](const NodeStatistics& m) {
+    return m.time_ns > 0 ? static_cast<double>(m.time_ns) : kNone;
+  });
+}
+double MadeAt(const Comparison& c, int32_t node) {
+  return Measured(c, node, [](const NodeStatistics& m) {
+    return m.bytes > 0 ? static_cast<double>(m.bytes) : kNone;
+  });
+}
+double LeastAt(const Comparison& c, int32_t node) {
+  return Measured(c, node, [](const NodeStatistics& m) { return m.has_values ? m.min : kNone; });
+}
+double GreatestAt(const Comparison& c, int32_t node) {
+  return Measured(c, node, [](const NodeStatistics& m) { return m.has_values ? m.max : kNone; });
+}
+double MeanAt(const Comparison& c, int32_t node) {
+  return Measured(c, node, [](const NodeStatistics& m) { return m.has_values ? m.mean : kNone; });
+}
+double NotFiniteAt(const Comparison& c, int32_t node) {
+  return Measured(c, node, [](const NodeStatistics& m) {
+    const int64_t count = m.has_values ? m.nan_count + m.inf_count : 0;
+    return count > 0 ? static_cast<double>(count) : kNone;
+  });
+}
+
+/// Attributes of a node as the report writes them: "key=value".
+std::vector<std::string> TagsOf(const Comparison& c, int32_t node) {
+  const Entity& entity = c.listing_of(node)[c.entity_of(node)];
+  std::vector<std::string> tags;
+  if (entity.element.valid() || entity.kind == EntityKind::kOutput) return tags;
+  const Graph& graph = c.graph_of(node);
+  for (const auto& [key, value] : graph.attributes(entity.node))
+    tags.push_back(
+        Visible(fmt::format("{}={}", graph.module().str(key), graph.module().str(value))));
+  return tags;
+}
+/// The number that an attribute of a call or input says.
+double Tagged(const Comparison& c, int32_t node, std::string_view key) {
+  const Entity& entity = c.listing_of(node)[c.entity_of(node)];
+  if (entity.element.valid()) return kNone;
+  const std::string_view text = c.graph_of(node).attribute(entity.node, key);
+  double number = kNone;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+double ComputeAt(const Comparison& c, int32_t node) {
+  return Tagged(c, node, "place.compute_us");
+}
+double CommunicationAt(const Comparison& c, int32_t node) {
+  return Tagged(c, node, "place.communication_us");
+}
+std::string PlacementAt(const Comparison& c, int32_t node) {
+  return std::string(PlacementsOf(c.TypeOf(node)));
+}
+std::string MemoryTagAt(const Comparison& c, int32_t node) {
+  for (const std::string& tag : TagsOf(c, node)) {
+    const std::string_view key = std::string_view(tag).substr(0, tag.find('='));
+    if (key.find("recompute") != key.npos || key.find("offload") != key.npos) return tag;
+  }
+  return "";
+}
+std::string StageAt(const Comparison& c, int32_t node) {
+  const Entity& entity = c.listing_of(node)[c.entity_of(node)];
+  if (entity.element.valid() || entity.kind == EntityKind::kOutput) return "";
+  const std::string_view stage = c.graph_of(node).attribute(entity.node, "stage");
+  return stage.empty() ? std::string() : fmt::format("stage {}", stage);
+}
+std::string FirstTagAt(const Comparison& c, int32_t node) {
+  const std::vector<std::string> tags = TagsOf(c, node);
+  return tags.empty() ? std::string() : tags.front();
+}
+
+const std::array<Property, 17>& Properties() {
+  static const std::array<Property, 17> kProperties = {{
+      {"time", "Time of a step", NanosecondsText, true, TimeAt, nullptr},
+      {"bytes", "Memory of outputs", BytesText, true, BytesAt, nullptr},
+      {"measured", "Memory measured", BytesText, true, MadeAt, nullptr},
+      {"flops", "FLOPs", FlopsText, true, FlopsAt, nullptr},
+      {"compute", "Computation, modelled", MicrosecondsText, true, ComputeAt, nullptr},
+      {"communication", "Communication, modelled", MicrosecondsText, true, CommunicationAt,
+       nullptr},
+      {"least", "Least value", RealText, false, LeastAt, nullptr},
+      {"greatest", "Greatest value", RealText, false, GreatestAt, nullptr},
+      {"mean", "Mean value", RealText, false, MeanAt, nullptr},
+      {"nan", "NaN and infinite", CountText, true, NotFiniteAt, nullptr},
+      {"dtype", "Data type", nullptr, false, nullptr,
+       [](const Comparison& c, int32_t i) { return std::string(DtypeOf(c.TypeOf(i))); }, true},
+      {"placement", "Placement", nullptr, false, nullptr, PlacementAt, true},
+      {"phase", "Phase", nullptr, false, nullptr,
+       [](const Comparison& c, int32_t i) {
+         return c.PhaseOf(i) == Phase::kUnknown ? std::string()
+                                                : std::string(ToString(c.PhaseOf(i)));
+       }},
+      {"stream", "Stream", nullptr, false, nullptr,
+       [](const Comparison& c, int32_t i) {
+         return c.ir_node(i).stream == 0 ? std::string()
+                                         : fmt::format("stream {}", c.ir_node(i).stream);
+       }},
+      {"stage", "Pipeline stage", nullptr, false, nullptr, StageAt},
+      {"recompute", "Recompute, offload", nullptr, false, nullptr, MemoryTagAt},
+      {"tags", "Tags", nullptr, false, nullptr, FirstTagAt},
+  }};
+  return kProperties;
+}
+
+/// The type of a node with the module that numbers its types.
+std::pair<const Module*, TypeId> TypeAt(const Comparison& c, int32_t node) {
+  const ValueId value = c.listing_of(node).value(c.entity_of(node));
+  const Graph& graph = c.graph_of(node);
+  return {&graph.module(), value.valid() ? graph.value(value).type : TypeId()};
+}
+
+bool HasAny(const Comparison& c, const Property& property) {
+  std::optional<std::string> first;
+  // Types are few, and their texts take long.
+  std::set<std::pair<const Module*, int32_t>> seen;
+  for (int32_t i = 0; i < c.size(); ++i) {
+    if (property.of_type) {
+      const auto [module, type] = TypeAt(c, i);
+      if (!seen.insert({module, type.index}).second) continue;
+    }
+    if (property.number != nullptr) {
+      if (!std::isnan(property.number(c, i))) return true;
+    } else if (!first) {
+      first = property.kind(c, i);
+    } else if (property.kind(c, i) != *first) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Sizes span many powers of ten, so their shares are square roots; values of both signs are linear
+/// near zero and logarithmic beyond.
+class Scale {
+ public:
+  Scale(std::vector<double> sorted, bool is_signed) : signed_(is_signed) {
+    if (sorted.empty()) return;
+    std::vector<double> sizes;
+    for (const double value : sorted)
+      sizes.push_back(std::abs(value));
+    std::ranges::nth_element(sizes, sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2));
+    if (sizes[sizes.size() / 2] > 0) half_ = sizes[sizes.size() / 2];
+    from_ = signed_ ? Bend(sorted.front()) : 0;
+    span_ = Bend(sorted.back()) - from_;
+    if (span_ == 0) span_ = 1;
+  }
+  float ShareOf(double value) const { return static_cast<float>((Bend(value) - from_) / span_); }
+  double ValueAt(double share) const {
+    const double bent = from_ + share * span_;
+    return signed_ ? half_ * std::sinh(bent) : bent * bent;
+  }
+
+ private:
+  double Bend(double value) const {
+    return signed_ ? std::asinh(value / half_) : std::sqrt(std::max(0.0, value));
+  }
+
+  const bool signed_;
+  double half_ = 1, from_ = 0, span_ = 1;
+};
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> AvailableOverlays(const Comparison& comparison) {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const Property& property : Properties()) {
+    if (HasAny(comparison, property)) list.emplace_back(property.key, property.label);
+  }
+  return list;
+}
+
+Overlay Overlay::Make(const Comparison& comparison, const std::string& key) {
+  Overlay overlay;
+  overlay.key_ = key;
+  overlay.shares_.assign(static_cast<size_t>(comparison.size()), -1);
+  for (const Property& property : Properties()) {
+    if (key != property.key) continue;
+    overlay.label_ = property.label;
+    overlay.unit_ = property.unit;
+    std::map<std::string, int32_t> counts;
+    std::vector<std::string> words;
+    for (int32_t i = 0; i < comparison.size(); ++i) {
+      if (property.number != nullptr) {
+        overlay.values_.push_back(property.number(comparison, i));
+      } else {
+        words.push_back(property.kind(comparison, i));
+        if (!words.back().empty()) ++counts[words.back()];
+      }
+    }
+    if (property.number != nullptr) {
+      overlay.TakeNumbers(comparison, property.sums);
+      return overlay;
+    }
+    for (const auto& [word, count] : counts)
+      overlay.kinds_.push_back(word);
+    std::ranges::stable_sort(overlay.kinds_, [&](const std::string& a, const std::string& b) {
+      return counts[a] > counts[b];
+    });
+    std::map<std::string, int32_t> index;
+    for (size_t k = 0; k < overlay.kinds_.size(); ++k)
+      index[overlay.kinds_[k]] = static_cast<int32_t>(k);
+    for (const std::string& word : words)
+      overlay.kind_.push_back(word.empty() ? -1 : index[word]);
+    overlay.TakeKinds();
+  }
+  return overlay;
+}
+
+void Overlay::TakeNumbers(const Comparison& comparison, bool sums) {
+  std::vector<double> sorted;
+  for (const double value : values_) {
+    if (!std::isnan(value)) sorted.push_back(value);
+  }
+  std::ranges::sort(sorted);
+  const Scale scale(sorted, !sums);
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (!std::isnan(values_[i])) shares_[i] = scale.ShareOf(values_[i]);
+  }
+  for (const double share : {0.0, 0.5, 1.0}) {
+    if (sorted.empty()) break;
+    const double value = scale.ValueAt(share);
+    legend_.emplace_back(value == 0 ? "0" : unit_(value), static_cast<float>(share));
+  }
+  if (sorted.size() < values_.size()) legend_.emplace_back("no value", -1.0F);
+  if (!sums) return;
+  const Scene& scene = comparison.scene();
+  for (const SceneCluster& cluster : scene.clusters) {
+    double total = 0;
+    for (int32_t k = cluster.subtree_begin; k < cluster.subtree_end; ++k) {
+      const double value = values_[static_cast<size_t>(scene.by_cluster[static_cast<size_t>(k)])];
+      if (!std::isnan(value)) total += value;
+    }
+    totals_.push_back(total);
+  }
+}
+
+void Overlay::TakeKinds() {
+  // The most frequent kind stays plain, so that the others stand out.
+  const size_t shown = std::min(kinds_.size(), kMostKinds);
+  const auto share_of = [&](size_t kind) {
+    if (kind == 0 || kind >= shown) return -1.0F;
+    return 1 -
+           static_cast<float>(kind - 1) / static_cast<float>(std::max<size_t>(1, shown - 1)) * 0.9F;
+  };
+  for (size_t i = 0; i < kind_.size(); ++i) {
+    if (kind_[i] >= 0) shares_[i] = share_of(static_cast<size_t>(kind_[i]));
+  }
+  for (size_t k = 0; k < shown; ++k)
+    legend_.emplace_back(kinds_[k], share_of(k));
+}
+
+std::string Overlay::TextOf(int32_t node) const {
+  const auto i = static_cast<size_t>(node);
+  if (!values_.empty()) return std::isnan(values_[i]) ? std::string() : unit_(values_[i]);
+  return kind_.empty() || kind_[i] < 0 ? std::string() : kinds_[static_cast<size_t>(kind_[i])];
+}
+
+std::string Overlay::TextOfCluster(int32_t cluster) const {
+  if (totals_.empty() || totals_[static_cast<size_t>(cluster)] <= 0) return "";
+  return unit_(totals_[static_cast<size_t>(cluster)]);
+}
+
+}  // namespace strata::viewer

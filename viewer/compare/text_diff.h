@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "viewer/compare/comparison.h"
+
+namespace strata::viewer {
+
+/// A line of both graphs as native text, one below the other.
+struct TextRow {
+  enum class Kind : uint8_t { kSame, kRemoved, kAdded, kFold };
+  Kind kind = Kind::kSame;
+  int32_t node = -1;
+  int32_t old_line = 0, new_line = 0;  ///< from 1; 0: the side has no such line
+  std::string text;
+  std::string other;   ///< the line on the other side, if it differs
+  int32_t folded = 0;  ///< kFold: unchanged lines that are left out
+};
+
+/// Lines that differ with `context` lines around them, and folds between; all lines of a graph
+/// without differences.
+std::vector<TextRow> MakeTextDiff(const Comparison& comparison, size_t context = 3);
+
+/// The parts of `line` whose words do not occur in `other`, as ranges of bytes.
+std::vector<std::pair<size_t, size_t>> DifferingWords(std::string_view line,
+                                                      std::string_view other);
+
+}  // namespace strata::viewer
