@@ -77,7 +77,7 @@ class GraphPlacer {
   }
 
   Status PlaceCall(NodeId node) {
-    STRATA_TRY(const ShardingRule rule, ShardingRuleOf(graph_, node));
+    STRATA_TRY(const ShardingRule rule, values_.rules().Of(node));
     const std::vector<ValueId> operands = graph_.operands(node);
     STRATA_TRY(StrategyChoice::Choice choice, choice_.Choose(node, rule, operands));
     std::vector<uint32_t> slots = SlotsOf(node);

@@ -9,7 +9,11 @@
 namespace strata {
 
 PlacedValues::PlacedValues(Graph& graph, const PlacementPlan& plan)
-    : graph_(graph), module_(graph.module()), mesh_(plan.mesh()), replicated_(plan.Replicated()) {
+    : graph_(graph),
+      module_(graph.module()),
+      mesh_(plan.mesh()),
+      replicated_(plan.Replicated()),
+      call_rules_(graph) {
   takes_gradients_ = std::ranges::any_of(graph.placeholders(), [&](NodeId node) {
     return KindOf(graph, node) == PlacedInput::kGradient;
   });
@@ -122,7 +126,7 @@ std::optional<Placements> PlacedValues::ReadAs(ValueId value) {
 const ShardingRule* PlacedValues::RuleOf(NodeId node) {
   auto found = rules_.find(node);
   if (found == rules_.end()) {
-    auto rule = ShardingRuleOf(graph_, node);
+    auto rule = call_rules_.Of(node);
     found = rules_.emplace(node, rule ? std::optional(*std::move(rule)) : std::nullopt).first;
   }
   return found->second ? &*found->second : nullptr;

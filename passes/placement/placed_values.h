@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "passes/placement/call_rules.h"
 #include "passes/placement/node_key.h"
 #include "passes/placement/placement.h"
 #include "passes/placement/plan.h"
@@ -69,8 +70,9 @@ class PlacedValues {
   /// The placements in which `value` can be read for nothing.
   std::vector<Placements> Available(ValueId value, NodeId reader) const;
 
-  /// The rule of a node; null: it has none.
+  /// The rule of a node; null: it has none. What depends on placements is of the first call.
   const ShardingRule* RuleOf(NodeId node);
+  const CallRules& rules() const { return call_rules_; }
   /// By what name the plan may decide a node; null: it decides none, or not this one.
   const NodeKey* KeyOf(NodeId node) const;
 
@@ -79,6 +81,7 @@ class PlacedValues {
   Module& module_;
   const Mesh& mesh_;
   const Placements replicated_;
+  const CallRules call_rules_;
   bool takes_gradients_ = false, has_gradients_ = false;
   std::vector<ValueId> parameters_, gradients_;
   std::set<size_t> batch_axes_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "passes/placement/auto/constraints.h"
+#include "passes/placement/call_rules.h"
 #include "passes/placement/inputs.h"
 
 namespace strata {
@@ -61,7 +62,8 @@ class Builder {
         recomputed_(options.recomputed),
         rounds_(options.rounds),
         kept_(KeptParameters(graph, options.reshard)),
-        twins_(options.has_twins ? FindTwins(graph, options.split_layer) : NoTwins()) {
+        twins_(options.has_twins ? FindTwins(graph, options.split_layer) : NoTwins()),
+        call_rules_(graph) {
     if (plan.decides_nodes()) keys_ = NodeKeysOf(graph);
   }
 
@@ -177,7 +179,7 @@ class Builder {
   }
 
   Result<std::vector<CallStrategy>> StrategiesOf(NodeId node) {
-    STRATA_TRY(ShardingRule rule, ShardingRuleOf(graph_, node));
+    STRATA_TRY(ShardingRule rule, call_rules_.Of(node));
     OfferedPlacements offered;
     const auto add = [](std::vector<Placement>& list, const Placement& placement) {
       if (std::ranges::find(list, placement) == list.end()) list.push_back(placement);
@@ -430,6 +432,7 @@ class Builder {
   const int64_t rounds_;
   std::set<ValueId> kept_;  // parameters, and casts of them, that are gathered once
   const Twins twins_;
+  const CallRules call_rules_;
   SearchSpace space_;
   std::map<NodeId, NodeKey> keys_;
   std::map<NodeId, ShardingRule> rules_;  // of roots

@@ -59,6 +59,32 @@ TEST_CASE("place: a mean that is added to in place is not left partial") {
   CHECK_EQ(TypeOf(*module, "mean"), "DTensor(f32[1, 4][4, 1]cpu, S(1))");
 }
 
+/// Rows are written through views; all of them are read, and one view, after the writes.
+TEST_CASE("place: a view of memory that is written later is not redistributed") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
+  y = aten.sum.dim_IntList(x, [0], True) : f32[1, 4][4, 1]cpu {forward}
+  w = placeholder : f32[4][1]cpu {+fqn='w' +input='parameter'}
+  all = aten.zeros.default([2, 4], dtype=torch.float32) : f32[2, 4][4, 1]cpu {forward}
+  early = aten.t.default(all) : f32[4, 2][1, 4]cpu ~all {forward}
+  first = aten.slice.Tensor(all, 0, 0, 1) : f32[1, 4][4, 1]cpu ~all {forward}
+  copy_ = aten.copy_.default(first, y) : f32[1, 4][4, 1]cpu ~all {forward}
+  scaled = aten.mul.Tensor(all, w) : f32[2, 4][4, 1]cpu {forward}
+  turned = aten.mm.default(scaled, early) : f32[2, 2][2, 1]cpu {forward}
+  output([turned])
+)");
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  const Graph& graph = *module->FindGraph("g");
+  const std::string placed = TypeOf(*module, "all");
+  const std::string_view placement = std::string_view(placed).substr(placed.rfind(','));
+  CHECK(TypeOf(*module, "first").ends_with(placement));
+  for (const std::string_view view : {"first", "early"}) {
+    const NodeId node = NodeNamed(graph, view);
+    CHECK_EQ(graph.value_name(graph.args(node)[0].value()), "all");
+    CHECK_EQ(graph.value(graph.result(node)).alias_of, ValueNamed(graph, "all"));
+  }
+}
+
 TEST_CASE("place: a gradient is cast, and reduced, where it is complete") {
   auto module = ParseBody(R"(
   w = placeholder : f32[6, 4][4, 1]cpu {+fqn='w' +input='parameter'}
