@@ -82,6 +82,7 @@ std::optional<ValueId> ValueCopies::OfViewedRows(ValueId value, const Placements
   const ValueId copy = ForReader(operands[0], source, reader);
   rewriter_.SetCursorBefore(reader);
   const NodeId again = rewriter_.Clone(view);
+  rewriter_.SetPhase(again, graph_.node(reader).phase);
   rewriter_.SetSlot(again, graph_.node(again).args_begin, Arg(copy));
   const ValueId result = graph_.result(again);
   rewriter_.SetType(result, WithPlacements(module_, graph_.value(result).type, wanted));

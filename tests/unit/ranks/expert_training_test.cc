@@ -16,6 +16,7 @@ namespace {
 using testing::CheckClose;
 using testing::Course;
 using testing::Degree;
+using testing::Difference;
 using testing::Train;
 
 constexpr std::string_view kDeepSeek = R"(model = "deepseek_v3"
@@ -91,6 +92,21 @@ TEST_CASE("ranks that share the experts of DeepSeek-V3 train as one rank does") 
 
 TEST_CASE("experts take tokens from ranks that share sequences") {
   CheckLayouts(kDeepSeek, {{1, 1, 2, 1}, {1, 1, 2, 2}, {1, 2, 2, 2}, {1, 2, 2, 4}});
+}
+
+/// Backward moves what views of forward rows hold to their experts: such views are of backward.
+TEST_CASE("ranks of two axes that share experts recompute them") {
+  const std::vector<std::string> layout = {Degree("data_parallel_shard", 2),
+                                           Degree("context_parallel", 2),
+                                           Degree("expert_parallel", 4), "batch_size=4"};
+  const Course oracle = Train(kQwen, layout);
+  for (const char* policy : {"default", "full"}) {
+    CAPTURE(policy);
+    std::vector<std::string> sets = layout;
+    sets.push_back(fmt::format("compile.memory_policy={}", policy));
+    const Course course = Train(kQwen, sets);
+    CHECK_EQ(Difference(course.parameters, oracle.parameters), 0.0);
+  }
 }
 
 TEST_CASE("ranks that share the experts of Qwen3 train as one rank does") {
