@@ -33,12 +33,24 @@ Status Whole(RuleBuilder& b) {
   return Ok();
 }
 
+/// Elements stay or become 0 by their position in a matrix: every rank has whole ones.
+Status Triangle(RuleBuilder& b) {
+  b.rule().linear = {{0}};
+  const size_t rank = b.result_sizes(0).size();
+  for (size_t dim = 0; dim < rank; ++dim) {
+    b.SetResult(0, dim, b.operand_factor(0, dim));
+    if (dim + 2 >= rank) b.MakeWhole(b.operand_factor(0, dim));
+  }
+  return Ok();
+}
+
 constexpr RuleEntry kCreationRules[] = {
     {"arange", Whole},      {"empty", Sizes},       {"empty_like", Like},
     {"full", Sizes},        {"full_like", Like},    {"new_empty", NewSizes},
     {"new_full", NewSizes}, {"new_ones", NewSizes}, {"new_zeros", NewSizes},
     {"ones", Sizes},        {"ones_like", Like},    {"scalar_tensor", Whole},
-    {"zeros", Sizes},       {"zeros_like", Like},
+    {"tril", Triangle},     {"triu", Triangle},     {"zeros", Sizes},
+    {"zeros_like", Like},
 };
 
 }  // namespace

@@ -56,6 +56,16 @@ constexpr std::string_view kCalls[] = {
   output([y])
 )",
     R"(
+  a = placeholder : f32[4, 6, 6][36, 6, 1]cpu
+  y = aten.tril.default(a) : f32[4, 6, 6][36, 6, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6][6, 1]cpu
+  y = aten.triu.default(a, 1) : f32[4, 6][6, 1]cpu
+  output([y])
+)",
+    R"(
   a = placeholder : f32[4, 6, 2][12, 2, 1]cpu
   y = aten.transpose.int(a, 0, -1) : f32[2, 6, 4][1, 2, 12]cpu ~a
   output([y])

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/file.h"
 #include "runtime/train/data/data.h"
 #include "runtime/train/data/packing.h"
 #include "runtime/train/files/checkpoint.h"
@@ -105,6 +106,53 @@ TEST_CASE("ranks that share sequences train as one rank does") {
     CheckClose(Train({Degree("data_parallel_shard", shard), Degree("context_parallel", context),
                       Degree("tensor_parallel", tensor), fmt::format("batch_size={}", 8 / shard)}),
                oracle);
+  }
+}
+
+TEST_CASE("ranks that compute the loss in chunks train as one rank does") {
+  const std::vector<std::string> chunks = {"loss.name=chunked_cross_entropy", "loss.num_chunks=2"};
+  const Course oracle = Train(chunks);
+  for (const std::vector<std::string>& layout :
+       {std::vector{Degree("data_parallel_shard", 2), std::string("batch_size=4")},
+        {Degree("tensor_parallel", 2)},
+        {Degree("tensor_parallel", 2), "parallelism.enable_sequence_parallel=false"},
+        {Degree("tensor_parallel", 2), "parallelism.disable_loss_parallel=true"},
+        {Degree("data_parallel_replicate", 2), Degree("data_parallel_shard", 2),
+         Degree("tensor_parallel", 2), "batch_size=2"},
+        {Degree("context_parallel", 2), Degree("tensor_parallel", 2)}}) {
+    CAPTURE(layout);
+    std::vector<std::string> sets = chunks;
+    sets.insert(sets.end(), layout.begin(), layout.end());
+    CheckClose(Train(sets), oracle);
+  }
+}
+
+/// A query sees its own document, wherever a rank has a part of it.
+TEST_CASE("ranks that share documents in one sequence train as one rank does") {
+  const TempDir dir;
+  std::string bytes;
+  for (uint32_t i = 0; i < 3000; ++i) {
+    bytes += static_cast<char>(i * 2654435761U >> 28U == 0 ? 1 : 2 + i * i % 60);
+    bytes += '\0';
+  }
+  OrDie(WriteFile(dir / "tokens.bin", bytes));
+  const auto on_documents = [&](std::vector<std::string> sets) {
+    for (const char* set : {"attn_mask_type=block_causal", "dataloader.dataset=tokens",
+                            "dataloader.end_of_document=1", "dataloader.shuffle=false"})
+      sets.emplace_back(set);
+    sets.push_back(fmt::format("dataloader.dataset_path={}", dir / "tokens.bin"));
+    return Train(sets);
+  };
+  const Course oracle = on_documents({});
+  CHECK_NE(oracle.steps.back().loss, Train({}).steps.back().loss);
+  for (const std::vector<std::string>& layout :
+       {std::vector{Degree("data_parallel_shard", 2), std::string("batch_size=4")},
+        {Degree("tensor_parallel", 2)},
+        {Degree("context_parallel", 2)},
+        {Degree("context_parallel", 2), Degree("tensor_parallel", 2)},
+        {Degree("data_parallel_replicate", 2), Degree("data_parallel_shard", 2), "batch_size=2"}}) {
+    CAPTURE(layout);
+    CheckClose(on_documents(layout), oracle);
   }
 }
 
