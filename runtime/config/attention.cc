@@ -61,6 +61,11 @@ Status CheckFlex(const ConfigReader& reader, const TrainConfig& config) {
     return Impossible(reader, "compile.symbolic_dims",
                       "block masks of flex attention have constant sizes, take 'none'");
   }
+  if (config.compile.TracesSeq()) {
+    return Impossible(reader, "compile.ep_overlap.chunk_dim",
+                      "block masks of flex attention have constant sizes, take 'batch' or "
+                      "strategy = 'eager'");
+  }
   return Ok();
 }
 

@@ -30,6 +30,21 @@ std::vector<Tensor> Chunks(const Tensor& x, int64_t dim, const ChunkCount& count
   return chunks;
 }
 
+namespace {
+
+/// Tensors of a mask of flex attention. Those with one row serve every row.
+void CutFlex(const std::vector<Tensor>& whole, std::vector<Tensor> FlexMask::* part,
+             const ChunkCount& count, std::vector<Sequence>& chunks) {
+  for (size_t i = 0; i < whole.size(); ++i) {
+    if (whole[i].size(0) == 1) continue;
+    const std::vector<Tensor> parts = Chunks(whole[i], 0, count);
+    for (size_t chunk = 0; chunk < parts.size(); ++chunk)
+      ((*chunks[chunk].flex).*part)[i] = parts[chunk];
+  }
+}
+
+}  // namespace
+
 std::vector<Sequence> BatchChunks(const Sequence& sequence, int64_t batch,
                                   const ChunkCount& count) {
   std::vector<Sequence> chunks(static_cast<size_t>(count.chunks), sequence);
@@ -41,6 +56,10 @@ std::vector<Sequence> BatchChunks(const Sequence& sequence, int64_t batch,
   const bool is_per_row = sequence.rope.dim() == 3 && sequence.rope.size(0) == batch;
   if (is_per_row) cut(&Sequence::rope);
   if (sequence.mask.defined()) cut(&Sequence::mask);
+  if (sequence.flex) {
+    for (auto part : {&FlexMask::score_buffers, &FlexMask::mask_buffers, &FlexMask::blocks})
+      CutFlex((*sequence.flex).*part, part, count, chunks);
+  }
   return chunks;
 }
 

@@ -26,7 +26,8 @@ struct ChunkCount {
 /// number of chunks does not divide its part. REQUIRES: the ranks divide the dimension.
 std::vector<at::Tensor> Chunks(const at::Tensor& x, int64_t dim, const ChunkCount& count);
 
-/// The sequences of one chunk of the batch. REQUIRES: the sizes are those of Chunks.
+/// The sequences of each chunk of the batch: what has a row for each of its rows is cut with them.
+/// A body of flex attention counts rows within the chunk. REQUIRES: the sizes are those of Chunks.
 std::vector<Sequence> BatchChunks(const Sequence& sequence, int64_t batch, const ChunkCount& count);
 
 /// Calls `module(part, chunk, tokens_per_expert)` for each chunk of `x` `[batch, seq, dim]`, first

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -14,6 +15,8 @@
 
 #include "ir/verify.h"
 #include "passes/expert/chunk_symbols.h"
+#include "passes/flex/flex_node.h"
+#include "runtime/flex/flex_attention.h"
 #include "runtime/train/trace_programs.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
@@ -76,6 +79,32 @@ TEST_CASE("EA-06: experts see the halves of the sequences") {
   CHECK(at::equal(y, x + 1));
 }
 
+TEST_CASE("EA-09: rows of a chunk attend as they do in the whole batch, with flex attention, too") {
+  constexpr int64_t kBatch = 4, kHeads = 2, kSeq = 24;
+  const TrainConfig config =
+      ChunkConfig({"attn_type=flex", "flex.block_size=8", "attn_mask_type=block_causal",
+                   "dataloader.dataset=text", "dataloader.dataset_path=x"});
+  RegisterFlexAttention();
+  at::manual_seed(3);
+  // Documents of another length in each row.
+  const Tensor length = at::arange(3, 3 + kBatch).unsqueeze(1);
+  const Tensor positions = at::arange(kSeq).unsqueeze(0).remainder(length);
+  const Tensor tokens = at::zeros({kBatch, kSeq}, at::kLong);
+  const Sequence sequence = MakeSequence(config, tokens, positions, at::zeros({kSeq, 4}));
+  const std::vector<Sequence> halves = BatchChunks(sequence, kBatch, ChunkCount(config));
+  REQUIRE_EQ(halves.size(), 2);
+  const Tensor q = at::randn({kBatch, kHeads, kSeq, 8}), k = at::randn_like(q),
+               v = at::randn_like(q);
+  const Tensor whole = FlexAttention(q, k, v, *sequence.flex, 0.5);
+  for (int64_t half = 0; half < 2; ++half) {
+    CAPTURE(half);
+    const auto cut = [&](const Tensor& x) { return x.narrow(0, 2 * half, 2); };
+    const FlexMask& mask = *halves[half].flex;
+    CHECK_EQ(mask.mask_buffers[0].size(0), 2);
+    CHECK(at::equal(FlexAttention(cut(q), cut(k), cut(v), mask, 0.5), cut(whole)));
+  }
+}
+
 TEST_CASE("chunks of ranks are the same part of each rank") {
   const ChunkCount count(ChunkConfig({"parallelism.data_parallel_shard_degree=2"}));
   const Tensor x = at::arange(8, at::kFloat).view({8, 1});
@@ -118,6 +147,43 @@ TEST_CASE("PR-02: the hint of the symbol is the size of the run, which chunks ca
   const DimTable& dims = inputs.module.dims();
   CHECK_EQ(dims.Hint(symbols.symbols()[0]), 4);
   CHECK_EQ(dims.Hint(symbols.Part(symbols.symbols()[0], 1)), 2);
+}
+
+TEST_CASE("PR-03: modules that are cut must be named") {
+  const std::string message = testing::MessageOf(
+      ParseTrainConfig(kSmallDeepSeekV3, ConfigFormat::kToml, "c.toml",
+                       std::vector<std::string>{"compile.ep_overlap.enabled=true",
+                                                "compile.ep_overlap.module_fqn="}));
+  CHECK_MESSAGE(message.find("compile.ep_overlap.module_fqn") != std::string::npos, message);
+  CHECK_MESSAGE(message.ends_with("choose one of layers.*, layers.*.moe"), message);
+}
+
+TEST_CASE("PR-04: masks of flex attention have rows of what is cut, and sequences of one length") {
+  const Overrides flex = {"attn_type=flex", "flex.block_size=4"};
+  const StepInputs inputs(ChunkConfig(flex));
+  int64_t num_nodes = 0;
+  for (const NodeId node : inputs.step->nodes()) {
+    if (!IsFlexOp(inputs.step->op(node))) continue;
+    ++num_nodes;
+    for (const Arg& length : OrDie(ReadFlexNode(*inputs.step, node)).lengths) {
+      REQUIRE_EQ(length.kind(), ArgKind::kInt);
+      CHECK_EQ(length.as_int(), 12);
+    }
+  }
+  CHECK_EQ(num_nodes, 6);  // of three layers, forward and backward
+
+  Overrides seq = flex;
+  seq.insert(seq.end(), {"seq_len=12", "compile.ep_overlap.enabled=true", kExpertsAlone,
+                         "compile.ep_overlap.chunk_dim=seq"});
+  const auto parse = [&] {
+    return ParseTrainConfig(kSmallDeepSeekV3, ConfigFormat::kToml, "c.toml", seq);
+  };
+  const std::string message = testing::MessageOf(parse());
+  CHECK_MESSAGE(message.ends_with("block masks of flex attention have constant sizes, take "
+                                  "'batch' or strategy = 'eager'"),
+                message);
+  seq.emplace_back("compile.ep_overlap.strategy=eager");
+  CHECK_OK(parse());
 }
 
 TEST_CASE("EA-02: without the key nothing is called in chunks, and sizes are numbers") {

@@ -423,7 +423,7 @@ void CheckSays(const std::string& message, std::string_view op, std::string_view
   CHECK(message.ends_with(why));
 }
 
-TEST_CASE("a branch on a size is refused with module and line") {
+TEST_CASE("DS-07: a branch on a size is refused with module and line") {
   CheckSays(Refusal([](const Tensor& x) -> Tensors {
               const ModuleScope scope("layers.0");
               return {x.size(1) > 20 ? x.sin() : x.cos()};

@@ -14,7 +14,7 @@ using testing::ParseBody;
 
 using Counts = std::map<int64_t, int64_t>;
 
-TEST_CASE("BP-1: a layer whose experts have a bucket of their own has two") {
+TEST_CASE("BP-1, CF-04: a layer whose experts have a bucket of their own has two") {
   const BucketPlan plan = DefaultBuckets(
       {.num_layers = 2, .moe_layers = {1}, .has_chunked_loss = true, .split_experts = true});
   CHECK_EQ(plan, BucketPlan{{"tok_embeddings"},
