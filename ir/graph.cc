@@ -80,9 +80,8 @@ int32_t Graph::num_printed_nodes() const {
 }
 
 std::span<const std::pair<StrId, StrId>> Graph::attributes(NodeId id) const {
-  const auto found = attributes_.find(id.index);
-  if (found == attributes_.end()) return {};
-  return found->second;
+  if (id >= attributes_.end_id()) return {};
+  return attributes_[id];
 }
 
 std::string_view Graph::attribute(NodeId id, std::string_view key) const {

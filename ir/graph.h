@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -292,7 +291,7 @@ class Graph {
   std::vector<int32_t> last_use_;  // parallel to values_: tail of each use list
   NodeId first_, last_, output_;
   int32_t num_nodes_ = 0;
-  std::map<int32_t, std::vector<std::pair<StrId, StrId>>> attributes_;
+  IdVector<NodeId, std::vector<std::pair<StrId, StrId>>> attributes_;  // up to the last with any
   std::unordered_map<int32_t, std::vector<ValueId>>
       aliases_;  // by owner; may hold values that are gone
 };

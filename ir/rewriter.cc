@@ -355,7 +355,7 @@ void Rewriter::Erase(NodeId id) {
     }
   }
   if (graph_.output_ == id) graph_.output_ = {};
-  graph_.attributes_.erase(id.index);
+  if (id < graph_.attributes_.end_id()) graph_.attributes_[id] = {};
   node.kind = NodeKind::kErased;
   --graph_.num_nodes_;
 }
@@ -423,7 +423,11 @@ void Rewriter::SetTextLine(NodeId node, int32_t line) {
 
 void Rewriter::SetAttribute(NodeId node, std::string_view key, std::string_view value) {
   const StrId name = module_.Intern(key);
-  auto& list = graph_.attributes_[node.index];
+  if (node >= graph_.attributes_.end_id()) {
+    if (value.empty()) return;
+    graph_.attributes_.resize(static_cast<size_t>(node.index) + 1);
+  }
+  auto& list = graph_.attributes_[node];
   const auto place = std::ranges::lower_bound(
       list, key, {}, [&](const auto& entry) { return module_.str(entry.first); });
   const bool found = place != list.end() && place->first == name;
@@ -437,7 +441,6 @@ void Rewriter::SetAttribute(NodeId node, std::string_view key, std::string_view 
   } else if (found) {
     list.erase(place);
   }
-  if (list.empty()) graph_.attributes_.erase(node.index);
 }
 
 bool Rewriter::IsTaken(StrId name) const {

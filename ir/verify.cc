@@ -17,6 +17,9 @@ class Verifier {
 
   Status Run() {
     STRATA_RETURN_IF_ERROR(CheckOrder());
+    const auto num_nodes = static_cast<size_t>(graph_.num_nodes());
+    names_.reserve(num_nodes);
+    stable_ids_.reserve(num_nodes);
     for (NodeId id : graph_.nodes())
       STRATA_RETURN_IF_ERROR(CheckNode(id));
     return CheckUses();

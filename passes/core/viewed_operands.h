@@ -1,6 +1,6 @@
 #pragma once
 #include <cstddef>
-#include <map>
+#include <unordered_map>
 
 #include "ir/graph.h"
 #include "ir/rewriter.h"
@@ -22,7 +22,7 @@ class ViewedOperands {
 
  private:
   const Graph& graph_;
-  std::map<ValueId, std::ptrdiff_t> operand_;
+  std::unordered_map<ValueId, std::ptrdiff_t> operand_;
 };
 
 }  // namespace strata

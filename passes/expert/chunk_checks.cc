@@ -199,23 +199,41 @@ Status CheckShapeArguments(const ChunkContext& context, NodeId node) {
                                    loc->code.valid() ? context.module.str(loc->code) : ""));
 }
 
+namespace {
+
+/// What the attributes of a node say of its place among chunks, found once.
+struct ChunkPlace {
+  std::string_view root, chunk, role;
+  bool is_last_write = false;
+
+  ChunkPlace(const Graph& graph, NodeId node) {
+    for (const auto& [key_id, value_id] : graph.attributes(node)) {
+      const std::string_view key = graph.module().str(key_id);
+      const std::string_view value = graph.module().str(value_id);
+      if (key == kChunkedRegionAttribute) root = value;
+      if (key == kChunkIdAttribute) chunk = value;
+      if (key == kChunkRoleAttribute) role = value;
+      if (key == kChunkProofAttribute) is_last_write = value == kLastWriteProof;
+    }
+  }
+};
+
+}  // namespace
+
 Status CheckChunksStayInside(const Graph& graph) {
   for (const NodeId node : graph.nodes()) {
-    if (graph.attribute(node, kChunkRoleAttribute) != kBodyRole) continue;
-    const std::string_view chunk = graph.attribute(node, kChunkIdAttribute);
-    const std::string_view root = graph.attribute(node, kChunkedRegionAttribute);
+    const ChunkPlace place(graph, node);
+    if (place.role != kBodyRole || place.is_last_write) continue;
     for (size_t i = 0; i < graph.node(node).num_results; ++i) {
       for (const Use use : graph.uses(graph.result(node, i))) {
-        const std::string_view role = graph.attribute(use.user, kChunkRoleAttribute);
-        const bool is_own = graph.attribute(use.user, kChunkedRegionAttribute) == root;
-        const bool is_same = is_own && graph.attribute(use.user, kChunkIdAttribute) == chunk;
-        const bool joins = is_own && role == kMaterializationRole;
-        const bool writes = is_own && Mutates(graph, use.user);
-        const bool is_last = graph.attribute(node, kChunkProofAttribute) == kLastWriteProof;
-        if (is_same || joins || writes || is_last) continue;
+        const ChunkPlace reader(graph, use.user);
+        const bool is_own = reader.root == place.root;
+        const bool is_same = is_own && reader.chunk == place.chunk;
+        const bool joins = is_own && reader.role == kMaterializationRole;
+        if (is_same || joins || (is_own && Mutates(graph, use.user))) continue;
         return Error(ErrorCode::kInternal,
                      "a node outside of the chunks reads one of them: graph {}: {} reads {} of {}",
-                     graph.name_text(), NodeText(graph, use.user), graph.name(node), root);
+                     graph.name_text(), NodeText(graph, use.user), graph.name(node), place.root);
       }
     }
   }

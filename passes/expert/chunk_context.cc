@@ -39,9 +39,9 @@ ChunkContext::ChunkContext(Graph& g, const ChunkSymbols& s, const ChunkOptions& 
   for (const int32_t position : PositionsOf(graph))
     place_.Add(position * kBetween);
   for (const NodeId node : graph.nodes()) {
-    names_.emplace(graph.name(node));
+    Take(graph.node(node).name);
     for (size_t i = 0; i < graph.node(node).num_results; ++i)
-      names_.emplace(graph.value_name(graph.result(node, i)));
+      Take(graph.value(graph.result(node, i)).name);
   }
   FindSymbolsReadFromData();
 }
@@ -102,9 +102,18 @@ void ChunkContext::RenewSymbols(NodeId node, StrId root) {
   }
 }
 
+bool ChunkContext::Take(StrId name) {
+  if (!name.valid()) return false;
+  const auto index = static_cast<size_t>(name.index);
+  if (index >= is_taken_.size()) is_taken_.resize(std::max(index + 1, 2 * is_taken_.size()));
+  const bool was_free = !is_taken_[index];
+  is_taken_[index] = true;
+  return was_free;
+}
+
 std::string ChunkContext::FreeName(std::string_view base) {
   std::string name(base);
-  for (int number = 1; !names_.insert(name).second; ++number)
+  for (int number = 1; !Take(module.Intern(name)); ++number)
     name = fmt::format("{}_{}", base, number);
   return name;
 }
@@ -122,7 +131,7 @@ NodeId ChunkContext::CreateBefore(NodeId anchor, const NodeSpec& spec,
                                   std::string_view role) {
   rewriter.SetCursorBefore(anchor);
   const NodeId node = rewriter.Create(spec, From(ancestors));
-  names_.emplace(graph.name(node));
+  Take(graph.node(node).name);
   SetPlace(node, place_[anchor] - 1);
   const std::string_view root = module.str(region.root);
   rewriter.SetModule(node, Around(root));

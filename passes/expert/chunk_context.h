@@ -3,7 +3,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "ir/rewriter.h"
@@ -49,11 +48,13 @@ class ChunkContext {
 
  private:
   std::string FreeName(std::string_view base);
+  /// Marks a name as used. Returns whether it was free.
+  bool Take(StrId name);
   void SetPlace(NodeId node, int64_t place);
   void FindSymbolsReadFromData();
 
   IdVector<NodeId, int64_t> place_;  // new nodes share that of their anchor
-  std::unordered_set<std::string> names_;
+  std::vector<bool> is_taken_;       // by name
   std::map<StrId, std::vector<Substitution>> sizes_;
   std::map<NodeId, std::vector<DimId>> reads_;  // symbols by the node that reads them
   int64_t next_symbol_ = 0;
