@@ -13,6 +13,7 @@
 #include "ir/module.h"
 #include "passes/placement/placement.h"
 #include "prove/bounds.h"
+#include "prove/chunks.h"
 #include "prove/compare.h"
 #include "prove/evaluator.h"
 #include "prove/lowering.h"
@@ -127,15 +128,40 @@ class RankProver {
 
   void CheckNode(NodeId node, std::span<Values> results) {
     const auto found = kept_.find(after_.node(node).stable_id);
-    if (found == kept_.end()) return;
-    const Kept& kept = found->second;
-    for (size_t i = 0; i < std::min(kept.results[0].size(), results[0].size()); ++i) {
-      const auto difference = DifferenceAt(kept.results, results, i);
-      if (!difference) continue;
-      Add(node, kept.node, *difference, FactsAt(kept.results, results, i));
-      for (size_t rank = 0; rank < results.size(); ++rank)
-        SetRight(kept.results[rank][i], results[rank][i]);
+    if (found == kept_.end()) {
+      CheckJoined(node, results);
+      return;
     }
+    const Kept& kept = found->second;
+    if (IsNewChunk(before_, kept.node, after_, node)) return;
+    for (size_t i = 0; i < std::min(kept.results[0].size(), results[0].size()); ++i)
+      CheckResult(node, results, i, kept, i);
+  }
+
+  void CheckJoined(NodeId node, std::span<Values> results) {
+    const auto kept_of = [&](StableId id) {
+      const auto found = kept_.find(id);
+      return found == kept_.end() ? NodeId{} : found->second.node;
+    };
+    if (const auto whole = JoinedWhole(before_, after_, node, kept_of)) {
+      const StableId id = before_.node(whole->original).stable_id;
+      CheckResult(node, results, 0, kept_.at(id), whole->result);
+    }
+  }
+
+  /// Result `i` of `node` is result `expected` of what was kept.
+  void CheckResult(NodeId node, std::span<Values> results, size_t i, const Kept& kept,
+                   size_t expected) {
+    RankValues wanted, actual;
+    for (size_t rank = 0; rank < results.size(); ++rank) {
+      wanted.push_back({kept.results[rank][expected]});
+      actual.push_back({results[rank][i]});
+    }
+    const auto difference = DifferenceAt(wanted, actual, 0);
+    if (!difference) return;
+    Add(node, kept.node, *difference, FactsAt(wanted, actual, 0));
+    for (size_t rank = 0; rank < results.size(); ++rank)
+      SetRight(wanted[rank][0], results[rank][i]);
   }
 
   /// What reads the value is judged on the expected one.

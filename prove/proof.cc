@@ -10,8 +10,8 @@
 
 #include "base/random.h"
 #include "ir/module.h"
-#include "passes/expert/chunk_attributes.h"
 #include "prove/bounds.h"
+#include "prove/chunks.h"
 #include "prove/compare.h"
 #include "prove/evaluator.h"
 
@@ -157,7 +157,7 @@ class Prover {
       CheckJoined(node, results);
       return;
     }
-    if (IsNewChunk(node, *kept)) return;
+    if (IsNewChunk(before_, kept->node, after_, node)) return;
     for (size_t i = 0; i < std::min(kept->results.size(), results.size()); ++i) {
       ++proof_.values;
       if (SameValue(kept->results[i], results[i])) continue;
@@ -167,30 +167,20 @@ class Prover {
     }
   }
 
-  /// Whether a node computes a part of what it computed before: a chunk, which keeps its identity.
-  bool IsNewChunk(NodeId node, const ReferenceValues::Kept& kept) const {
-    return after_.attribute(node, kChunkRoleAttribute) == kBodyRole &&
-           before_.attribute(kept.node, kChunkRoleAttribute) != kBodyRole;
-  }
-
-  /// What is joined from chunks is the whole of which the first chunk is a part.
   void CheckJoined(NodeId node, std::span<Value> results) {
-    if (after_.attribute(node, kChunkRoleAttribute) != kMaterializationRole) return;
-    const Value* expected = nullptr;
-    NodeId reference;
-    after_.ForEachOperand(node, [&](ValueId operand) {
-      const NodeId def = after_.value(operand).def;
-      const ReferenceValues::Kept* kept = reference_.Find(after_.node(def).stable_id);
-      if (kept == nullptr || !IsNewChunk(def, *kept)) return;
-      expected = &kept->results[after_.value(operand).index];
-      reference = kept->node;
-    });
-    if (expected == nullptr) return;
+    const auto kept_of = [&](StableId id) {
+      const ReferenceValues::Kept* kept = reference_.Find(id);
+      return kept == nullptr ? NodeId{} : kept->node;
+    };
+    const auto whole = JoinedWhole(before_, after_, node, kept_of);
+    if (!whole) return;
+    const StableId id = before_.node(whole->original).stable_id;
+    const Value& expected = reference_.Find(id)->results[whole->result];
     ++proof_.values;
-    if (SameValue(*expected, results[0])) return;
-    Add(node, reference, Describe(*expected, results[0], reference_),
-        FactsBetween(*expected, results[0]));
-    SetRight(*expected, results[0]);
+    if (SameValue(expected, results[0])) return;
+    Add(node, whole->original, Describe(expected, results[0], reference_),
+        FactsBetween(expected, results[0]));
+    SetRight(expected, results[0]);
   }
 
   static ValueFacts FactsBetween(const Value& expected, const Value& actual) {

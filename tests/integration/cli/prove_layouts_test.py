@@ -157,6 +157,15 @@ class ProveLayoutsTest(StrataCase):
             with self.subTest(layout=layout):
                 self.check(config, layout, ["--set", "training.mixed_precision_param=bfloat16"], [])
 
+    def test_chunks_of_experts(self):
+        """What is joined from chunks on several ranks is what it was, in any order of the chunks."""
+        config = self.write("config.toml", 'model = "deepseek_v3"\n' + TRAINING + MODELS["deepseek_v3"])
+        for layout, *more in ([(1, 2, 1, 1, 2)], [(1, 4, 1, 1, 2), "topology=h100"],
+                              [(1, 2, 1, 1, 2), "module_fqn=layers.*.moe", "topology=h100"]):
+            options = [word for item in ("enabled=true", *more) for word in ("--set", f"compile.ep_overlap.{item}")]
+            with self.subTest(layout=layout, options=options):
+                self.check(config, layout, options, ["ep-chunk", "ep-overlap"])
+
     def test_graphs_for_a_gpu(self):
         """Kernels and optimizers that only GPUs have; bf16 has flash attention where ranks have whole sequences."""
         layouts = [(1, 2, 1, 1, 1), (1, 2, 1, 2, 1), (1, 1, 2, 1, 1), (1, 4, 1, 1, 2)]
