@@ -31,6 +31,12 @@ namespace {
 struct ExpertVariant {
   std::string_view name;
   std::string_view settings;
+  bool by_cost = false;  ///< the order follows what nodes cost on the topology
+
+  std::string On(std::string_view topology) const {
+    return by_cost ? fmt::format("{} compile.ep_overlap.topology={}", settings, topology)
+                   : std::string(settings);
+  }
 };
 
 constexpr ExpertVariant kVariants[] = {
@@ -41,6 +47,15 @@ constexpr ExpertVariant kVariants[] = {
      "compile.ep_overlap.enabled=true compile.ep_overlap.module_fqn=layers.*.moe"},
     {"`layers.*` in 2 chunks, reordered",
      "compile.ep_overlap.enabled=true compile.ep_overlap.module_fqn=layers.*"},
+    {"`layers.*.moe` in 2 chunks, by cost",
+     "compile.ep_overlap.enabled=true compile.ep_overlap.module_fqn=layers.*.moe",
+     /*by_cost=*/true},
+    {"`layers.*` in 4 chunks, by cost",
+     "compile.ep_overlap.enabled=true compile.ep_overlap.module_fqn=layers.* "
+     "compile.ep_overlap.num_chunks=4",
+     /*by_cost=*/true},
+    {"`layers.*` in 2 chunks, by cost",
+     "compile.ep_overlap.enabled=true compile.ep_overlap.module_fqn=layers.*", /*by_cost=*/true},
 };
 
 /// Exchanges of tokens in a step, in µs.
@@ -119,12 +134,14 @@ Result<ExchangeTimes> EstimateExchanges(const EstimatedLayout& layout, std::stri
   return times;
 }
 
-Status EstimateAll(const Topology& topology, std::string_view only) {
+Status EstimateAll(const std::string& topology_name, std::string_view only) {
+  STRATA_TRY(const Topology topology, Topology::Load(topology_name));
   PrintHead();
   for (const EstimatedLayout& layout : kLayouts) {
     if (layout.name.find(only) == std::string_view::npos) continue;
     for (const ExpertVariant& variant : kVariants) {
-      STRATA_TRY(const ExchangeTimes times, EstimateExchanges(layout, variant.settings, topology));
+      STRATA_TRY(const ExchangeTimes times,
+                 EstimateExchanges(layout, variant.On(topology_name), topology));
       PrintTimes(&variant == kVariants ? layout.name : "", variant, times);
     }
   }
@@ -230,7 +247,7 @@ Status MeasureAll(int64_t ranks, int64_t rounds, std::string network) {
   STRATA_TRY(const Topology topology, Topology::Load(network));
   std::vector<ExpertTraining> trainings;
   for (const ExpertVariant& variant : kVariants) {
-    STRATA_TRY(ExpertTraining training, ExpertTraining::Make(variant.settings, ranks, network));
+    STRATA_TRY(ExpertTraining training, ExpertTraining::Make(variant.On(network), ranks, network));
     trainings.push_back(std::move(training));
   }
   for (int64_t round = 0; round < rounds; ++round)
@@ -270,8 +287,7 @@ Result<Exit> BenchExperts(Args args) {
     STRATA_RETURN_IF_ERROR(MeasureAll(ranks, rounds, network));
     return Exit::kOk;
   }
-  STRATA_TRY(const Topology topology, Topology::Load(topology_name));
-  STRATA_RETURN_IF_ERROR(EstimateAll(topology, only));
+  STRATA_RETURN_IF_ERROR(EstimateAll(topology_name, only));
   return Exit::kOk;
 }
 

@@ -1,13 +1,17 @@
 #include "passes/expert/ep_overlap.h"
 
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "ir/rewriter.h"
 #include "passes/expert/exchange_labels.h"
 #include "passes/expert/execution_order.h"
+#include "passes/expert/overlap_by_cost.h"
 #include "passes/expert/overlap_region.h"
 #include "passes/expert/overlap_schedule.h"
+#include "passes/simulate/node_cost.h"
 
 namespace strata {
 namespace {
@@ -45,12 +49,15 @@ void Label(Rewriter& rewriter, const OverlapRegion& region, const OverlapSchedul
     SetNonBlocking(rewriter, region.node(i));
 }
 
-/// The number of regions that were reordered.
-Result<size_t> Reorder(Graph& graph, const EpOverlap::Options& options) {
-  STRATA_TRY(const std::vector<ChunkBodies> bodies, CollectChunkBodies(graph, options.module_fqn));
-  if (bodies.empty()) return size_t{0};
+void MoveTo(Rewriter& rewriter, const std::vector<NodeId>& sorted) {
+  for (const NodeId node : sorted)
+    rewriter.MoveBefore(node, NodeId{});
+}
+
+/// The number of regions that were reordered, in rounds.
+Result<size_t> ReorderInRounds(Graph& graph, const std::vector<ChunkBodies>& bodies,
+                               const EpOverlap::Options& options) {
   Rewriter rewriter(graph);
-  LabelTokenExchanges(rewriter);
   const ExecutionOrder order(graph);
   Extra extra;
   size_t count = 0;
@@ -65,17 +72,53 @@ Result<size_t> Reorder(Graph& graph, const EpOverlap::Options& options) {
   }
   if (count == 0) return count;
   STRATA_TRY(const std::vector<NodeId> sorted, order.Sort(extra));
-  for (const NodeId node : sorted)
-    rewriter.MoveBefore(node, NodeId{});
+  MoveTo(rewriter, sorted);
   return count;
+}
+
+/// The same by costs.
+Result<size_t> ReorderByCost(Graph& graph, const std::vector<ChunkBodies>& bodies,
+                             const Topology& topology) {
+  Rewriter rewriter(graph);
+  std::vector<OverlapRegion> regions;
+  {
+    const ExecutionOrder order(graph);
+    for (const ChunkBodies& body : bodies) {
+      STRATA_TRY(std::optional<OverlapRegion> region, OverlapRegion::Make(graph, order, body));
+      if (region) regions.push_back(std::move(*region));
+    }
+  }
+  if (regions.empty()) return size_t{0};
+  JoinChunkLanes(rewriter);
+  STRATA_TRY(const NodeCost cost, NodeCost::Make(topology, graph));
+  const ExecutionOrder order(graph);
+  STRATA_TRY(const std::vector<NodeId> sorted, OrderByCost(graph, order, bodies, cost));
+  MoveTo(rewriter, sorted);
+  for (const OverlapRegion& region : regions)
+    Label(rewriter, region, {});
+  return regions.size();
+}
+
+Result<size_t> Reorder(Graph& graph, const EpOverlap::Options& options,
+                       const std::optional<Topology>& topology) {
+  STRATA_TRY(const std::vector<ChunkBodies> bodies, CollectChunkBodies(graph, options.module_fqn));
+  if (bodies.empty()) return size_t{0};
+  Rewriter rewriter(graph);
+  LabelTokenExchanges(rewriter);
+  return topology ? ReorderByCost(graph, bodies, *topology)
+                  : ReorderInRounds(graph, bodies, options);
 }
 
 }  // namespace
 
 Result<Changed> EpOverlap::Run(Module& module) {
+  std::optional<Topology> topology;
+  if (!options_.topology.empty()) {
+    STRATA_TRY(topology, Topology::Load(options_.topology));
+  }
   size_t count = 0;
   for (const GraphId id : module.programs()) {
-    STRATA_TRY(const size_t reordered, Reorder(module.graph(id), options_));
+    STRATA_TRY(const size_t reordered, Reorder(module.graph(id), options_, topology));
     count += reordered;
   }
   if (count == 0 && options_.require_all_to_all) {

@@ -16,6 +16,9 @@ namespace strata {
 /// Only the order changes, with what the attributes say of it: the wait of an exchange has its
 /// label as `EP_token_exchange_wait`, and copies of counts that need not block are `non_blocking`.
 /// Chunks take turns in the order of their numbers, in backward last chunk first.
+///
+/// With a topology the order follows the cost model of `strata simulate`, also across layers:
+/// chunks then pass from layer to layer without being joined (overlap_by_cost.h).
 /// Source: torchtitan's graph_trainer, ep_overlap_pass.
 class EpOverlap final : public Pass {
  public:
@@ -23,11 +26,14 @@ class EpOverlap final : public Pass {
     std::string module_fqn = "layers.*.moe";
     bool pair_first_token_exchange = false;
     bool require_all_to_all = true;
+    std::string topology = "";  ///< "": rounds, without costs
     void Bind(OptionList& list) {
       list.Add("module_fqn", module_fqn, "modules whose chunks are reordered");
       list.Add("pair_first_token_exchange", pair_first_token_exchange,
                "launch the first exchanges of all chunks together: for layers.*.moe");
       list.Add("require_all_to_all", require_all_to_all, "fail where no chunk exchanges tokens");
+      list.Add("topology", topology,
+               "order chunks by what nodes cost there: a name or a TOML file (default: in rounds)");
     }
   };
   static constexpr std::string_view kSummary =

@@ -11,6 +11,7 @@
 
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "passes/core/collectives.h"
 #include "passes/expert/chunk_attributes.h"
 #include "passes/expert/chunk_roots.h"
 #include "passes/expert/exchange_labels.h"
@@ -22,10 +23,6 @@ namespace {
 
 bool IsTokenLabel(std::string_view label) {
   return label == "dispatch" || label == "combine";
-}
-
-bool IsWait(const Graph& graph, NodeId node) {
-  return BaseName(graph.op(node)) == "wait_tensor";
 }
 
 }  // namespace

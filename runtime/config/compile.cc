@@ -86,6 +86,7 @@ void ReadExpertOverlap(ConfigReader& reader, ExpertOverlapConfig& overlap) {
   reader.Read("compile.ep_overlap.disable_early_grad_accumulation", any);
   reader.Read("compile.ep_overlap.enabled", overlap.enabled);
   reader.Read("compile.ep_overlap.num_chunks", overlap.num_chunks);
+  reader.Read("compile.ep_overlap.topology", overlap.topology);
   if (overlap.num_chunks < 2)
     reader.Refuse("compile.ep_overlap.num_chunks", "one chunk overlaps with nothing, take 2");
   overlap.along_seq = dim == Dim::kSeq;

@@ -213,6 +213,7 @@ struct ExpertOverlapConfig {
   bool is_eager = false;   ///< the program calls the modules per chunk; else a pass cuts the graph
   bool whole_layers = true;  ///< `layers.*`; else `layers.*.moe`
   int64_t num_chunks = 2;
+  std::string topology;  ///< whose costs the order of the chunks follows; "": in rounds
 
   bool InProgram() const { return enabled && is_eager; }
   bool InGraph() const { return enabled && !is_eager; }

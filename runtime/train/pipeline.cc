@@ -241,8 +241,10 @@ std::string OverlapText(const TrainConfig& config) {
   const bool stays_symbolic = compile.symbolic_batch || compile.symbolic_seq;
   const std::string concretize = stays_symbolic ? "" : "concretize";
   if (config.parallelism.expert == 1) return concretize;
-  return fmt::format("ep-overlap{{module_fqn=\"{}\",pair_first_token_exchange={}}}{}{}",
-                     ModulesOf(overlap), !overlap.whole_layers, stays_symbolic ? "" : ",",
+  const std::string topology =
+      overlap.topology.empty() ? "" : fmt::format(",topology=\"{}\"", overlap.topology);
+  return fmt::format("ep-overlap{{module_fqn=\"{}\",pair_first_token_exchange={}{}}}{}{}",
+                     ModulesOf(overlap), !overlap.whole_layers, topology, stays_symbolic ? "" : ",",
                      concretize);
 }
 

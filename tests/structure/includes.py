@@ -55,7 +55,7 @@ ALLOWED = {
         "passes/core", "passes/memory", "passes/placement", "passes/placement/auto", "passes/simulate",
     },
     "passes/compile": IR | {"ir/text", "passes/core"},
-    "passes/expert": IR | {"passes/core", "passes/memory", "passes/placement"},
+    "passes/expert": IR | {"passes/core", "passes/memory", "passes/placement", "passes/simulate"},
     "passes/flex": IR | {"ir/fx", "passes/core"},
     "passes/memory": IR | {"passes/core"},
     "passes/regions": IR | {"passes/compile", "passes/core", "passes/memory"},
