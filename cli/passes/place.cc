@@ -95,9 +95,10 @@ std::string_view Verdict(const AutoPlacement& found) {
 }
 
 void PrintPipeline(const Placed& placed) {
+  const PipelineCost& pipeline = *placed.pipeline;
   fmt::print("step {:.3f} ms: {} stages, which begin at layers {}; {} microbatches\n",
-             placed.us() / 1e3, placed.stages, fmt::join(placed.pipeline.first_layers, ", "),
-             placed.microbatches);
+             placed.us() / 1e3, pipeline.first_layers.size(),
+             fmt::join(pipeline.first_layers, ", "), pipeline.microbatches);
   fmt::print("memory {:.3f} GiB on a rank, policy {}\n", placed.memory_bytes() / kGiB,
              ToString(placed.placement.memory_policy));
   fmt::print("one stage with all layers, as many rounds:\n");
@@ -107,12 +108,12 @@ void PrintSummary(const Placed& placed) {
   const AutoPlacement& found = placed.placement;
   const SolverResult& solved = found.solved;
   fmt::print("mesh {}, topology {}\n", placed.MeshText(), placed.model.topology().name);
-  if (placed.stages > 1) PrintPipeline(placed);
+  if (placed.pipeline) PrintPipeline(placed);
   fmt::print("step {:.3f} ms: compute {:.3f}, communication {:.3f}\n", solved.cost / 1e3,
              found.compute_us / 1e3, found.communication_us / 1e3);
   fmt::print("{}: no placements cost less than {:.3f} ms, gap {:.3f} %\n", Verdict(found),
              solved.bound / 1e3, 100 * solved.Gap());
-  if (placed.stages == 1) {
+  if (!placed.pipeline) {
     fmt::print("memory {:.3f} GiB on a rank, policy {}{}\n", found.memory_bytes / kGiB,
                ToString(found.memory_policy),
                found.is_memory_tight
@@ -237,7 +238,8 @@ Result<Exit> RunPlaceWith(Args args, const PlaceTracer& tracer) {
   if (flags.output) STRATA_RETURN_IF_ERROR(WriteFile(*flags.output, plan));
   if (flags.json) {
     STRATA_RETURN_IF_ERROR(
-        WriteFile(*flags.json, PlacementJson(placed->graph(), placed->placement, placed->model)));
+        WriteFile(*flags.json, PlacementJson(placed->graph(), placed->placement, placed->model,
+                                             placed->pipeline ? &*placed->pipeline : nullptr)));
   }
   if (flags.trace) STRATA_RETURN_IF_ERROR(RecordPlaced(flags, args, *placed, plan));
   if (!flags.diff.empty()) STRATA_RETURN_IF_ERROR(PrintDiff(flags, *placed, plan));

@@ -112,8 +112,6 @@ Status AddPipeline(const PlaceFlags& flags, int64_t stages, int64_t microbatches
   const std::unique_ptr<Module> module = placed.step.module->Clone();
   Graph& graph = module->graph(placed.step.graph_id);
   STRATA_RETURN_IF_ERROR(PlaceGraph(graph, plan, flags.reshard()));
-  placed.stages = stages;
-  placed.microbatches = microbatches;
   STRATA_TRY(placed.pipeline,
              CostOfPipeline(graph, placed.model, recomputation, stages, microbatches));
   return Ok();
@@ -157,7 +155,7 @@ std::string MeshText(int64_t stages, const std::string& mesh) {
 void PrintLine(const Placed& placed) {
   const AutoPlacement& found = placed.placement;
   const auto ms = [&](double us) {
-    return placed.stages > 1 ? std::string() : fmt::format("{:.3f}", us / 1e3);
+    return placed.pipeline ? std::string() : fmt::format("{:.3f}", us / 1e3);
   };
   fmt::print("{:>12.3f}  {:>12}  {:>12}  {:>10.2f}  {:>7}  {}\n", placed.us() / 1e3,
              ms(found.compute_us), ms(found.communication_us), placed.memory_bytes() / kGiB,
@@ -172,7 +170,8 @@ bool IsConfig(const std::string& source) {
 }
 
 std::string Placed::MeshText() const {
-  return cli::MeshText(stages, model.mesh().Text());
+  const size_t stages = pipeline ? pipeline->first_layers.size() : 1;
+  return cli::MeshText(static_cast<int64_t>(stages), model.mesh().Text());
 }
 
 Result<Placed> PlaceOnMesh(const PlaceFlags& flags, const Topology& topology, const Mesh& mesh,

@@ -36,14 +36,11 @@ struct Placed {
   Snapshot step;
   AutoPlacement placement;
   double trace_seconds = 0, solve_seconds = 0;
-  int64_t stages = 1, microbatches = 1;
-  PipelineCost pipeline = {};  ///< of several stages
+  std::optional<PipelineCost> pipeline = {};  ///< of several stages
 
   Graph& graph() const { return step.module->graph(step.graph_id); }
-  double us() const { return stages > 1 ? pipeline.us : placement.solved.cost; }
-  double memory_bytes() const {
-    return stages > 1 ? pipeline.memory_bytes : placement.memory_bytes;
-  }
+  double us() const { return pipeline ? pipeline->us : placement.solved.cost; }
+  double memory_bytes() const { return pipeline ? pipeline->memory_bytes : placement.memory_bytes; }
   /// "pp=4,fsdp=8".
   std::string MeshText() const;
 };

@@ -198,6 +198,7 @@ Result<PipelineCost> CostOfPipeline(Graph& graph, const CostModel& model,
   weights.back() += us(parts.back());
   const std::vector<size_t> begins = Cut(weights, static_cast<size_t>(stages));
   PipelineCost cost;
+  cost.microbatches = microbatches;
   for (size_t stage = 0; stage < begins.size(); ++stage) {
     const size_t end = stage + 1 < begins.size() ? begins[stage + 1] : weights.size();
     const size_t first = begins[stage] == 0 ? 0 : begins[stage] + 1;

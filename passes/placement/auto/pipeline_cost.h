@@ -13,6 +13,7 @@ namespace strata {
 /// 2104.04473).
 struct PipelineCost {
   double us = 0;
+  int64_t microbatches = 1;
   double memory_bytes = 0;  ///< of a rank of the stage that needs the most
   /// By stage, the first layer. The first stage has what comes before the layers, too, the last one
   /// what comes after them.

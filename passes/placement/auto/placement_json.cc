@@ -13,8 +13,13 @@ namespace {
 
 class Writer {
  public:
-  Writer(const Graph& graph, const AutoPlacement& placement, const CostModel& model)
-      : graph_(graph), module_(graph.module()), placement_(placement), model_(model) {
+  Writer(const Graph& graph, const AutoPlacement& placement, const CostModel& model,
+         const PipelineCost* pipeline)
+      : graph_(graph),
+        module_(graph.module()),
+        placement_(placement),
+        model_(model),
+        pipeline_(pipeline) {
     for (const SearchSpace::Operand& operand : placement.space.operands)
       operands_of_[operand.reader].push_back(&operand);
   }
@@ -28,6 +33,7 @@ class Writer {
       if (placement_.space.variable_of.contains(node)) WriteNode(json, node);
     json.EndArray();
     WriteSummary(json);
+    if (pipeline_ != nullptr) WritePipeline(json);
     json.EndObject();
     return text_ + "\n";
   }
@@ -107,10 +113,24 @@ class Writer {
         .EndObject();
   }
 
+  void WritePipeline(JsonWriter& json) {
+    json.Break(0).Key("pipeline").BeginObject();
+    json.Field("total_us", pipeline_->us)
+        .Field("memory_bytes", pipeline_->memory_bytes)
+        .Field("stages", static_cast<int64_t>(pipeline_->first_layers.size()))
+        .Field("microbatches", pipeline_->microbatches)
+        .Key("first_layers")
+        .BeginArray();
+    for (const int64_t layer : pipeline_->first_layers)
+      json.Int(layer);
+    json.EndArray().EndObject();
+  }
+
   const Graph& graph_;
   const Module& module_;
   const AutoPlacement& placement_;
   const CostModel& model_;
+  const PipelineCost* pipeline_;
   std::map<int, std::vector<const SearchSpace::Operand*>> operands_of_;
   std::string text_;
 };
@@ -118,8 +138,8 @@ class Writer {
 }  // namespace
 
 std::string PlacementJson(const Graph& graph, const AutoPlacement& placement,
-                          const CostModel& model) {
-  return Writer(graph, placement, model).Text();
+                          const CostModel& model, const PipelineCost* pipeline) {
+  return Writer(graph, placement, model, pipeline).Text();
 }
 
 }  // namespace strata

@@ -17,6 +17,7 @@
 #include "passes/placement/auto/explain.h"
 #include "passes/placement/auto/meshes.h"
 #include "passes/placement/auto/pipeline_cost.h"
+#include "passes/placement/auto/placement_json.h"
 #include "passes/placement/lower.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
@@ -345,6 +346,11 @@ TEST_CASE("auto placement: a pipeline costs its slowest stage, and one stage cos
   CHECK_EQ(two.first_layers, std::vector<int64_t>{0, 2});
   CHECK_GT(two.us, three.solved.cost / 2);
   CHECK_LT(two.us, three.solved.cost);
+  const std::string json = PlacementJson(*again->FindGraph("g"), three, model, &two);
+  CHECK(json.ends_with(
+      fmt::format("\n\"pipeline\": {{\"total_us\": {}, \"memory_bytes\": {}, \"stages\": 2, "
+                  "\"microbatches\": 2, \"first_layers\": [0, 2]}}}}\n",
+                  two.us, two.memory_bytes)));
   CHECK_EQ(OrDie(pipeline(4, 8)).first_layers, std::vector<int64_t>{0, 1, 2, 3});
   CHECK_EQ(pipeline(5, 8).error().message(), "4 layers do not make 5 stages: graph g");
 }
