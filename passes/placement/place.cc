@@ -145,7 +145,7 @@ class GraphPlacer {
     const std::vector<uint32_t> slots = SlotsOf(output);
     for (size_t i = 0; i < values.size(); ++i) {
       if (!values_.IsTensor(values[i])) continue;
-      const Placements& wanted = values_.PlacementsOfOutput(i);
+      const Placements& wanted = values_.PlacementsOfOutput(values[i], i);
       if (values_.PlacementsOf(values[i]) == wanted) continue;
       rewriter_.ReplaceUse({output, slots[i]}, copies_.ForOutput(values[i], wanted));
     }

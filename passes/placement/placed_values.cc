@@ -27,7 +27,9 @@ void PlacedValues::AddBatch(const Placements& placements) {
     if (IsCut(placements[axis])) batch_axes_.insert(axis);
 }
 
-const Placements& PlacedValues::PlacementsOfOutput(size_t index) const {
+const Placements& PlacedValues::PlacementsOfOutput(ValueId value, size_t index) const {
+  if (!IsStep() && graph_.node(graph_.value(RootOf(value)).def).kind == NodeKind::kPlaceholder)
+    return PlacementsOf(RootOf(value));
   if (IsStep() && index >= 1 && index <= parameters_.size() && HasGradients())
     return PlacementsOf(parameters_[index - 1]);
   if (!IsStep() && parameters_.empty() && index < gradients_.size())

@@ -304,7 +304,7 @@ double StrategyChoice::OutputCost(NodeId output, ValueId value, size_t axis,
   const auto index = static_cast<size_t>(std::ranges::find(values, value) - values.begin());
   Placements from = values_.replicated(), to = from;
   from[axis] = placement;
-  to[axis] = values_.PlacementsOfOutput(index)[axis];
+  to[axis] = values_.PlacementsOfOutput(value, index)[axis];
   return RedistributionCost(from, to, values_.BytesOf(value) * share, mesh_);
 }
 

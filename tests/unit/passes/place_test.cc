@@ -209,6 +209,23 @@ TEST_CASE("place: lists of tensors that ranks hold in different ways have a call
   CHECK(body.find("_foreach_norm") == std::string::npos);
 }
 
+TEST_CASE("place: sums of batches stay where they are, counts of rows whole") {
+  auto module = ParseBody(R"(
+  a = placeholder : f32[6, 4][4, 1]cpu {+fqn='a.grad' +input='gradient'}
+  n = placeholder : i64[8][1]cpu {+fqn='tokens_per_expert' +input='batch'}
+  b = placeholder : f32[6, 4][4, 1]cpu {+fqn='a.batch_grad' +input='gradient'}
+  m = placeholder : i64[8][1]cpu {+fqn='batch_tokens_per_expert' +input='batch'}
+  sum_a = aten.add_.Tensor(a, b) : f32[6, 4][4, 1]cpu ~a {optimizer}
+  sum_n = aten.add_.Tensor(n, m) : i64[8][1]cpu ~n {optimizer}
+  output([sum_a, sum_n])
+)");
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  const Graph& graph = *module->FindGraph("g");
+  CHECK_EQ(TypeOf(*module, "sum_a"), "DTensor(f32[6, 4][4, 1]cpu, S(0))");
+  CHECK_EQ(graph.operands(graph.output())[1], ValueNamed(graph, "sum_n"));
+  CHECK_EQ(TypeOf(*module, "sum_n"), "DTensor(i64[8][1]cpu, R)");
+}
+
 TEST_CASE("place: an optimizer updates the parts that are stored, also with counts of the batch") {
   auto module = ParseBody(R"(
   w = placeholder : f32[6, 4][4, 1]cpu {+fqn='w' +input='parameter'}
