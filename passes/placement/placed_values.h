@@ -48,8 +48,8 @@ class PlacedValues {
   /// Whether ranks of the mesh axis have different parts of the batch.
   bool SharesBatch(size_t axis) const { return batch_axes_.contains(axis); }
   /// What `value`, which is output `index` of the graph, must have: a step gives its loss, then a
-  /// gradient for each parameter; without a batch, outputs are inputs that were added to, or sums of
-  /// the gradients that come in.
+  /// gradient for each parameter; without a batch, outputs are inputs that were added to, or sums
+  /// of the gradients that come in.
   const Placements& PlacementsOfOutput(ValueId value, size_t index) const;
   /// `cast`, of a parameter, is read as the parameter: it is gathered after the cast.
   void AddCast(ValueId cast, ValueId parameter);

@@ -187,7 +187,8 @@ Result<std::string> PipelineText(const TrainConfig& config) {
       pipeline.degree, ToString(kind.style), MultiplexText(schedule));
 }
 
-/// What places and recomputes sees the whole step, what makes kernels the parts that run.
+/// What places and recomputes sees the whole step, what makes regions and kernels the parts that
+/// run.
 Status InsertPipeline(const TrainConfig& config, const PassRegistry& registry, Passes& passes) {
   if (config.parallelism.pipeline.degree == 1 || Has(passes, "split-stages")) return Ok();
   STRATA_TRY(const std::string text, PipelineText(config));
@@ -309,6 +310,7 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
   if (!config.compile.enable_passes) passes.clear();
   STRATA_RETURN_IF_ERROR(InsertMemory(config, registry, passes));
   STRATA_RETURN_IF_ERROR(InsertCommunication(config, registry, passes));
+  STRATA_RETURN_IF_ERROR(InsertPipeline(config, registry, passes));
   STRATA_RETURN_IF_ERROR(InsertKernelScope(config.compile, registry, passes));
   std::erase_if(passes, [&](const std::unique_ptr<Pass>& pass) {
     return std::ranges::find(disabled, pass->name()) != disabled.end();
@@ -319,7 +321,6 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
         "true, take one of them out");
   }
   STRATA_RETURN_IF_ERROR(InsertPlacement(config, registry, passes));
-  STRATA_RETURN_IF_ERROR(InsertPipeline(config, registry, passes));
   return passes;
 }
 

@@ -207,7 +207,8 @@ TEST_CASE("stages validate as one rank does") {
 TEST_CASE("GR-24: a chunked loss, narrow types, recomputation and fused kernels keep the bits") {
   for (const Sets& sets :
        {Sets{"loss.name=chunked_cross_entropy", "loss.num_chunks=4"},
-        Sets{"training.mixed_precision_param=bfloat16"}, Sets{"compile.memory_policy=full"}}) {
+        Sets{"training.mixed_precision_param=bfloat16"}, Sets{"compile.memory_policy=full"},
+        Sets{"compile.inductor_compilation=regional", "compile.memory_policy=full"}}) {
     CAPTURE(sets[0]);
     const Course oracle = Train(sets + Accumulating(4, 1));
     for (const char* schedule : {"1F1B", "ZBVZeroBubble"})
