@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ir/ops.h"
 #include "ir/rewriter.h"
+#include "passes/core/view_strides.h"
 #include "passes/placement/lower_attention.h"
 #include "passes/placement/lower_dispatch.h"
 #include "passes/placement/lower_embedding.h"
@@ -55,6 +57,7 @@ class GraphLowerer {
     }
     for (const auto& [node, slot, counts] : late_sizes_)
       rewriter_.SetSlot(node, slot, Arg(dispatches_.at(counts).num_rows()));
+    LowerViews();
     return Ok();
   }
 
@@ -271,10 +274,32 @@ class GraphLowerer {
     wholes_.emplace(*lowered, wholes_.at(result));
     if (const auto counts = counts_.find(result); counts != counts_.end())
       counts_.emplace(*lowered, counts->second);
+    if (!(TypeOf(*lowered) == TypeOf(result))) laid_out_.insert(*lowered);
     rewriter_.ReplaceUses(result, *lowered);
     rewriter_.Erase(node);
     return Ok();
   }
+
+  /// A value that was moved lies in memory of its own: views of it have other strides than views of
+  /// what it was a view of.
+  void LowerViews() {
+    if (laid_out_.empty()) return;
+    for (const NodeId node : graph_.nodes().Snapshot()) {
+      if (graph_.node(node).kind != NodeKind::kCall || graph_.args(node).empty()) continue;
+      const Arg source = graph_.args(node)[0];
+      if (!source.is_value() || !laid_out_.contains(source.value())) continue;
+      for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
+        const ValueId result = graph_.result(node, i);
+        if (!graph_.value(result).alias_of.valid()) continue;
+        const auto type = TypeOfView(graph_, node, i);
+        if (!type || *type == TypeOf(result)) continue;
+        rewriter_.SetType(result, module_.types().Intern(*type));
+        laid_out_.insert(result);
+      }
+    }
+  }
+
+  const Type& TypeOf(ValueId value) const { return module_.types()[graph_.value(value).type]; }
 
   Graph& graph_;
   Module& module_;
@@ -287,6 +312,7 @@ class GraphLowerer {
   std::map<ValueId, DimId> rows_;                   // by counts: how many a rank has
   std::map<ValueId, DispatchLowering> dispatches_;  // by counts
   LabelsOfLosses labels_;
+  std::set<ValueId> laid_out_;  // values that lie in other memory than their types said
   struct LateSize {
     NodeId node;
     uint32_t slot;
