@@ -55,8 +55,6 @@ Status CheckFlex(const ConfigReader& reader, const TrainConfig& config) {
   }
   if (config.device != DeviceKind::kCpu)
     return Impossible(reader, "attn_type", "flex attention runs on CPUs, take 'sdpa'");
-  if (config.parallelism.mesh.num_ranks() > 1)
-    return Impossible(reader, "attn_type", "flex attention runs on one rank, take 'sdpa'");
   if (config.compile.symbolic_seq || config.compile.symbolic_batch) {
     return Impossible(reader, "compile.symbolic_dims",
                       "block masks of flex attention have constant sizes, take 'none'");

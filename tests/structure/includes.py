@@ -65,7 +65,7 @@ ALLOWED = {
     "passes/pipeline/schedule": IR,
     "passes/placement": IR | {"ir/text", "passes/core", "passes/placement/rules"},
     "passes/placement/auto": IR | {"passes/core", "passes/memory", "passes/placement", "passes/placement/rules"},
-    "passes/placement/rules": IR,
+    "passes/placement/rules": IR | {"passes/flex"},
     "passes/simulate": IR | {"passes/core", "passes/placement", "passes/placement/auto"},
     "passes": IR | PASSES,
     "prove": IR | {"passes/core", "passes/expert", "passes/pipeline", "passes/placement"},

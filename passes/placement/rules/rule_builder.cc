@@ -8,9 +8,19 @@
 namespace strata {
 namespace {
 
-/// The sizes of a value; numbers of the program have none. None: a tensor of unknown shape.
+/// A graph that a higher-order operator takes as an argument.
+bool IsBody(const Graph& graph, ValueId value) {
+  const NodeId def = graph.value(value).def;
+  const auto args = graph.args(def);
+  return graph.node(def).kind == NodeKind::kGetAttr && !args.empty() &&
+         args[0].kind() == ArgKind::kGraph;
+}
+
+/// The sizes of a value; numbers of the program, and bodies, have none. None: a tensor of unknown
+/// shape.
 std::optional<std::vector<DimId>> SizesOf(const Graph& graph, ValueId value) {
   const TypeId id = graph.value(value).type;
+  if (!id.valid() && IsBody(graph, value)) return std::vector<DimId>{};
   if (!id.valid()) return std::nullopt;
   const Type& type = graph.module().types()[id];
   return type.kind == TypeKind::kTensor ? type.sizes : std::vector<DimId>{};
@@ -102,6 +112,11 @@ const Arg* RuleBuilder::FindArg(size_t position, std::string_view name) const {
 std::optional<size_t> RuleBuilder::OperandOf(size_t position) const {
   const auto args = graph_->args(node_);
   if (position >= args.size() || !args[position].is_value()) return std::nullopt;
+  return NumOperandsBefore(position);
+}
+
+size_t RuleBuilder::NumOperandsBefore(size_t position) const {
+  const auto args = graph_->args(node_);
   size_t operand = 0;
   const auto count = [&](const Arg& arg, const auto& self) -> void {
     if (arg.is_value()) ++operand;
@@ -110,7 +125,7 @@ std::optional<size_t> RuleBuilder::OperandOf(size_t position) const {
         self(element, self);
     }
   };
-  for (size_t i = 0; i < position; ++i)
+  for (size_t i = 0; i < std::min(position, args.size()); ++i)
     count(args[i], count);
   return operand;
 }

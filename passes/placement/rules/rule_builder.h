@@ -37,6 +37,8 @@ class RuleBuilder {
   const Arg* FindArg(size_t position, std::string_view name) const;
   /// Index among the operands of the tensor at positional argument `position`; none: not a tensor.
   std::optional<size_t> OperandOf(size_t position) const;
+  /// How many operands the arguments before `position` hold.
+  size_t NumOperandsBefore(size_t position) const;
   /// Argument `position` as a dimension of a tensor of `rank` dimensions, made positive.
   std::optional<size_t> DimArg(size_t position, std::string_view name, size_t rank) const;
   /// The dimensions in a list argument; empty list or absent: all of them.
@@ -101,6 +103,7 @@ std::span<const RuleEntry> ViewRules();
 std::span<const RuleEntry> ProductRules();
 std::span<const RuleEntry> ReductionRules();
 std::span<const RuleEntry> AttentionRules();
+std::span<const RuleEntry> FlexRules();
 std::span<const RuleEntry> LossRules();
 std::span<const RuleEntry> IndexRules();
 std::span<const RuleEntry> CreationRules();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ir/ops.h"
+#include "passes/flex/flex_node.h"
 #include "passes/placement/rules/rule_builder.h"
 
 namespace strata {
@@ -16,7 +17,7 @@ const std::map<std::string_view, RuleFunction>& Rules() {
     std::map<std::string_view, RuleFunction> all;
     for (const auto family :
          {PointwiseRules(), ViewRules(), ProductRules(), ReductionRules(), AttentionRules(),
-          LossRules(), IndexRules(), CreationRules(), OptimizerRules()})
+          FlexRules(), LossRules(), IndexRules(), CreationRules(), OptimizerRules()})
       for (const RuleEntry& entry : family)
         all.emplace(entry.op, entry.fill);
     return all;
@@ -40,8 +41,8 @@ std::string Where(const Graph& graph, NodeId node) {
 Result<ShardingRule> ShardingRuleOf(Graph& graph, NodeId node) {
   const std::string_view op = graph.op(node);
   const auto found = Rules().find(BaseName(op));
-  if (graph.node(node).kind != NodeKind::kCall || !op.starts_with("aten.") ||
-      found == Rules().end()) {
+  const bool is_known = op.starts_with("aten.") || IsFlexOp(op) || op == kBlockMaskOp;
+  if (graph.node(node).kind != NodeKind::kCall || !is_known || found == Rules().end()) {
     return Error(ErrorCode::kUnsupported, "no sharding rule for {}: {}", op, Where(graph, node));
   }
   auto builder = RuleBuilder::Create(graph, node);

@@ -109,6 +109,22 @@ TEST_CASE("ranks of two axes that share experts recompute them") {
   }
 }
 
+/// Queries are wider than values, and both are parts of products: what is exchanged lies otherwise.
+TEST_CASE("latent attention with flex bodies trains on ranks as on one") {
+  for (const char* alibi : {"flex.alibi=true", "flex.alibi=false"}) {
+    const std::vector<std::string> flex = {"attn_type=flex", "flex.block_size=4",
+                                           "mla.v_head_dim=4", alibi};
+    const Course oracle = Train(kDeepSeek, flex);
+    for (const char* axis : {"context_parallel", "tensor_parallel"}) {
+      CAPTURE(alibi);
+      CAPTURE(axis);
+      std::vector<std::string> sets = flex;
+      sets.push_back(Degree(axis, 2));
+      CheckClose(Train(kDeepSeek, sets), oracle);
+    }
+  }
+}
+
 TEST_CASE("ranks that share the experts of Qwen3 train as one rank does") {
   CheckLayouts(kQwen, {{1, 2, 1, 1}, {1, 2, 1, 2}, {1, 4, 1, 4}});
 }

@@ -156,6 +156,25 @@ TEST_CASE("ranks that share documents in one sequence train as one rank does") {
   }
 }
 
+TEST_CASE("ranks with flex attention train as one rank does") {
+  // Alibi computes with the number of a head: ranks that share heads gather them.
+  for (const char* more : {"flex.window=5", "flex.alibi=true"}) {
+    CAPTURE(more);
+    const std::vector<std::string> flex = {"attn_type=flex", "flex.block_size=4", more};
+    const Course oracle = Train(flex);
+    for (const std::vector<std::string>& layout :
+         {std::vector{Degree("data_parallel_shard", 2), std::string("batch_size=4")},
+          {Degree("tensor_parallel", 2)},
+          {Degree("context_parallel", 2)},
+          {Degree("data_parallel_shard", 2), Degree("tensor_parallel", 2), "batch_size=4"}}) {
+      CAPTURE(layout);
+      std::vector<std::string> sets = flex;
+      sets.insert(sets.end(), layout.begin(), layout.end());
+      CheckClose(Train(sets), oracle);
+    }
+  }
+}
+
 TEST_CASE("ranks that do not divide parameters train as one rank does") {
   const std::vector<std::string> odd = {"vocab_size=41", "batch_size=6"};
   const Course oracle = Train(odd);
