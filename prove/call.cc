@@ -55,8 +55,8 @@ std::vector<OpDefinition> MakeTable() {
   std::vector<OpDefinition> table;
   for (const std::span<const OpDefinition> part :
        {ArithmeticOps(), FunctionOps(), ViewOps(), IndexOps(), MemoryOps(), ReductionOps(),
-        ProductOps(), SoftmaxOps(), LossOps(), AttentionOps(), BodyOps(), ExpertOps(), NormOps(),
-        OptimizerOps()}) {
+        ProductOps(), SoftmaxOps(), LossOps(), AttentionOps(), BodyOps(), FlexOps(), ExpertOps(),
+        NormOps(), OptimizerOps()}) {
     table.insert(table.end(), part.begin(), part.end());
   }
   std::ranges::sort(table, {}, &OpDefinition::name);

@@ -133,6 +133,8 @@ Result<Argument> Evaluator::ArgumentOf(const Arg& arg) const {
     case ArgKind::kRaw:
       return Argument{std::string(module.str(arg.str()))};
     case ArgKind::kDict:
+      if (arg.span_size() == 0) return Argument{};
+      break;
     case ArgKind::kCall:
       break;
   }

@@ -23,22 +23,6 @@ struct Attention {
   int64_t KeyHead(int64_t head) const { return head / (heads() / key_heads()); }
 };
 
-Tensor HeadOf(const Tensor& a, int64_t batch, int64_t head) {
-  return {a.domain(),
-          a.storage(),
-          {a.size(2), a.size(3)},
-          {a.strides()[2], a.strides()[3]},
-          a.offset() + batch * a.strides()[0] + head * a.strides()[1]};
-}
-
-Tensor Transposed(const Tensor& a) {
-  return {a.domain(),
-          a.storage(),
-          {a.size(1), a.size(0)},
-          {a.strides()[1], a.strides()[0]},
-          a.offset()};
-}
-
 Status Check(const Attention& call) {
   const bool fits = call.query.dim() == 4 && call.key.dim() == 4 && call.value.dim() == 4 &&
                     call.key.size(1) > 0 && call.heads() % call.key.size(1) == 0 &&

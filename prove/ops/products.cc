@@ -84,6 +84,22 @@ constexpr OpDefinition kProductsOps[] = {
 
 }  // namespace
 
+Tensor HeadOf(const Tensor& a, int64_t batch, int64_t head) {
+  return {a.domain(),
+          a.storage(),
+          {a.size(2), a.size(3)},
+          {a.strides()[2], a.strides()[3]},
+          a.offset() + batch * a.strides()[0] + head * a.strides()[1]};
+}
+
+Tensor Transposed(const Tensor& a) {
+  return {a.domain(),
+          a.storage(),
+          {a.size(1), a.size(0)},
+          {a.strides()[1], a.strides()[0]},
+          a.offset()};
+}
+
 Tensor MatrixAt(const Tensor& a, int64_t i) {
   return {a.domain(),
           a.storage(),

@@ -18,6 +18,7 @@ std::span<const OpDefinition> SoftmaxOps();
 std::span<const OpDefinition> LossOps();
 std::span<const OpDefinition> AttentionOps();
 std::span<const OpDefinition> BodyOps();
+std::span<const OpDefinition> FlexOps();
 std::span<const OpDefinition> ExpertOps();
 std::span<const OpDefinition> NormOps();
 std::span<const OpDefinition> OptimizerOps();
