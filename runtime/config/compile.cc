@@ -230,6 +230,13 @@ Status CheckExpertOverlap(const ConfigReader& reader, const TrainConfig& config)
   if (!overlap.enabled) return Ok();
   constexpr std::string_view kEnabled = "compile.ep_overlap.enabled";
   if (!config.moe) return Impossible(reader, kEnabled, "the model has no experts, take false");
+  const int64_t size =
+      overlap.along_seq ? config.seq_len : config.batch_size / config.parallelism.data_ranks();
+  const std::string_view of = overlap.along_seq ? "seq_len" : "batch_size";
+  if (size < overlap.num_chunks) {
+    return Impossible(reader, "compile.ep_overlap.num_chunks",
+                      "{} chunks are more than {} {}, take fewer", overlap.num_chunks, of, size);
+  }
   if (overlap.is_eager) return Ok();
   if (config.parallelism.tensor > 1) {
     return Impossible(
@@ -241,12 +248,10 @@ Status CheckExpertOverlap(const ConfigReader& reader, const TrainConfig& config)
         reader, "compile.ep_overlap.strategy",
         "Graph EP chunking does not support context_parallel_degree > 1, take 'eager'");
   }
-  const int64_t size =
-      overlap.along_seq ? config.seq_len : config.batch_size / config.parallelism.data_ranks();
   if (size % overlap.num_chunks == 0) return Ok();
   return Impossible(reader, "compile.ep_overlap.num_chunks",
                     "{} chunks do not divide {} {}, take another, or strategy = 'eager'",
-                    overlap.num_chunks, overlap.along_seq ? "seq_len" : "batch_size", size);
+                    overlap.num_chunks, of, size);
 }
 
 Status CheckAsyncTensor(const ConfigReader& reader, const TrainConfig& config) {
