@@ -27,21 +27,50 @@ Type LocalCalls::Contiguous(Type like, std::vector<DimId> sizes) {
   return like;
 }
 
-ValueId LocalCalls::Shifted(ValueId indices, int64_t size, const Placements& placements,
-                            int32_t dim, const Mesh& mesh) {
+std::vector<LocalCalls::Cut> LocalCalls::CutsOf(int64_t whole, const Placements& placements,
+                                                int32_t dim, const Mesh& mesh) {
+  std::vector<Cut> cuts;
+  for (size_t axis = 0; axis < placements.size(); ++axis) {
+    if (!IsShard(placements[axis]) || placements[axis].dim != dim) continue;
+    const int64_t ranks = mesh.axes()[axis].size;
+    const int64_t part = (whole + ranks - 1) / ranks;
+    cuts.push_back({.axis = axis, .shared = whole, .part = part});
+    whole = part;
+  }
+  return cuts;
+}
+
+ValueId LocalCalls::ShiftedBy(ValueId indices, std::span<const Cut> cuts, const Mesh& mesh) {
   const Type type = TypeOf(indices);
   const Type number = Contiguous(Of(type, DType::kI64), {});
-  int64_t stride = size;  // elements between neighbours on an axis; the last plain axis cuts last
-  ValueId shifted = indices;
-  for (size_t axis = placements.size(); axis-- > 0;) {
-    if (!IsShard(placements[axis]) || placements[axis].dim != dim) continue;
-    const Arg name = Arg::String(module().Intern(mesh.axes()[axis].name));
+  for (size_t i = cuts.size(); i-- > 0;) {
+    const Arg name = Arg::String(module().Intern(mesh.axes()[cuts[i].axis].name));
     const ValueId index = Call("strata.axis_index.default", {name}, number);
-    const ValueId first = Call("aten.mul.Scalar", {Arg(index), Arg::Int(stride)}, number);
-    shifted = Call("aten.sub.Tensor", {Arg(shifted), Arg(first)}, type);
-    stride *= mesh.axes()[axis].size;
+    const ValueId first = Call("aten.mul.Scalar", {Arg(index), Arg::Int(cuts[i].part)}, number);
+    indices = Call("aten.sub.Tensor", {Arg(indices), Arg(first)}, type);
   }
-  return shifted;
+  return indices;
+}
+
+ValueId LocalCalls::Shifted(ValueId indices, int64_t whole, const Placements& placements,
+                            int32_t dim, const Mesh& mesh) {
+  return ShiftedBy(indices, CutsOf(whole, placements, dim, mesh), mesh);
+}
+
+std::vector<ValueId> LocalCalls::Ends(const Type& like, int64_t whole, const Placements& placements,
+                                      int32_t dim, const Mesh& mesh) {
+  const Type number = Contiguous(Of(like, DType::kI64), {});
+  const std::vector<Cut> cuts = CutsOf(whole, placements, dim, mesh);
+  std::vector<ValueId> ends;
+  for (size_t i = 1; i < cuts.size(); ++i) {
+    if (cuts[i].shared % mesh.axes()[cuts[i].axis].size == 0) continue;
+    const Arg none = rewriter_.MakeSpan(ArgKind::kList, {});
+    const ValueId shared = Call("aten.full.default", {none, Arg::Int(cuts[i].shared)}, number,
+                                {{module().Intern("dtype"), Arg::DType(DType::kI64)},
+                                 {module().Intern("device"), Arg::Device(like.device)}});
+    ends.push_back(ShiftedBy(shared, std::span(cuts).subspan(i), mesh));
+  }
+  return ends;
 }
 
 ValueId LocalCalls::Reduced(ValueId value, std::string_view reduce, const Placements& placements,

@@ -242,7 +242,8 @@ class GraphLowerer {
     if (!CutsRows(vocabulary)) return;
     const Placements result = placements_.at(graph_.result(node));
     rewriter_.SetCursorBefore(node);
-    const ValueId lowered = LowerEmbedding(rewriter_, node, vocabulary, mesh_);
+    const auto rows = module_.dims().AsConst(wholes_.at(table).sizes[0]);
+    const ValueId lowered = LowerEmbedding(rewriter_, node, vocabulary, *rows, mesh_);
     placements_.emplace(lowered, result);
   }
 

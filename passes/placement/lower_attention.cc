@@ -99,9 +99,9 @@ ValueId AttentionLowering::Mask(NodeId node, const Type& query, DimId keys,
     const Type type = calls.Contiguous(LocalCalls::Of(query, DType::kI64), {dim});
     return calls.Call("aten.arange.default", {Arg::Int(size)}, type, {device});
   };
-  // Positions of keys, seen from the rank's first query.
+  // Positions of keys, seen from the rank's first query. As many as there are queries of all ranks.
   const ValueId key_positions =
-      calls.Shifted(range(num_keys, keys), num_queries, placements, kPositions, mesh);
+      calls.Shifted(range(num_keys, keys), num_keys, placements, kPositions, mesh);
   const ValueId positions = range(num_queries, queries);
   const Type column =
       calls.Contiguous(LocalCalls::Of(query, DType::kI64), {queries, module.dims().Const(1)});

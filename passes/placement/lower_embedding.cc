@@ -1,6 +1,7 @@
 #include "passes/placement/lower_embedding.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "ir/ops.h"
@@ -14,12 +15,16 @@ class RowLookup : public LocalCalls {
  public:
   using LocalCalls::LocalCalls;
 
-  /// `[.., 1]`: whether the row is an own one.
-  ValueId Mask(ValueId shifted, int64_t rows) {
+  /// `[.., 1]`: whether the row is an own one. `ends`: of LocalCalls::Ends.
+  ValueId Mask(ValueId shifted, int64_t rows, std::span<const ValueId> ends) {
     Type truth = Of(TypeOf(shifted), DType::kBool);
     const ValueId above = Call("aten.ge.Scalar", {Arg(shifted), Arg::Int(0)}, truth);
     const ValueId below = Call("aten.lt.Scalar", {Arg(shifted), Arg::Int(rows)}, truth);
-    const ValueId own = Call("aten.logical_and.default", {Arg(above), Arg(below)}, truth);
+    ValueId own = Call("aten.logical_and.default", {Arg(above), Arg(below)}, truth);
+    for (const ValueId end : ends) {
+      const ValueId before = Call("aten.lt.Tensor", {Arg(shifted), Arg(end)}, truth);
+      own = Call("aten.logical_and.default", {Arg(own), Arg(before)}, truth);
+    }
     truth.sizes.push_back(module().dims().Const(1));
     truth.strides.push_back(module().dims().Const(1));
     const ValueId column = Call("aten.unsqueeze.default", {Arg(own), Arg::Int(-1)}, truth);
@@ -40,7 +45,7 @@ bool CutsRows(const Placements& vocabulary) {
                              [](const Placement& p) { return IsShard(p) && p.dim == 0; });
 }
 
-ValueId LowerEmbedding(Rewriter& rewriter, NodeId node, const Placements& vocabulary,
+ValueId LowerEmbedding(Rewriter& rewriter, NodeId node, const Placements& vocabulary, int64_t whole,
                        const Mesh& mesh) {
   Graph& graph = rewriter.graph();
   const bool is_backward = BaseName(graph.op(node)) == "embedding_dense_backward";
@@ -50,8 +55,9 @@ ValueId LowerEmbedding(Rewriter& rewriter, NodeId node, const Placements& vocabu
   const ValueId table = is_backward ? result : args[0].value();
   const int64_t rows = *graph.module().dims().AsConst(lookup.TypeOf(table).sizes[0]);
   rewriter.SetCursorBefore(node);
-  const ValueId shifted = lookup.Shifted(args[1].value(), rows, vocabulary, 0, mesh);
-  const ValueId mask = lookup.Mask(shifted, rows);
+  const ValueId shifted = lookup.Shifted(args[1].value(), whole, vocabulary, 0, mesh);
+  const ValueId mask =
+      lookup.Mask(shifted, rows, lookup.Ends(lookup.TypeOf(shifted), whole, vocabulary, 0, mesh));
   args[1] = Arg(lookup.Clamped(shifted, rows));
   if (is_backward) {
     const Type type = lookup.TypeOf(args[0].value());

@@ -14,9 +14,9 @@ namespace strata {
 ///   embedding_dense_backward(g, idx) →  embedding_dense_backward(g · m, c)
 ///
 /// Returns what readers of the node read. `vocabulary`: placements of the weight or of its
-/// gradient. Types of the graph are local. Source: VocabParallelEmbedding of Megatron-LM;
-/// _MaskPartial of torch.distributed.tensor.
-ValueId LowerEmbedding(Rewriter& rewriter, NodeId node, const Placements& vocabulary,
+/// gradient, of `whole` rows. Types of the graph are local. Source: VocabParallelEmbedding of
+/// Megatron-LM; _MaskPartial of torch.distributed.tensor.
+ValueId LowerEmbedding(Rewriter& rewriter, NodeId node, const Placements& vocabulary, int64_t whole,
                        const Mesh& mesh);
 
 /// True for an axis along which the rows of an embedding are cut.

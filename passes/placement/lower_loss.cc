@@ -64,11 +64,15 @@ class CutClasses : public LocalCalls {
     const ValueId labels = args[label_position].value();
     labels_.emplace(node(), labels);
     const int64_t classes = OwnClasses();
-    const ValueId shifted = Shifted(labels, classes, placements_, dim_, mesh_);
+    const ValueId shifted = Shifted(labels, classes_, placements_, dim_, mesh_);
     const Type truth = Of(TypeOf(labels), DType::kBool);
     const ValueId below = Call("aten.lt.Scalar", {Arg(shifted), Arg::Int(0)}, truth);
     const ValueId above = Call("aten.ge.Scalar", {Arg(shifted), Arg::Int(classes)}, truth);
-    const ValueId other = Call("aten.logical_or.default", {Arg(below), Arg(above)}, truth);
+    ValueId other = Call("aten.logical_or.default", {Arg(below), Arg(above)}, truth);
+    for (const ValueId end : Ends(TypeOf(labels), classes_, placements_, dim_, mesh_)) {
+      const ValueId beyond = Call("aten.ge.Tensor", {Arg(shifted), Arg(end)}, truth);
+      other = Call("aten.logical_or.default", {Arg(other), Arg(beyond)}, truth);
+    }
     const ValueId own = Call("aten.masked_fill.Scalar",
                              {Arg(shifted), Arg(other), Arg::Int(ignored)}, TypeOf(labels));
     rewriter().SetSlot(
@@ -127,9 +131,14 @@ class CutClasses : public LocalCalls {
     const Arg none = rewriter().MakeSpan(ArgKind::kList, {});
     const ValueId all =
         Call("aten.full.default", {none, Arg::Int(classes_)}, number, {dtype, device});
-    const ValueId left = Shifted(all, OwnClasses(), placements_, dim_, mesh_);
+    const ValueId left = Shifted(all, classes_, placements_, dim_, mesh_);
     const ValueId index = Call("aten.arange.default", {Arg::Int(OwnClasses())}, range, {device});
-    const ValueId other = Call("aten.ge.Tensor", {Arg(index), Arg(left)}, Of(range, DType::kBool));
+    const Type truth = Of(range, DType::kBool);
+    ValueId other = Call("aten.ge.Tensor", {Arg(index), Arg(left)}, truth);
+    for (const ValueId end : Ends(type, classes_, placements_, dim_, mesh_)) {
+      const ValueId beyond = Call("aten.ge.Tensor", {Arg(index), Arg(end)}, truth);
+      other = Call("aten.logical_or.default", {Arg(other), Arg(beyond)}, truth);
+    }
     return Call("aten.masked_fill.Scalar",
                 {Arg(logits), Arg(other), Arg::Float(-std::numeric_limits<double>::infinity())},
                 type);

@@ -125,6 +125,18 @@ TEST_CASE("latent attention with flex bodies trains on ranks as on one") {
   }
 }
 
+/// 50 rows become 25 and 25, and each of these 13 and 12: the third rank begins with row 25.
+TEST_CASE("ranks of two axes that divide a vocabulary unevenly train as one rank does") {
+  for (const char* loss : {"loss.name=cross_entropy", "loss.name=chunked_cross_entropy"}) {
+    CAPTURE(loss);
+    std::vector<std::string> sets = {"vocab_size=50", "n_kv_heads=4", loss};
+    const Course oracle = Train(kQwen, sets);
+    sets.push_back(Degree("tensor_parallel", 4));
+    sets.push_back(Degree("expert_parallel", 2));
+    CheckClose(Train(kQwen, sets), oracle);
+  }
+}
+
 TEST_CASE("ranks that share the experts of Qwen3 train as one rank does") {
   CheckLayouts(kQwen, {{1, 2, 1, 1}, {1, 2, 1, 2}, {1, 4, 1, 4}});
 }
