@@ -166,6 +166,16 @@ class ProveLayoutsTest(StrataCase):
             with self.subTest(layout=layout, options=options):
                 self.check(config, layout, options, ["ep-chunk", "ep-overlap"])
 
+    def test_flex_attention(self):
+        """Bodies that ranks share heads of, and one that computes with the number of a head."""
+        for model, body in (("llama3", "flex.window=5"), ("deepseek_v3", "flex.alibi=true"),
+                            ("qwen3", "flex.soft_cap=20")):
+            config = self.write("config.toml", f'model = "{model}"\n' + TRAINING + MODELS[model])
+            options = [word for item in ("attn_type=flex", "flex.block_size=4", body) for word in ("--set", item)]
+            for layout in ((1, 2, 1, 2, 1), (1, 1, 2, 1, 1)):
+                with self.subTest(model=model, layout=layout):
+                    self.check(config, layout, options, [])
+
     def test_graphs_for_a_gpu(self):
         """Kernels and optimizers that only GPUs have; bf16 has flash attention where ranks have whole sequences."""
         layouts = [(1, 2, 1, 1, 1), (1, 2, 1, 2, 1), (1, 1, 2, 1, 1), (1, 4, 1, 1, 2)]
