@@ -28,7 +28,8 @@ Result<StrategyChoice::Choice> StrategyChoice::Choose(NodeId node, const Shardin
     double least = std::numeric_limits<double>::infinity();
     std::vector<AxisStrategy> strategies =
         AxisStrategies(module_, rule, sizes, mesh_.axes()[axis].size, now);
-    if (!decided && IsCastOfParameter(node)) KeepStored(now[0], strategies);
+    if (!decided && (IsCastOfParameter(node) || (IsCastOfGradient(node) && IsPartial(now[0]))))
+      KeepStored(now[0], strategies);
     for (AxisStrategy& strategy : strategies) {
       if (decided &&
           !(strategy.operands == decided->operands && strategy.results == decided->results))
@@ -82,6 +83,13 @@ bool StrategyChoice::IsCastOfParameter(NodeId node) {
   const ValueId operand = graph_.args(node)[0].value();
   return graph_.node(graph_.value(operand).def).kind == NodeKind::kPlaceholder &&
          values_.ReadAs(operand).has_value();
+}
+
+bool StrategyChoice::IsCastOfGradient(NodeId node) const {
+  if (!IsCast(graph_, node) || graph_.node(node).phase != Phase::kBackward) return false;
+  for (const Use use : graph_.uses(graph_.result(node)))
+    if (graph_.node(use.user).kind == NodeKind::kOutput) return true;
+  return false;
 }
 
 void StrategyChoice::KeepStored(const Placement& stored, std::vector<AxisStrategy>& strategies) {

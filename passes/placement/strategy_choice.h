@@ -44,6 +44,8 @@ class StrategyChoice {
   /// A step reads parameters as their casts: each rank casts what it stores, and that is gathered,
   /// in fewer bytes and with what else its block reads.
   bool IsCastOfParameter(NodeId node);
+  /// A gradient of a parameter is summed over ranks in the type in which it is returned.
+  bool IsCastOfGradient(NodeId node) const;
   static void KeepStored(const Placement& stored, std::vector<AxisStrategy>& strategies);
   double CostOf(const std::vector<Placements>& available, size_t axis, const Placement& wanted,
                 double bytes) const;

@@ -188,6 +188,19 @@ TEST_CASE("a layer of experts exchanges counts, rows and results, and gradients 
   }
 }
 
+TEST_CASE("gradients of many ranks are summed up in fp32, whatever the model computes in") {
+  const std::vector<std::string> layout = {Degree("data_parallel_shard", 64),
+                                           Degree("expert_parallel", 32), "moe.num_experts=64"};
+  std::vector<std::string> narrow = layout;
+  narrow.emplace_back("training.mixed_precision_param=bfloat16");
+  Volumes wide = CollectivesOf(kQwen, layout), volumes = CollectivesOf(kQwen, narrow);
+  for (const std::string_view group : {"fsdp", "efsdp"}) {
+    const std::string name = fmt::format("backward {} reduce_scatter_tensor", group);
+    CHECK_EQ(volumes[name], wide[name]);
+  }
+  CHECK_GT(volumes["backward efsdp reduce_scatter_tensor"].count, 0);
+}
+
 /// The collectives of kinds whose name contains `part`, in all phases.
 int64_t CountOf(const Volumes& volumes, std::string_view part) {
   int64_t count = 0;
