@@ -189,8 +189,12 @@ TEST_CASE("a layer of experts exchanges counts, rows and results, and gradients 
 }
 
 TEST_CASE("gradients of many ranks are summed up in fp32, whatever the model computes in") {
-  const std::vector<std::string> layout = {Degree("data_parallel_shard", 64),
-                                           Degree("expert_parallel", 32), "moe.num_experts=64"};
+  const std::vector<std::string> layout = {Degree("data_parallel_shard", 256),
+                                           Degree("expert_parallel", 32),
+                                           "moe.num_experts=256",
+                                           "moe.moe_hidden_dim=256",
+                                           "dim=256",
+                                           "n_layers=1"};
   std::vector<std::string> narrow = layout;
   narrow.emplace_back("training.mixed_precision_param=bfloat16");
   Volumes wide = CollectivesOf(kQwen, layout), volumes = CollectivesOf(kQwen, narrow);
