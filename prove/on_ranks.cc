@@ -102,8 +102,10 @@ class RankProver {
   }
 
   void Keep(NodeId node, std::span<const Values> results) {
-    constexpr size_t kMaxKeptWords = size_t{1} << 27;  // 1 GB
-    if (words_ > kMaxKeptWords) return;
+    if (words_ > options_.max_kept_words) {
+      ++proof_.not_kept;
+      return;
+    }
     Kept kept{.node = node, .results = {}};
     for (const Values& values : results) {
       kept.results.push_back(Copies(values));

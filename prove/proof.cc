@@ -18,8 +18,6 @@
 namespace strata::prove {
 namespace {
 
-constexpr size_t kMaxKeptWords = size_t{1} << 27;  // 1 GB of values to set others right by
-
 uint64_t ContentHash(const Tensor& tensor) {
   uint64_t hash = static_cast<uint64_t>(tensor.domain());
   for (const int64_t size : tensor.sizes())
@@ -32,6 +30,8 @@ uint64_t ContentHash(const Tensor& tensor) {
 /// What the reference computed.
 class ReferenceValues {
  public:
+  explicit ReferenceValues(size_t max_words) : max_words_(max_words) {}
+
   void Keep(const Graph& graph, NodeId node, std::span<const Value> results) {
     std::vector<Value> copies;
     for (size_t i = 0; i < results.size(); ++i) {
@@ -41,7 +41,11 @@ class ReferenceValues {
       if (const auto* tensor = std::get_if<Tensor>(&copies.back()))
         words_ += tensor->storage()->words.size();
     }
-    if (words_ <= kMaxKeptWords) by_id_[graph.node(node).stable_id] = {node, std::move(copies)};
+    if (words_ <= max_words_) {
+      by_id_[graph.node(node).stable_id] = {node, std::move(copies)};
+    } else {
+      ++not_kept_;
+    }
   }
 
   struct Kept {
@@ -57,12 +61,14 @@ class ReferenceValues {
     const auto found = nodes_.find(ContentHash(tensor));
     return found == nodes_.end() ? "" : found->second;
   }
-  bool is_complete() const { return words_ <= kMaxKeptWords; }
+  int64_t not_kept() const { return not_kept_; }
 
  private:
   std::map<StableId, Kept> by_id_;
   std::unordered_map<uint64_t, std::string> nodes_;
+  const size_t max_words_;
   size_t words_ = 0;
+  int64_t not_kept_ = 0;
 };
 
 /// How a value differs, and whether another node computes it.
@@ -120,6 +126,7 @@ class Prover {
           AddFailure(after_, second.failed(), actual.error(), options_, was_there, proof_));
     }
     proof_.evaluations = first.evaluations() + second.evaluations();
+    proof_.not_kept = reference_.not_kept();
     std::set<std::string> opaque = first.opaque();
     opaque.insert(second.opaque().begin(), second.opaque().end());
     proof_.opaque.assign(opaque.begin(), opaque.end());
@@ -233,7 +240,7 @@ class Prover {
   const Graph& before_;
   const Graph& after_;
   const ProofOptions& options_;
-  ReferenceValues reference_;
+  ReferenceValues reference_{options_.max_kept_words};
   std::vector<size_t> positions_;  // by input of `after`: the input of `before`
   Proof proof_;
 };

@@ -32,6 +32,7 @@ struct Finding {
 struct Proof {
   Verdict verdict = Verdict::kProven;
   int64_t values = 0;             ///< compared
+  int64_t not_kept = 0;           ///< nodes whose values were not compared: see max_kept_words
   int64_t evaluations = 0;        ///< calls of operators, in both graphs
   std::vector<Finding> findings;  ///< in program order, at most `max_findings`
   std::string reason;             ///< kUnproven: why
@@ -48,6 +49,9 @@ struct ProofOptions {
   /// compared.
   bool stable_ids = false;
   size_t max_findings = 20;
+  /// Of values that are kept to compare those of nodes, and to set others right by: 1 GB. Outputs
+  /// and written inputs are always compared.
+  size_t max_kept_words = size_t{1} << 27;
 };
 
 /// Adds what is wrong with a node of the graph after a pass, unless there are `max_findings`.

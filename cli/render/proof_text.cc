@@ -48,6 +48,8 @@ void AppendStep(const StepProof& proof, std::string& out) {
       break;
   }
   if (!result.reduced_sizes.empty()) out += " on reduced sizes";
+  if (result.not_kept > 0)
+    out += fmt::format("; {} nodes not compared, their values take over 1 GB", result.not_kept);
   if (!result.opaque.empty())
     out += fmt::format("; unknown operators: {}",
                        Visible(fmt::format("{}", fmt::join(result.opaque, ", "))));
@@ -144,7 +146,8 @@ std::string ProofJson(const std::vector<StepProof>& proofs, std::string_view fil
     proof.pass_index < 0 ? json.Null() : json.Int(proof.pass_index);
     json.Field("name", proof.pass).Field("graph", proof.graph);
     json.Field("rank", proof.rank).Field("status", prove::ToString(result.verdict));
-    json.Field("values", result.values).Field("evaluations", result.evaluations);
+    json.Field("values", result.values).Field("not_compared", result.not_kept);
+    json.Field("evaluations", result.evaluations);
     json.Field("ms", proof.milliseconds).Field("reason", result.reason);
     json.Key("unknown_operators").BeginArray();
     for (const std::string& op : result.opaque)

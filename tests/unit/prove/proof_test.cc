@@ -56,6 +56,23 @@ NodeId At(Rewriter& rewriter, std::string_view name) {
   return NodeNamed(rewriter.graph(), name);
 }
 
+TEST_CASE("values beyond a limit are not compared, outputs always") {
+  const Edited same(kLayer, [](Rewriter& /*rewriter*/) {});
+  const Edited other(kLayer, [](Rewriter& rewriter) {
+    rewriter.SetSlot(At(rewriter, "scaled"),
+                     rewriter.graph().node(At(rewriter, "scaled")).args_begin + 1,
+                     Arg::Float(0.25));
+  });
+  for (const Edited* edited : {&same, &other}) {
+    const Graph &before = *edited->before->FindGraph("g"), &after = *edited->after->FindGraph("g");
+    const ProofOptions options = {.stable_ids = true, .max_kept_words = 100};
+    const Proof proof = Prove(before, after, options);
+    CHECK_GT(proof.not_kept, 0);
+    CHECK_LT(proof.values, Prove(before, after, {.stable_ids = true}).values);
+    CHECK_EQ(proof.verdict, edited == &same ? Verdict::kProven : Verdict::kDiffers);
+  }
+}
+
 TEST_CASE("an unchanged graph is proven, every value of it") {
   const Proof proof = Edited(kLayer, [](Rewriter& /*rewriter*/) {}).Prove();
   CHECK(proof.verdict == Verdict::kProven);
