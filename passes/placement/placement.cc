@@ -58,11 +58,13 @@ class LocalSizes {
     return quotient;
   }
 
-  /// Strides are those of the whole tensor: dimensions around `dim` step over all of it.
+  /// Strides are those of the whole tensor: dimensions around `dim` step over all of it. None steps
+  /// over a dimension that repeats its elements.
   template <class Fn>
   void ForEachStrideAround(size_t dim, Fn&& scale) {
     if (!type_.has_strides) return;
     const auto size = dims_.Hint(type_.sizes[dim]), stride = dims_.Hint(type_.strides[dim]);
+    if (stride == 0) return;
     for (size_t other = 0; other < type_.strides.size(); ++other) {
       const auto step = dims_.Hint(type_.strides[other]);
       const bool is_around =

@@ -291,6 +291,18 @@ TEST_CASE("place: sizes in arguments become local ones") {
   CHECK(body.find("aten.reshape.default(v, [2, -1, 2])") != std::string::npos);
 }
 
+TEST_CASE("lower: a repeated dimension that ranks cut leaves the other strides") {
+  Module module;
+  const Mesh mesh = OrDie(Mesh::Parse("tp=2"));
+  const auto local = [&](std::string_view type) {
+    return module.types().ToString(OrDie(LocalType(module, module.types().Parse(type), mesh)));
+  };
+  CHECK_EQ(local("DTensor(f32[2, 48, 64][48, 1, 0]cpu, S(2))"), "f32[2, 48, 32][48, 1, 0]cpu");
+  CHECK_EQ(local("DTensor(f32[2, 48, 64][48, 1, 0]cpu, S(1))"), "f32[2, 24, 64][24, 1, 0]cpu");
+  CHECK_EQ(local("DTensor(f32[2, 48, 64][3072, 64, 1]cpu, S(2))"),
+           "f32[2, 48, 32][1536, 32, 1]cpu");
+}
+
 TEST_CASE("place: an operator without a rule is an error that names node, module and operator") {
   auto module = ParseBody(R"(
   x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
