@@ -115,8 +115,8 @@ Result<std::optional<Tensor>> Listed(const Flex& flex, size_t first) {
   for (size_t row = 0; row < count.size(); ++row) {
     for (size_t i = 0; i < std::min<size_t>(count[row], columns); ++i) {
       const uint64_t column = index[row * columns + i];
-      if (column >= columns) return Error(ErrorCode::kInvalid, "a block beyond the last one");
-      listed.storage()->words[row * columns + column] = 1;
+      // Inputs of a part of a program list any numbers: what is beyond the last block is none.
+      if (column < columns) listed.storage()->words[row * columns + column] = 1;
     }
   }
   return std::optional(listed);
