@@ -115,7 +115,7 @@ Result<std::optional<Tensor>> Listed(const Flex& flex, size_t first) {
   for (size_t row = 0; row < count.size(); ++row) {
     for (size_t i = 0; i < std::min<size_t>(count[row], columns); ++i) {
       const uint64_t column = index[row * columns + i];
-      // Inputs of a part of a program list any numbers: what is beyond the last block is none.
+      // A mask that is an input lists any numbers: one beyond the last block counts for nothing.
       if (column < columns) listed.storage()->words[row * columns + column] = 1;
     }
   }

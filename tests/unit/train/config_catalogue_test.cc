@@ -212,7 +212,7 @@ const std::vector<Condition> kConditions = {
      {"compile.ep_overlap.enabled=true", "batch_size=4", "compile.ep_overlap.num_chunks=3"},
      "",
      "3 chunks do not divide batch_size 4, take another, or strategy = 'eager'"},
-    {"configs: ep_overlap, each chunk has a sequence",
+    {"configs: ep_overlap, no chunk is empty",
      kExperts,
      {"compile.ep_overlap.enabled=true", "compile.ep_overlap.strategy=eager",
       "compile.ep_overlap.num_chunks=3"},
