@@ -1,6 +1,7 @@
 #include "passes/core/view_strides.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,10 +22,13 @@ class ViewStrides {
         from_(TypeOf(graph.args(call)[0].value())),
         to_(TypeOf(graph.result(call, result))) {}
 
-  std::optional<Type> Run() {
+  Type Run() {
     to_.dim = from_.dim;
-    const std::string_view base = BaseName(graph_.op(call_));
-    if (!SetStrides(base)) return std::nullopt;
+    const bool are_known = from_.has_strides && to_.has_strides;
+    if (are_known && SetStrides(BaseName(graph_.op(call_)))) return to_;
+    to_.has_strides = false;
+    to_.strides.clear();
+    to_.dim = {};
     return to_;
   }
 
@@ -51,6 +55,12 @@ class ViewStrides {
     const DimId number = Number(position, "dim", otherwise);
     const auto dim = number.valid() ? dims_.AsConst(number) : std::nullopt;
     return dim && Wrap(*dim, rank) < rank ? std::optional(Wrap(*dim, rank)) : std::nullopt;
+  }
+
+  /// A negative index counts from the end of a dimension.
+  DimId FromStart(DimId index, size_t dim) {
+    const auto number = dims_.AsConst(index);
+    return number && *number < 0 ? dims_.Add(from_.sizes[dim], index) : index;
   }
 
   void Skip(DimId elements) {
@@ -145,9 +155,7 @@ class ViewStrides {
     const auto dim = Dim(1, rank());
     const DimId start = Number(2, "start", 0), step = Number(4, "step", 1);
     if (!dim || !start.valid() || !step.valid()) return false;
-    const auto first = dims_.AsConst(start);
-    if (first && *first < 0) return false;  // counted from an end that may be another now
-    Skip(dims_.Mul(start, from_.strides[*dim]));
+    Skip(dims_.Mul(FromStart(start, *dim), from_.strides[*dim]));
     if (!Pick(AllDims())) return false;
     to_.strides[*dim] = dims_.Mul(to_.strides[*dim], step);
     return true;
@@ -158,9 +166,7 @@ class ViewStrides {
     const DimId index =
         is_unbind ? dims_.Const(static_cast<int64_t>(result_)) : Number(2, "index", 0);
     if (!dim || !index.valid()) return false;
-    const auto number = dims_.AsConst(index);
-    if (number && *number < 0) return false;
-    Skip(dims_.Mul(index, from_.strides[*dim]));
+    Skip(dims_.Mul(FromStart(index, *dim), from_.strides[*dim]));
     std::vector<size_t> dims = AllDims();
     dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(*dim));
     return Pick(dims);
@@ -253,15 +259,7 @@ class ViewStrides {
 
 }  // namespace
 
-std::optional<Type> TypeOfView(Graph& graph, NodeId call, size_t i) {
-  const auto args = graph.args(call);
-  if (args.empty() || !args[0].is_value()) return std::nullopt;
-  const TypeTable& types = graph.module().types();
-  for (const ValueId value : {args[0].value(), graph.result(call, i)}) {
-    const TypeId type = graph.value(value).type;
-    if (!type.valid() || types[type].kind != TypeKind::kTensor || !types[type].has_strides)
-      return std::nullopt;
-  }
+Type TypeOfView(Graph& graph, NodeId call, size_t i) {
   return ViewStrides(graph, call, i).Run();
 }
 

@@ -291,10 +291,10 @@ class GraphLowerer {
       if (!source.is_value() || !laid_out_.contains(source.value())) continue;
       for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
         const ValueId result = graph_.result(node, i);
-        if (!graph_.value(result).alias_of.valid()) continue;
-        const auto type = TypeOfView(graph_, node, i);
-        if (!type || *type == TypeOf(result)) continue;
-        rewriter_.SetType(result, module_.types().Intern(*type));
+        if (!graph_.value(result).alias_of.valid() || !graph_.value(result).type.valid()) continue;
+        const Type type = TypeOfView(graph_, node, i);
+        if (type == TypeOf(result)) continue;
+        rewriter_.SetType(result, module_.types().Intern(type));
         laid_out_.insert(result);
       }
     }

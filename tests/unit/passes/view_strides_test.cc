@@ -15,17 +15,17 @@ namespace {
 using testing::NodeNamed;
 using testing::ParseBody;
 
-/// The type of result `i` of `y`, with its offset; "none": it is not known.
+/// The type of result `i` of `y`, with its offset; "none": its strides are not known.
 std::string View(std::string_view source, std::string_view call, std::string_view results,
                  size_t i = 0) {
   const std::string text =
       fmt::format("\n  x = placeholder : {}\n  {} : {}\n  output([x])\n", source, call, results);
   const auto module = ParseBody(text);
   Graph& graph = *module->FindGraph("g");
-  const auto type = TypeOfView(graph, NodeNamed(graph, "y"), i);
-  if (!type) return "none";
-  const TypeId id = module->types().Intern(*type);
-  const auto offset = type->dim.valid() ? module->dims().AsConst(type->dim).value_or(-1) : 0;
+  const Type type = TypeOfView(graph, NodeNamed(graph, "y"), i);
+  if (!type.has_strides) return "none";
+  const TypeId id = module->types().Intern(type);
+  const auto offset = type.dim.valid() ? module->dims().AsConst(type.dim).value_or(-1) : 0;
   return fmt::format("{}@{}", module->types().ToString(id), offset);
 }
 
@@ -41,6 +41,10 @@ TEST_CASE("the strides of views follow from those of what they view") {
   CHECK_EQ(View(x, "y = aten.slice.Tensor(x, 1, 1, 3)", "f32[2, 2, 4][12, 4, 1]cpu ~x"),
            "f32[2, 2, 4][24, 8, 2]cpu@13");
   CHECK_EQ(View(x, "y = aten.select.int(x, 2, 3)", "f32[2, 3][12, 4]cpu ~x"),
+           "f32[2, 3][24, 8]cpu@11");
+  CHECK_EQ(View(x, "y = aten.slice.Tensor(x, 1, -2, 3)", "f32[2, 2, 4][12, 4, 1]cpu ~x"),
+           "f32[2, 2, 4][24, 8, 2]cpu@13");
+  CHECK_EQ(View(x, "y = aten.select.int(x, 2, -1)", "f32[2, 3][12, 4]cpu ~x"),
            "f32[2, 3][24, 8]cpu@11");
   CHECK_EQ(View(x, "y = aten.add_.Scalar(x, 1)", "f32[2, 3, 4][12, 4, 1]cpu ~x"),
            "f32[2, 3, 4][24, 8, 2]cpu@5");
@@ -68,8 +72,11 @@ TEST_CASE("a reshape is a view where dimensions follow each other in memory") {
            "f32[2, 3, 1, 4][24, 8, 4, 1]cpu@0");
 }
 
-TEST_CASE("a call that makes a tensor is no view") {
-  CHECK_EQ(View("f32[2, 3][3, 1]cpu", "y = aten.mul.Scalar(x, 2)", "f32[2, 3][3, 1]cpu"), "none");
+TEST_CASE("a view that is not known has no strides, rather than wrong ones") {
+  CHECK_EQ(View("f32[4, 6][6, 1]cpu", "y = aten.unfold.default(x, 1, 2, 2)",
+                "f32[4, 3, 2][6, 2, 1]cpu ~x"),
+           "none");
+  CHECK_EQ(View("f32[4, 6]cpu", "y = aten.t.default(x)", "f32[6, 4][1, 6]cpu ~x"), "none");
 }
 
 }  // namespace
