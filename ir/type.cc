@@ -149,6 +149,16 @@ TypeId TypeTable::Intern(const Type& type) {
   return id;
 }
 
+Type TypeTable::Contiguous(Type like, std::vector<DimId> sizes) const {
+  like.has_strides = true;
+  like.strides.assign(sizes.size(), dims_.Const(1));
+  for (size_t dim = sizes.size(); dim-- > 1;)
+    like.strides[dim - 1] = dims_.Mul(like.strides[dim], sizes[dim]);
+  like.sizes = std::move(sizes);
+  like.dim = {};
+  return like;
+}
+
 TypeId TypeTable::Tensor(DType dtype, std::span<const int64_t> sizes, std::string_view device) {
   Type type;
   type.dtype = dtype;

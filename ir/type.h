@@ -98,6 +98,8 @@ class TypeTable {
   TypeId Intern(const Type& type);
   /// A tensor with constant sizes, contiguous strides.
   TypeId Tensor(DType dtype, std::span<const int64_t> sizes, std::string_view device);
+  /// A tensor like `like` of other sizes, in memory of its own: contiguous strides, no offset.
+  Type Contiguous(Type like, std::vector<DimId> sizes) const;
   const Type& operator[](TypeId id) const { return types_[static_cast<size_t>(id.index)]; }
   size_t size() const { return types_.size(); }
 

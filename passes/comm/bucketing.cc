@@ -151,14 +151,8 @@ class BucketMerger::Builder {
   }
 
   TypeId Contiguous(ValueId like, std::vector<DimId> sizes) {
-    Type type = module_.types()[graph_.value(like).type];
-    type.has_strides = true;
-    type.strides.assign(sizes.size(), Const(1));
-    for (size_t dim = sizes.size(); dim-- > 1;)
-      type.strides[dim - 1] = module_.dims().Mul(type.strides[dim], sizes[dim]);
-    type.sizes = std::move(sizes);
-    type.dim = {};
-    return module_.types().Intern(type);
+    const Type type = module_.types()[graph_.value(like).type];
+    return module_.types().Intern(module_.types().Contiguous(type, std::move(sizes)));
   }
 
   ValueId View(ValueId value, std::vector<DimId> sizes, const From& from) {

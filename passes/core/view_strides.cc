@@ -195,7 +195,10 @@ class ViewStrides {
 
   /// Runs of dimensions that follow each other in memory are cut anew.
   bool View() {
-    if (IsContiguous(from_)) return Contiguous();
+    if (IsContiguous(from_)) {
+      to_.strides = graph_.module().types().Contiguous(to_, to_.sizes).strides;
+      return true;
+    }
     std::vector<int64_t> sizes, strides, wanted;
     for (size_t dim = 0; dim < rank(); ++dim) {
       const auto size = dims_.AsConst(from_.sizes[dim]), stride = dims_.AsConst(from_.strides[dim]);
@@ -236,15 +239,6 @@ class ViewStrides {
       if (dims_.AsConst(type.sizes[dim]) != 1 && !dims_.ProvablyEqual(type.strides[dim], step))
         return false;
       step = dims_.Mul(step, type.sizes[dim]);
-    }
-    return true;
-  }
-
-  bool Contiguous() {
-    DimId step = dims_.Const(1);
-    for (size_t dim = to_.sizes.size(); dim-- > 0;) {
-      to_.strides[dim] = step;
-      step = dims_.Mul(step, to_.sizes[dim]);
     }
     return true;
   }

@@ -17,14 +17,7 @@ ValueId LocalCalls::Call(std::string_view op, std::initializer_list<Arg> args, c
 }
 
 Type LocalCalls::Contiguous(Type like, std::vector<DimId> sizes) {
-  DimTable& dims = module().dims();
-  like.has_strides = true;
-  like.strides.assign(sizes.size(), dims.Const(1));
-  for (size_t dim = sizes.size(); dim-- > 1;)
-    like.strides[dim - 1] = dims.Mul(like.strides[dim], sizes[dim]);
-  like.sizes = std::move(sizes);
-  like.dim = {};
-  return like;
+  return module().types().Contiguous(std::move(like), std::move(sizes));
 }
 
 std::vector<LocalCalls::Cut> LocalCalls::CutsOf(int64_t whole, const Placements& placements,

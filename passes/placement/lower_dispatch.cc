@@ -68,13 +68,8 @@ ValueId DispatchLowering::ToTokens(ValueId rows, DimId t, NodeId ancestor) {
 
 /// Contiguous.
 Type DispatchLowering::Dense(ValueId value) const {
-  Type type = TypeOf(value);
-  type.has_strides = true;
-  type.strides.assign(type.sizes.size(), module_.dims().Const(1));
-  for (size_t dim = type.sizes.size(); dim-- > 1;)
-    type.strides[dim - 1] = module_.dims().Mul(type.strides[dim], type.sizes[dim]);
-  type.dim = {};
-  return type;
+  const Type type = TypeOf(value);
+  return module_.types().Contiguous(type, type.sizes);
 }
 
 /// Collectives send memory as it lies.
@@ -102,12 +97,7 @@ Type DispatchLowering::TypeOf(ValueId value) const {
 Type DispatchLowering::Of(DType dtype, std::initializer_list<DimId> sizes) const {
   Type type = index_;
   type.dtype = dtype;
-  type.has_strides = true;
-  type.sizes = sizes;
-  type.strides.assign(sizes.size(), module_.dims().Const(1));
-  for (size_t dim = sizes.size(); dim-- > 1;)
-    type.strides[dim - 1] = module_.dims().Mul(type.strides[dim], type.sizes[dim]);
-  return type;
+  return module_.types().Contiguous(std::move(type), sizes);
 }
 
 ValueId DispatchLowering::Call(std::string_view op, std::initializer_list<Arg> args,

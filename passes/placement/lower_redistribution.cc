@@ -67,14 +67,7 @@ class Emitter {
 
   /// A contiguous tensor like `like`, of other sizes.
   TypeId Contiguous(const Type& like, std::vector<DimId> sizes) {
-    Type type = like;
-    type.has_strides = true;
-    type.strides.assign(sizes.size(), dims().Const(1));
-    for (size_t dim = sizes.size(); dim-- > 1;)
-      type.strides[dim - 1] = dims().Mul(type.strides[dim], sizes[dim]);
-    type.sizes = std::move(sizes);
-    type.dim = {};
-    return module_.types().Intern(type);
+    return module_.types().Intern(module_.types().Contiguous(like, std::move(sizes)));
   }
 
   ValueId Call(std::string_view op, std::initializer_list<Arg> args, TypeId type,
