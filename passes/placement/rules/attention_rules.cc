@@ -20,12 +20,8 @@ class Attention {
         query_(*b.OperandOf(op.query)),
         key_(*b.OperandOf(op.query + 1)),
         value_(*b.OperandOf(op.query + 2)) {
-    const DimTable& dims = b.module().dims();
     batch_ = b.operand_factor(query_, 0);
-    heads_ = b.NewFactor(size(key_, 1));
-    const auto all = dims.AsConst(size(query_, 1)), served = dims.AsConst(size(key_, 1));
-    if (all && served && *served > 0 && *all % *served == 0)
-      per_head_ = b.NewFactor(b.module().dims().Const(*all / *served), Factor::Kind::kWhole);
+    heads_ = b.NewHeads(size(query_, 1), size(key_, 1));
     if (MayCutPositions()) AddPositions();
   }
 
@@ -92,9 +88,6 @@ class Attention {
     in_unit_ = b_.NewFactor(dims.Const(op_.rows_per_unit), Factor::Kind::kWhole);
   }
 
-  std::vector<int> HeadsOfQueries() const {
-    return per_head_ >= 0 ? std::vector<int>{heads_, per_head_} : std::vector<int>{heads_};
-  }
   std::vector<int> Positions() const {
     return in_unit_ >= 0 ? std::vector<int>{positions_, in_unit_} : std::vector<int>{positions_};
   }
@@ -104,14 +97,14 @@ class Attention {
     for (size_t dim = 2; dim < dims.size(); ++dim)
       b_.MakeWhole(dims[dim][0]);
     dims[0] = {batch_};
-    dims[1] = is_query ? HeadsOfQueries() : std::vector<int>{heads_};
+    dims[1] = is_query ? heads_ : std::vector<int>{heads_[0]};
     if (is_query && positions_ >= 0) dims[2] = Positions();
   }
 
   void MaskOf(size_t operand) {
     FactorDims& mask = b_.rule().operands[operand];
     const std::vector<int> factors[] = {
-        {batch_}, HeadsOfQueries(), positions_ >= 0 ? Positions() : std::vector<int>{}};
+        {batch_}, heads_, positions_ >= 0 ? Positions() : std::vector<int>{}};
     for (size_t dim = 0; dim < 3; ++dim) {
       const size_t from_last = 4 - dim;
       if (mask.size() < from_last || factors[dim].empty()) continue;
@@ -123,7 +116,8 @@ class Attention {
   RuleBuilder& b_;
   const AttentionOp& op_;
   const size_t query_, key_, value_;
-  int batch_, heads_, per_head_ = -1, positions_ = -1, in_unit_ = -1;
+  int batch_, positions_ = -1, in_unit_ = -1;
+  std::vector<int> heads_;  // of queries, those of keys first
 };
 
 bool IsZero(const Arg& arg) {

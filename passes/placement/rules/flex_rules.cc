@@ -113,18 +113,14 @@ Status Flex(RuleBuilder& b) {
   constexpr size_t kQuery = 0, kKey = 1, kValue = 2, kBeforeScale = 2, kBeforeMaskBuffers = 4;
   const std::vector<DimId> query(b.operand_sizes(kQuery).begin(), b.operand_sizes(kQuery).end());
   const DimId key_heads = b.operand_sizes(kKey)[1];
-  const DimTable& dims = b.module().dims();
-  const int batch = b.operand_factor(kQuery, 0), served = b.NewFactor(key_heads);
-  std::vector<int> heads = {served};
-  const auto all = dims.AsConst(query[1]), some = dims.AsConst(key_heads);
-  if (all && some && *some > 0 && *all % *some == 0)
-    heads.push_back(b.NewFactor(b.module().dims().Const(*all / *some), Factor::Kind::kWhole));
+  const int batch = b.operand_factor(kQuery, 0);
+  const std::vector<int> heads = b.NewHeads(query[1], key_heads);
 
   const auto place = [&](FactorDims& tensor, bool is_key) {
     for (size_t dim = 2; dim < tensor.size(); ++dim)
       b.MakeWhole(tensor[dim][0]);
     tensor[0] = {batch};
-    tensor[1] = is_key ? std::vector<int>{served} : heads;
+    tensor[1] = is_key ? std::vector<int>{heads[0]} : heads;
   };
   for (size_t i = 0; i < flex.tensors.size(); ++i)
     place(b.rule().operands[i], i == kKey || i == kValue);

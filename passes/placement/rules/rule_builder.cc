@@ -172,6 +172,15 @@ int RuleBuilder::NewFactor(DimId size, Factor::Kind kind, std::string_view reduc
   return static_cast<int>(rule_.factors.size()) - 1;
 }
 
+std::vector<int> RuleBuilder::NewHeads(DimId query_heads, DimId key_heads) {
+  DimTable& dims = module().dims();
+  std::vector<int> heads = {NewFactor(key_heads)};
+  const auto all = dims.AsConst(query_heads), shared = dims.AsConst(key_heads);
+  if (all && shared && *shared > 0 && *all % *shared == 0)
+    heads.push_back(NewFactor(dims.Const(*all / *shared), Factor::Kind::kWhole));
+  return heads;
+}
+
 void RuleBuilder::MakeReduce(int index, std::string_view reduce) {
   factor(index).kind = Factor::Kind::kReduce;
   factor(index).reduce = module().Intern(reduce);

@@ -47,6 +47,8 @@ class RuleBuilder {
   std::optional<int64_t> IntArg(size_t position, std::string_view name) const;
 
   int NewFactor(DimId size, Factor::Kind kind = Factor::Kind::kFree, std::string_view reduce = {});
+  /// Factors of query heads, of which equally many share each of `key_heads`: those of keys first.
+  std::vector<int> NewHeads(DimId query_heads, DimId key_heads);
   Factor& factor(int index) { return rule_.factors[static_cast<size_t>(index)]; }
   /// The first factor of a dimension.
   int operand_factor(size_t operand, size_t dim) const { return rule_.operands[operand][dim][0]; }
