@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 
 #include "prove/ops/elementwise.h"
 #include "prove/ops/products.h"
@@ -227,7 +225,8 @@ Result<Values> EvaluateFlexBackward(Call& call) {
   STRATA_TRY(const Scores scores, ComputeScores(call, flex));
   const Sizes sizes = flex.sizes();
   const int64_t group = flex.heads_per_key();
-  // exp(score - logsumexp); 1 is 2 to the power of no difference.
+  // Weights are 2^(score / ln 2 - logsumexp): the shares of the sum, if the logarithm is that of
+  // the sum, else these times a power of 2 that is not known.
   STRATA_TRY(const Tensor beyond, Sub(LogOf(scores.sums), logarithm));
   const Tensor shift = Apply(FunctionKey("exp2"), beyond);
   STRATA_TRY(const Tensor factor, Map(beyond, shift, Domain::kFloat, [](uint64_t x, uint64_t y) {
