@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
-#include "prove/diagnosis.h"
+#include "prove/diagnosis/diagnosis.h"
 
 namespace strata::prove {
 

@@ -1,13 +1,7 @@
 #pragma once
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include "ir/graph.h"
-#include "passes/placement/mesh.h"
-#include "prove/tensor.h"
 
 namespace strata::prove {
 
@@ -42,25 +36,5 @@ struct Diagnosis {
   BugKind kind = BugKind::kOther;
   std::string reason;  ///< "reads mul_3 where silu was read"; "": none is known
 };
-
-/// What a value and the expected one say of each other, on each rank. Without a mesh there is one.
-struct ValueFacts {
-  bool is_undefined = false;   ///< elements that were never written, or are in flight
-  std::string factor;          ///< "1/2": the value is that part of the expected one, everywhere
-  std::string summand_of;      ///< the axis over which ranks' values sum up to the expected ones
-  std::string factor_of;       ///< the axis whose size the factor, or its inverse, is
-  bool is_first_part = false;  ///< each rank has what the first one should have
-  bool is_other_rank = false;  ///< each rank has what another one should have
-  bool is_permuted = false;    ///< ranks have the expected elements in another order
-  bool has_other_sizes = false;
-};
-ValueFacts FactsOf(std::span<const Tensor> expected, std::span<const Tensor> actual,
-                   const Mesh& mesh);
-
-/// Compares how the graph before a pass and the one after it make a value, back to nodes that both
-/// have. `node`: of `after`, the first whose value differs. `expected`: of `before`, what should
-/// have made it. Errors in both are consequences: the first finding is the one that is explained.
-Diagnosis Diagnose(const Graph& before, NodeId expected, const Graph& after, NodeId node,
-                   const ValueFacts& facts);
 
 }  // namespace strata::prove

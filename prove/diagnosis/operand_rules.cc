@@ -1,0 +1,126 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "ir/module.h"
+#include "ir/ops.h"
+#include "passes/core/collectives.h"
+#include "prove/diagnosis/rules.h"
+
+namespace strata::prove {
+namespace {
+
+std::string NameIn(const Graph& graph, StableId id) {
+  const NodeId node = NodeWithId(graph, id);
+  return node.valid() ? std::string(graph.name(node)) : std::string("?");
+}
+
+Diagnosis LeftOut(const Difference& d, NodeId lost) {
+  if (IsWait(d.before, lost) || CollectiveOf(d.before, lost))
+    return {BugKind::kMissingCollective, fmt::format("{} is left out", d.before.name(lost))};
+  return {BugKind::kMissingOperation,
+          fmt::format("{} ({}) is left out", d.before.name(lost), d.before.op(lost))};
+}
+
+/// Whether an operand of `node`, maybe a redistribution, comes from one of `ids`.
+bool Reads(const Difference& d, NodeId node, const std::vector<StableId>& ids) {
+  if (!node.valid()) return false;
+  if (IsWait(d.before, node)) node = d.before.value(d.before.operands(node)[0]).def;
+  const Cone cone = ConeOf(d.before, d.after_ids, d.mesh, node, false);
+  return std::ranges::any_of(cone.roots,
+                             [&](StableId id) { return std::ranges::find(ids, id) != ids.end(); });
+}
+
+}  // namespace
+
+bool IsScaling(const Difference& d, NodeId node) {
+  const std::string_view base = BaseName(d.after.op(node));
+  return base == "mul" || base == "div";
+}
+
+/// As Roots, where what is not read any more computes something.
+std::optional<Diagnosis> LostRoots(const Difference& d) {
+  const std::optional<Diagnosis> found = Roots(d);
+  const bool is_of_collective = found && found->kind == BugKind::kMissingCollective;
+  return is_of_collective || d.was.is_lowered_operator ? std::nullopt : found;
+}
+
+/// A new node that computes something: a factor, what depends on the rank, another operator.
+std::optional<Diagnosis> NewOperation(const Difference& d) {
+  if (d.was.is_lowered_operator) return std::nullopt;
+  const std::vector<std::string> extra = Without(d.is.computed, d.was.computed);
+  const auto is_extra = [&](std::string_view base) {
+    return std::ranges::find(extra, base) != extra.end();
+  };
+  for (const NodeId node : d.is.inner) {
+    const std::string_view base = BaseName(d.after.op(node));
+    if (!is_extra(base) || !ComputesNumbers(d.after, node)) continue;
+    if (is_extra("axis_index"))
+      return Diagnosis{BugKind::kSomeRanks,
+                       fmt::format("{} depends on the rank", d.after.name(node))};
+    const auto args = d.after.args(node);
+    const bool is_factor = IsScaling(d, node) && args.size() > 1 && IsNumber(args[1]);
+    return Diagnosis{is_factor ? BugKind::kFactor : BugKind::kExtraOperation,
+                     fmt::format("{} ({}) was not there", d.after.name(node), d.after.op(node))};
+  }
+  return std::nullopt;
+}
+
+/// Another value is read, or that which an operation that is left out reads.
+std::optional<Diagnosis> Roots(const Difference& d) {
+  std::vector<StableId> was = d.was.roots, is = d.is.roots;
+  for (auto* roots : {&was, &is}) {
+    std::ranges::sort(*roots);
+    roots->erase(std::ranges::unique(*roots).begin(), roots->end());
+  }
+  const std::vector<StableId> missing = Without(was, is), extra = Without(is, was);
+  if (missing.empty()) return std::nullopt;
+  const NodeId lost = NodeWithId(d.before, missing[0]);
+  const bool is_collective = IsWait(d.before, lost) || CollectiveOf(d.before, lost);
+  if (extra.empty() && is_collective && Reads(d, lost, is)) return LeftOut(d, lost);
+  if (extra.empty()) {
+    // What the lost one reads is among the rest: it is left out.
+    if (Reads(d, lost, is)) return LeftOut(d, lost);
+    return Diagnosis{BugKind::kExchanged, fmt::format("{} is not read", d.before.name(lost))};
+  }
+  if (Reads(d, lost, extra)) return LeftOut(d, lost);
+  return Diagnosis{
+      BugKind::kExchanged,
+      fmt::format("reads {} where {} was read", NameIn(d.after, extra[0]), d.before.name(lost))};
+}
+
+/// Another result of the same node, or another operand in the same place.
+std::optional<Diagnosis> OtherResult(const Difference& d) {
+  for (const auto& [id, index] : d.was.results) {
+    if (d.is.results.contains({id, index})) continue;
+    const auto other = std::ranges::find(d.is.results, id, &std::pair<StableId, size_t>::first);
+    if (other == d.is.results.end()) continue;
+    return Diagnosis{BugKind::kExchanged, fmt::format("reads result {} of {} instead of result {}",
+                                                      other->second, NameIn(d.after, id), index)};
+  }
+  if (!d.is_same) return std::nullopt;
+  const auto a = d.before.operands(d.expected), b = d.after.operands(d.node);
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (RootsOfOperand(d, d.before, a[i], d.after_ids) ==
+        RootsOfOperand(d, d.after, b[i], d.before_ids))
+      continue;
+    return Diagnosis{BugKind::kExchanged,
+                     fmt::format("operand {} of {} is another value", i, d.after.name(d.node))};
+  }
+  return std::nullopt;
+}
+
+/// The same values through the same collectives: pieces in another order.
+std::optional<Diagnosis> Order(const Difference& d) {
+  for (const NodeId node : d.is.inner) {
+    const std::string_view base = BaseName(d.after.op(node));
+    if (base == "transpose" && !d.was.is_lowered_operator)
+      return Diagnosis{BugKind::kPermuted, fmt::format("{} was not there", d.after.name(node))};
+    if (base == "cat" || base.starts_with("split"))
+      return Diagnosis{BugKind::kExchanged,
+                       fmt::format("pieces of {} are in another order", d.after.name(node))};
+  }
+  return std::nullopt;
+}
+
+}  // namespace strata::prove

@@ -1,0 +1,24 @@
+#pragma once
+#include <span>
+#include <string>
+
+#include "passes/placement/mesh.h"
+#include "prove/tensor.h"
+
+namespace strata::prove {
+
+/// What a value and the expected one say of each other, on each rank. Without a mesh there is one.
+struct ValueFacts {
+  bool is_undefined = false;   ///< elements that were never written, or are in flight
+  std::string factor;          ///< "1/2": the value is that part of the expected one, everywhere
+  std::string summand_of;      ///< the axis over which ranks' values sum up to the expected ones
+  std::string factor_of;       ///< the axis whose size the factor, or its inverse, is
+  bool is_first_part = false;  ///< each rank has what the first one should have
+  bool is_other_rank = false;  ///< each rank has what another one should have
+  bool is_permuted = false;    ///< ranks have the expected elements in another order
+  bool has_other_sizes = false;
+};
+ValueFacts FactsOf(std::span<const Tensor> expected, std::span<const Tensor> actual,
+                   const Mesh& mesh);
+
+}  // namespace strata::prove
