@@ -138,28 +138,37 @@ Result<Value> RandomValue(const Module& module, TypeId id, uint64_t key) {
   return Value(std::move(tensor));
 }
 
+Status CheckProducts(const Graph& graph) {
+  const double products = ProductsOf(graph);
+  if (products <= kMaxProducts) return Ok();
+  return Error(ErrorCode::kUnsupported,
+               "graph {} needs {:.0e} products, more than the {:.0e} that a proof evaluates: "
+               "record a smaller batch, sequence or width",
+               graph.name_text(), products, kMaxProducts);
+}
+
+Result<Value> MakeInput(const Graph& graph, NodeId placeholder, uint64_t seed,
+                        std::optional<int64_t> rank) {
+  const TypeId type = graph.value(graph.result(placeholder)).type;
+  const uint64_t key = Mix(seed ^ FunctionKey(graph.name(placeholder)));
+  Result<Value> value = RandomValue(graph.module(), type, key);
+  if (!value) return std::move(value).error().In(fmt::format("input {}", graph.name(placeholder)));
+  if (const auto* tensor = std::get_if<Tensor>(&*value);
+      tensor != nullptr && tensor->domain() == Domain::kInteger &&
+      graph.module().types()[type].dtype != DType::kBool) {
+    IndexUse use;
+    FollowUses(graph, graph.result(placeholder), 0, use);
+    FillIntegers(*tensor, use, key, rank);
+  }
+  return value;
+}
+
 Result<std::vector<Value>> MakeInputs(const Graph& graph, uint64_t seed,
                                       std::optional<int64_t> rank) {
-  if (const double products = ProductsOf(graph); products > kMaxProducts) {
-    return Error(ErrorCode::kUnsupported,
-                 "graph {} needs {:.0e} products, more than the {:.0e} that a proof evaluates: "
-                 "record a smaller batch, sequence or width",
-                 graph.name_text(), products, kMaxProducts);
-  }
+  STRATA_RETURN_IF_ERROR(CheckProducts(graph));
   std::vector<Value> inputs;
   for (const NodeId node : graph.placeholders()) {
-    const TypeId type = graph.value(graph.result(node)).type;
-    const uint64_t key = Mix(seed ^ FunctionKey(graph.name(node)));
-    Result<Value> value = RandomValue(graph.module(), type, key);
-    if (!value) return std::move(value).error().In(fmt::format("input {}", graph.name(node)));
-    if (const auto* tensor = std::get_if<Tensor>(&*value);
-        tensor != nullptr && tensor->domain() == Domain::kInteger &&
-        graph.module().types()[type].dtype != DType::kBool) {
-      IndexUse use;
-      FollowUses(graph, graph.result(node), 0, use);
-      FillIntegers(*tensor, use, key, rank);
-    }
-    inputs.push_back(*std::move(value));
+    STRATA_TRY(inputs.emplace_back(), MakeInput(graph, node, seed, rank));
   }
   return inputs;
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "base/result.h"
 #include "ir/module.h"
@@ -10,5 +11,13 @@ namespace strata::prove {
 /// A random value of a type. Integers are small. Errors: a type or size that is not known, or more
 /// elements than a proof evaluates.
 Result<Value> RandomValue(const Module& module, TypeId type, uint64_t key);
+
+/// A random value of an input, the same for the same seed, name and type. `rank`, errors: as for
+/// MakeInputs.
+Result<Value> MakeInput(const Graph& graph, NodeId placeholder, uint64_t seed,
+                        std::optional<int64_t> rank = {});
+
+/// Errors: the graph is too large to evaluate.
+Status CheckProducts(const Graph& graph);
 
 }  // namespace strata::prove

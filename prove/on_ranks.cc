@@ -17,6 +17,7 @@
 #include "prove/compare.h"
 #include "prove/evaluator.h"
 #include "prove/lowering.h"
+#include "prove/rank_inputs.h"
 #include "prove/ranks.h"
 #include "prove/reduce.h"
 
@@ -82,16 +83,8 @@ class RankProver {
     RankValues results;
   };
 
-  /// Other ones on each rank.
   Result<RankValues> InputsOfRanks(uint64_t seed) const {
-    constexpr uint64_t kStride = 0x9e3779b97f4a7c15;  // far from the next seed
-    RankValues ranks;
-    for (int64_t rank = 0; rank < mesh_.num_ranks(); ++rank) {
-      STRATA_TRY(std::vector<Value> inputs,
-                 MakeInputs(before_, seed + static_cast<uint64_t>(rank) * kStride, rank));
-      ranks.push_back(std::move(inputs));
-    }
-    return ranks;
+    return InputsOnRanks(before_, mesh_, seed, options_.makers);
   }
 
   Result<int64_t> BoundsReachedOnRanks(uint64_t seed) const {
@@ -233,13 +226,8 @@ Proof ProveOnRanks(const Graph& before, const Graph& after, const ProofOptions& 
     proof.reason = error.message();
     return proof;
   };
-  const auto mesh = Mesh::Parse(after.attribute(after.output(), kMeshAttribute));
+  const auto mesh = MeshToEvaluate(after);
   if (!mesh) return unproven(mesh.error());
-  constexpr int64_t kMaxRanks = 64;
-  if (mesh->num_ranks() > kMaxRanks) {
-    return unproven(Error("{} ranks are more than a proof evaluates, which is {}",
-                          mesh->num_ranks(), kMaxRanks));
-  }
   auto proof = RankProver(before, after, *mesh, options).Run();
   return proof ? *std::move(proof) : unproven(proof.error());
 }
@@ -275,7 +263,9 @@ Proof ProveReduced(const Graph& before, const Graph& after, const ProofOptions& 
                                  pair.error().message());
       return proof;
     }
-    proof = ProveWhole(*pair->before, *pair->after, options);
+    ProofOptions alone = options;
+    alone.makers.clear();  // which have other sizes
+    proof = ProveWhole(*pair->before, *pair->after, alone);
     proof.reduced_sizes = pair->sizes;
     SayUncertain(proof);
     if (proof.verdict != Verdict::kDiffers || !pair->has_numbers) break;

@@ -14,6 +14,7 @@
 #include "prove/chunks.h"
 #include "prove/compare.h"
 #include "prove/evaluator.h"
+#include "prove/rank_inputs.h"
 
 namespace strata::prove {
 namespace {
@@ -104,8 +105,8 @@ class Prover {
  private:
   Status Compare() {
     const uint64_t seed = SeedInsideBounds(
-        before_, options_.seed, [&](uint64_t tried) { return BoundsReached(before_, tried); });
-    STRATA_TRY(const std::vector<Value> inputs, MakeInputs(before_, seed));
+        before_, options_.seed, [&](uint64_t tried) { return BoundsReachedWith(tried); });
+    STRATA_TRY(const std::vector<Value> inputs, Inputs(seed));
     STRATA_TRY(const std::vector<Value> for_after, InputsOfAfter(inputs));
     std::vector<Value> for_before;
     for (const Value& input : inputs)
@@ -131,6 +132,21 @@ class Prover {
     opaque.insert(second.opaque().begin(), second.opaque().end());
     proof_.opaque.assign(opaque.begin(), opaque.end());
     return Ok();
+  }
+
+  Result<std::vector<Value>> Inputs(uint64_t seed) const {
+    if (options_.makers.empty()) return MakeInputs(before_, seed);
+    // They may exchange values with other ranks, though this graph does not.
+    STRATA_TRY(const Mesh mesh, MeshToEvaluate(before_));
+    STRATA_TRY(std::vector<Values> ranks, InputsOnRanks(before_, mesh, seed, options_.makers));
+    return std::move(ranks.front());
+  }
+
+  Result<int64_t> BoundsReachedWith(uint64_t seed) const {
+    STRATA_TRY(const std::vector<Value> inputs, Inputs(seed));
+    Evaluator evaluator(before_, seed);
+    STRATA_RETURN_IF_ERROR(evaluator.Run(inputs));
+    return evaluator.at_bound();
   }
 
   /// The inputs of the graph after the pass: by StableId, else by position.

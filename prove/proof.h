@@ -52,6 +52,8 @@ struct ProofOptions {
   /// Of values that are kept to compare those of nodes, and to set others right by: 1 GB. Outputs
   /// and written inputs are always compared.
   size_t max_kept_words = size_t{1} << 27;
+  /// Of a graph of a pipeline stage: graphs that compute what it reads (prove/rank_inputs.h).
+  std::vector<const Graph*> makers = {};
 };
 
 /// Adds what is wrong with a node of the graph after a pass, unless there are `max_findings`.

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "passes/pipeline/slots.h"
-#include "passes/placement/placement.h"
 #include "prove/compare.h"
 #include "prove/evaluator.h"
+#include "prove/rank_inputs.h"
 #include "prove/ranks.h"
 
 namespace strata::prove {
@@ -74,30 +74,6 @@ Result<Signature> SignatureOf(const Graph& graph, int64_t stage) {
   for (const StageSlot& slot : slots.outputs)
     signature.outputs.push_back(KeyOfOutput(stage, slot));
   return signature;
-}
-
-Result<Mesh> MeshOf(const Graph& graph) {
-  const std::string_view text = graph.attribute(graph.output(), kMeshAttribute);
-  if (text.empty()) return Mesh();
-  STRATA_TRY(Mesh mesh, Mesh::Parse(text));
-  constexpr int64_t kMaxRanks = 64;
-  if (mesh.num_ranks() > kMaxRanks) {
-    return Error("{} ranks are more than a proof evaluates, which is {}", mesh.num_ranks(),
-                 kMaxRanks);
-  }
-  return mesh;
-}
-
-/// Inputs of a graph, other ones on each rank.
-Result<std::vector<Values>> InputsOnRanks(const Graph& graph, const Mesh& mesh, uint64_t seed) {
-  constexpr uint64_t kStride = 0x9e3779b97f4a7c15;  // far from the next seed
-  std::vector<Values> ranks;
-  for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
-    STRATA_TRY(Values inputs,
-               MakeInputs(graph, seed + static_cast<uint64_t>(rank) * kStride, rank));
-    ranks.push_back(std::move(inputs));
-  }
-  return ranks;
 }
 
 std::vector<Values> CopiesOf(const std::vector<Values>& ranks) {
@@ -177,7 +153,7 @@ std::string OutputName(const Graph& graph, size_t i) {
 
 Result<Proof> EvaluateStages(const Graph& whole, int64_t stage, std::span<const StagePart> parts,
                              const ProofOptions& options) {
-  STRATA_TRY(Mesh mesh, MeshOf(whole));
+  STRATA_TRY(Mesh mesh, MeshToEvaluate(whole));
   StageProver prover(std::move(mesh), options);
   STRATA_TRY(const Signature signature, SignatureOf(whole, stage));
   STRATA_TRY(const std::vector<Values> inputs, InputsOnRanks(whole, prover.mesh(), options.seed));
@@ -226,18 +202,18 @@ Result<Proof> EvaluateStages(const Graph& whole, int64_t stage, std::span<const 
 
 Result<Proof> EvaluateJoined(const Graph& joined, const Graph& first, const Graph& second,
                              const ProofOptions& options) {
-  STRATA_TRY(Mesh mesh, MeshOf(first));
+  STRATA_TRY(Mesh mesh, MeshToEvaluate(first));
   StageProver prover(std::move(mesh), options);
-  STRATA_TRY(const std::vector<Values> inputs, InputsOnRanks(joined, prover.mesh(), options.seed));
-  const size_t of_first = first.placeholders().size();
-  if (of_first + second.placeholders().size() != joined.placeholders().size())
+  if (first.placeholders().size() + second.placeholders().size() != joined.placeholders().size())
     return Error(ErrorCode::kUnsupported, "other inputs than both graphs have");
-  std::vector<Values> for_first = CopiesOf(inputs), for_second(for_first.size());
-  for (size_t rank = 0; rank < for_first.size(); ++rank) {
-    const auto begin = for_first[rank].begin() + static_cast<std::ptrdiff_t>(of_first);
-    for_second[rank].assign(begin, for_first[rank].end());
-    for_first[rank].erase(begin, for_first[rank].end());
-  }
+  STRATA_TRY(const std::vector<Values> for_first,
+             InputsOnRanks(first, prover.mesh(), options.seed, options.makers));
+  STRATA_TRY(const std::vector<Values> for_second,
+             InputsOnRanks(second, prover.mesh(), options.seed));
+  std::vector<Values> inputs = CopiesOf(for_first);
+  for (size_t rank = 0; rank < inputs.size(); ++rank)
+    for (const Value& value : for_second[rank])
+      inputs[rank].push_back(CopyOf(value));
   STRATA_TRY(std::vector<Values> expected, prover.Run(first, for_first));
   STRATA_TRY(const std::vector<Values> more, prover.Run(second, for_second));
   for (size_t rank = 0; rank < expected.size(); ++rank)

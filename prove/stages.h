@@ -22,7 +22,8 @@ Proof ProveStages(const Graph& whole, int64_t stage, std::span<const StagePart> 
                   const ProofOptions& options);
 
 /// Proves that a graph computes what `first` does and then what `second` does: its inputs and
-/// outputs are theirs, those of `first` before those of `second`.
+/// outputs are theirs, those of `first` before those of `second`. `options.makers`: those of
+/// `first`.
 Proof ProveJoined(const Graph& joined, const Graph& first, const Graph& second,
                   const ProofOptions& options);
 

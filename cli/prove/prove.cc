@@ -70,7 +70,9 @@ Result<StepProof> ProveStep(const History& history, const HistoryStep& step,
   if (SameGraph(history, step.before, step.after)) return result;
   STRATA_TRY(const LoadedGraph before, history.load(step.before));
   STRATA_TRY(const LoadedGraph after, history.load(step.after));
-  const prove::ProofOptions options = OptionsOf(flags, history.stable_ids);
+  STRATA_TRY(const MakerGraphs makers, LoadMakers(history, step));
+  prove::ProofOptions options = OptionsOf(flags, history.stable_ids);
+  options.makers = makers.pointers();
   Time(result, [&] { return prove::ProvePass(before.graph(), after.graph(), options); });
   return result;
 }

@@ -6,6 +6,7 @@
 
 #include "base/unicode.h"
 #include "cli/core/command.h"
+#include "cli/prove/prove_stages.h"
 #include "cli/render/proof_text.h"
 #include "prove/on_ranks.h"
 
@@ -30,8 +31,10 @@ Status ProveExactly::AfterPass(const PassRun& run, const Module& module) {
     const bool is_new = change.before == Fingerprint{};
     if (!change.changed() || is_new) continue;
     const Graph& after = module.graph(change.graph);
-    const prove::Proof proof =
-        prove::ProvePass(before_->graph(change.graph), after, {.stable_ids = true});
+    prove::ProofOptions options = {.stable_ids = true};
+    for (const std::string& name : MakersOf(after.name_text()))
+      if (const Graph* maker = before_->FindGraph(name)) options.makers.push_back(maker);
+    const prove::Proof proof = prove::ProvePass(before_->graph(change.graph), after, options);
     // A trace that cannot be written to is reported by what records the passes.
     static_cast<void>(recording_.AddProof(run, PassProofOf(proof, after.name_text())));
     switch (proof.verdict) {

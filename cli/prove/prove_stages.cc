@@ -46,6 +46,14 @@ std::optional<std::pair<int64_t, int64_t>> ParseOverlapName(std::string_view nam
   return std::pair(forward, backward);
 }
 
+/// The graph as a pass found it, or as it was made at the same time; -1: there was none yet.
+int32_t SnapshotAt(const History& history, std::string_view graph, int32_t pass) {
+  int32_t snapshot = -1;
+  for (const HistoryStep& step : history.steps)
+    if (history.GraphOf(step) == graph && step.pass_index <= pass) snapshot = step.after;
+  return snapshot;
+}
+
 class PipelineProver {
  public:
   PipelineProver(const History& history, const prove::ProofOptions& options,
@@ -87,9 +95,7 @@ class PipelineProver {
 
   /// The training's step as `pass` found it.
   Result<LoadedGraph> StepAt(int32_t pass) const {
-    int32_t snapshot = -1;
-    for (const HistoryStep& step : history_.steps)
-      if (history_.GraphOf(step) == kStep && step.pass_index <= pass) snapshot = step.after;
+    const int32_t snapshot = SnapshotAt(history_, kStep, pass);
     if (snapshot < 0) return Error("no graph '{}': {}", kStep, history_.ref);
     return history_.load(snapshot);
   }
@@ -151,8 +157,11 @@ class PipelineProver {
     STRATA_TRY(const LoadedGraph joined, history_.load(step.after));
     STRATA_TRY(const LoadedGraph backward, Load(NameOf(backward_stage, "backward")));
     STRATA_TRY(const LoadedGraph forward, Load(NameOf(forward_stage, "forward")));
+    STRATA_TRY(const MakerGraphs makers, LoadMakers(history_, step));
+    prove::ProofOptions options = options_;
+    options.makers = makers.pointers();
     Add(step, history_.GraphOf(step), [&] {
-      return prove::ProveJoined(joined.graph(), backward.graph(), forward.graph(), options_);
+      return prove::ProveJoined(joined.graph(), backward.graph(), forward.graph(), options);
     });
     return Ok();
   }
@@ -180,6 +189,35 @@ class PipelineProver {
 };
 
 }  // namespace
+
+std::vector<std::string> MakersOf(std::string_view graph) {
+  if (graph == "step.backward") return {"step.forward"};
+  if (const auto pair = ParseOverlapName(graph))
+    return {fmt::format("stage{}.forward", pair->second)};
+  const std::optional<StageName> name = ParseStageName(graph);
+  if (!name || !name->part.starts_with("backward")) return {};
+  std::vector<std::string> makers = {fmt::format("stage{}.forward", name->stage)};
+  if (name->part == "backward_weight")
+    makers.push_back(fmt::format("stage{}.backward_input", name->stage));
+  return makers;
+}
+
+std::vector<const Graph*> MakerGraphs::pointers() const {
+  std::vector<const Graph*> result;
+  for (const LoadedGraph& graph : graphs)
+    result.push_back(&graph.graph());
+  return result;
+}
+
+Result<MakerGraphs> LoadMakers(const History& history, const HistoryStep& step) {
+  MakerGraphs makers;
+  for (const std::string& name : MakersOf(history.GraphOf(step))) {
+    const int32_t snapshot = SnapshotAt(history, name, step.pass_index);
+    if (snapshot < 0) continue;
+    STRATA_TRY(makers.graphs.emplace_back(), history.load(snapshot));
+  }
+  return makers;
+}
 
 Status ProvePipeline(const History& history, const prove::ProofOptions& options,
                      const std::function<bool(const HistoryStep&)>& is_chosen,

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <optional>
 
+#include "passes/core/collectives.h"
+
 namespace strata {
 
 std::string PlacementsText(const Module& module, const Placements& placements) {
@@ -154,8 +156,11 @@ bool IsLowered(const Graph& graph) {
     return !graph.attribute(node, kGlobalTypeAttribute).empty();
   };
   if (has_global_type(graph.output())) return true;
-  return !graph.attribute(graph.output(), kMeshAttribute).empty() &&
-         std::ranges::any_of(graph.placeholders(), has_global_type);
+  if (graph.attribute(graph.output(), kMeshAttribute).empty()) return false;
+  // A graph of a pipeline stage may read only what other graphs of the stage save.
+  return std::ranges::any_of(graph.placeholders(), has_global_type) ||
+         std::ranges::any_of(graph.nodes(),
+                             [&](NodeId node) { return CollectiveOf(graph, node).has_value(); });
 }
 
 double NumElements(const Module& module, const Type& type) {

@@ -80,8 +80,8 @@ inline constexpr std::string_view kMeshAttribute = "mesh";
 /// `DTensor(f32[256, 64][64, 1]cpu, S(0))`; of an output, one for each value, joined by "; ".
 inline constexpr std::string_view kGlobalTypeAttribute = "global";
 
-/// Whether a graph is the program of a rank: `lower` wrote it, or it is a part of one. Outputs of a
-/// part have no global types, but some of its inputs do.
+/// Whether a graph is the program of a rank: `lower` wrote it, or it is a part of one. A part has
+/// no global types of outputs, but inputs with one, or collectives.
 bool IsLowered(const Graph& graph);
 
 }  // namespace strata
