@@ -93,11 +93,27 @@ Status CheckWriters(const Graph& graph, const StageAssignment& stages) {
   return Ok();
 }
 
+/// Nodes of backward that compute gradients: they depend on the loss. Recomputed ones do not.
+IdVector<NodeId, bool> FindGradients(const Graph& graph) {
+  IdVector<NodeId, bool> is_gradient = ByNode<bool>(graph);
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).phase != Phase::kBackward) continue;
+    bool depends = false;
+    graph.ForEachOperand(node, [&](ValueId operand) {
+      const NodeId def = graph.value(operand).def;
+      depends |= is_gradient[def] || graph.node(def).phase == Phase::kLoss;
+    });
+    is_gradient[node] = depends;
+  }
+  return is_gradient;
+}
+
 }  // namespace
 
 Result<StageAssignment> StageAssignment::Make(const Graph& graph, const StageModules& modules) {
   StageAssignment made;
   made.stages_ = ByNode<int64_t>(graph, StageAssignment::kEvery);
+  const IdVector<NodeId, bool> is_gradient = FindGradients(graph);
   for (const NodeId node : graph.nodes()) {
     const Node& n = graph.node(node);
     int64_t stage = modules.StageOf(graph.module().str(n.module));
@@ -110,6 +126,15 @@ Result<StageAssignment> StageAssignment::Make(const Graph& graph, const StageMod
         last = std::max(last, of_operand);
       });
       if (last != StageAssignment::kEvery) stage = n.phase == Phase::kBackward ? first : last;
+    }
+    // Gradients go back: what is computed of one is not on a later stage, as the cast of a gradient
+    // of a parameter that two stages read.
+    if (is_gradient[node] && stage != StageAssignment::kEvery) {
+      graph.ForEachOperand(node, [&](ValueId operand) {
+        const NodeId def = graph.value(operand).def;
+        if (is_gradient[def] && made.of(def) != StageAssignment::kEvery)
+          stage = std::min(stage, made.of(def));
+      });
     }
     made.stages_[node] = stage;
   }

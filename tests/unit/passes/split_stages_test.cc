@@ -421,6 +421,27 @@ TEST_CASE("a parameter that two stages read is an input of both, and of the firs
   CHECK_EQ(module->FindGraph("optimizer.rank2")->placeholders().size(), 0);
 }
 
+TEST_CASE("a gradient is not sent to a later stage, though the parameter's module is there") {
+  // Both summands are cast before they are added, as where chunks of a loss sum up in float32.
+  std::string text(kTied);
+  const size_t begin = text.find("  gs = "), end = text.find("graph validate");
+  text.replace(
+      begin, end - begin,
+      R"(  fb = aten._to_copy.default(gb, dtype=torch.float32) : f32[4, 2][2, 1]cpu {backward module=head seq=0}
+  ft = aten._to_copy.default(gt, dtype=torch.float32) : f32[4, 2][2, 1]cpu {backward module=head seq=0}
+  gs = aten.add.Tensor(fb, ft) : f32[4, 2][2, 1]cpu {backward module=head seq=0 +is_gradient_acc='True'}
+  output([loss, gs])
+)");
+  const auto module = ParseOrDie(text);
+  SplitStages::Options options;
+  options.modules = "tok_embeddings;layers.0;head";
+  CHECK_EQ(OrDie(SplitStages(options).Run(*module)), Changed::kYes);
+  CHECK_EQ(
+      SlotsText(*module, "stage0"),
+      "input head.weight; input ids; gradient 0; gradient 1 -> activation 0; grad head.weight");
+  CHECK_EQ(OrDie(SplitBackward().Run(*module)), Changed::kYes);
+}
+
 // --- Optimizer -----------------------------------------------------------------------------------
 
 TEST_CASE("ranks exchange the norms of their gradients, and update their parameters") {
