@@ -1,8 +1,8 @@
 #include "cli/passes/emit_cpp.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -11,133 +11,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/passes/cpp_text.h"
 #include "embedded/strata_emit_cpp_assets.h"
 #include "ir/module.h"
 #include "passes/compile/pointwise.h"
 
 namespace strata::cli {
 namespace {
-
-/// Words that a name in the program may not be: of C++, and of the text around the nodes.
-constexpr std::array<std::string_view, 96> kTaken = {"Arg",
-                                                     "Call",
-                                                     "CallAll",
-                                                     "Input",
-                                                     "List",
-                                                     "NamedArg",
-                                                     "Release",
-                                                     "Step",
-                                                     "Tensor",
-                                                     "alignas",
-                                                     "alignof",
-                                                     "and",
-                                                     "and_eq",
-                                                     "asm",
-                                                     "at",
-                                                     "auto",
-                                                     "bitand",
-                                                     "bitor",
-                                                     "bool",
-                                                     "break",
-                                                     "c10",
-                                                     "case",
-                                                     "catch",
-                                                     "char",
-                                                     "class",
-                                                     "compl",
-                                                     "concept",
-                                                     "const",
-                                                     "const_cast",
-                                                     "constexpr",
-                                                     "continue",
-                                                     "decltype",
-                                                     "default",
-                                                     "delete",
-                                                     "do",
-                                                     "double",
-                                                     "dynamic_cast",
-                                                     "else",
-                                                     "enum",
-                                                     "explicit",
-                                                     "export",
-                                                     "extern",
-                                                     "false",
-                                                     "float",
-                                                     "for",
-                                                     "friend",
-                                                     "given",
-                                                     "goto",
-                                                     "if",
-                                                     "inline",
-                                                     "int",
-                                                     "long",
-                                                     "mutable",
-                                                     "namespace",
-                                                     "new",
-                                                     "noexcept",
-                                                     "not",
-                                                     "not_eq",
-                                                     "nullptr",
-                                                     "operator",
-                                                     "or",
-                                                     "or_eq",
-                                                     "private",
-                                                     "protected",
-                                                     "public",
-                                                     "register",
-                                                     "reinterpret_cast",
-                                                     "requires",
-                                                     "return",
-                                                     "short",
-                                                     "signed",
-                                                     "sizeof",
-                                                     "static",
-                                                     "static_assert",
-                                                     "static_cast",
-                                                     "std",
-                                                     "struct",
-                                                     "switch",
-                                                     "template",
-                                                     "this",
-                                                     "thread_local",
-                                                     "throw",
-                                                     "torch",
-                                                     "true",
-                                                     "try",
-                                                     "typedef",
-                                                     "typeid",
-                                                     "typename",
-                                                     "union",
-                                                     "unsigned",
-                                                     "using",
-                                                     "virtual",
-                                                     "void",
-                                                     "volatile",
-                                                     "while",
-                                                     "xor"};
-
-std::string Identifier(std::string_view name) {
-  std::string text(name);
-  return std::ranges::find(kTaken, name) == kTaken.end() ? text : text + '_';
-}
-
-/// A literal of C++.
-std::string Quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
-
-std::string FloatLiteral(double value) {
-  if (std::isnan(value)) return "NAN";
-  if (std::isinf(value)) return value > 0 ? "INFINITY" : "-INFINITY";
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
-}
 
 /// `torch.float32` as a constant of ATen; empty: it has none here.
 std::string_view ScalarTypeOf(DType dtype) {
@@ -178,15 +58,36 @@ constexpr std::pair<std::string_view, std::string_view> kRawLiterals[] = {
     {"torch.channels_last", "at::MemoryFormat::ChannelsLast"},
 };
 
+/// Bodies of fused nodes, those first that others call, and the names of their functions.
+struct Functions {
+  std::vector<GraphId> order;
+  std::map<int32_t, std::string> names;  ///< by the id of the body
+  CppNames taken;
+};
+
+const Graph& BodyOf(const Graph& graph, NodeId fused) {
+  const NodeId attribute = graph.value(graph.args(fused)[0].value()).def;
+  return graph.module().graph(graph.args(attribute)[0].graph());
+}
+
+void CollectBodies(const Graph& graph, Functions& functions) {
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind != NodeKind::kCall || graph.op(node) != kFusedOp) continue;
+    const Graph& body = BodyOf(graph, node);
+    if (functions.names.contains(body.id().index)) continue;
+    CollectBodies(body, functions);
+    functions.names.emplace(body.id().index, functions.taken.Take(body.name_text()));
+    functions.order.push_back(body.id());
+  }
+}
+
 /// Writes the body of a function: a statement per node.
 class FunctionWriter {
  public:
-  FunctionWriter(const Graph& graph, std::string& out) : graph_(graph), out_(out) {
+  FunctionWriter(const Graph& graph, const Functions& functions, std::string& out)
+      : graph_(graph), functions_(functions), out_(out), names_(functions.taken) {
     FindLastUses();
   }
-
-  /// Bodies of fused nodes, in the order of their first call.
-  const std::vector<GraphId>& bodies() const { return bodies_; }
 
   Status Write() {
     size_t inputs = 0;
@@ -214,19 +115,21 @@ class FunctionWriter {
     std::map<int32_t, NodeId> last;
     for (const NodeId node : graph_.nodes())
       graph_.ForEachOperand(node, [&](ValueId value) { last[value.index] = node; });
-    for (const auto& [value, node] : last)
+    for (const auto& [value, node] : last) {
+      read_.insert(value);
       if (node != graph_.output()) freed_[node.index].push_back(ValueId{value});
+    }
   }
 
-  std::string NameOf(ValueId value) const {
-    const std::string_view name = graph_.value_name(value);
-    if (!name.empty()) return Identifier(name);
-    const Value& v = graph_.value(value);
-    return fmt::format("{}[{}]", Identifier(graph_.name(v.def)), v.index);
+  const std::string& NameOf(ValueId value) const { return names_of_values_.at(value.index); }
+
+  /// The local variable of a value.
+  const std::string& Declare(ValueId value) {
+    return names_of_values_[value.index] = names_.Take(graph_.value_name(value));
   }
 
   Status WriteInput(NodeId node, size_t index) {
-    out_ += fmt::format("  Tensor {} = given[{}];\n", Identifier(graph_.name(node)), index);
+    out_ += fmt::format("  Tensor {} = given[{}];\n", Declare(graph_.result(node)), index);
     return Ok();
   }
 
@@ -244,24 +147,31 @@ class FunctionWriter {
     } else {
       STRATA_TRY(call, OperatorCall(node));
     }
-    const std::string name = Identifier(graph_.name(node));
     const std::string place = Place(node);
     if (n.returns_tuple) {
-      out_ += fmt::format("  std::vector<Tensor> {} = {};{}\n", name, call, place);
-      for (uint32_t i = 0; i < n.num_results; ++i) {
-        const std::string_view element = graph_.value_name(graph_.result(node, i));
-        if (!element.empty() && graph_.HasUses(node))
-          out_ += fmt::format("  Tensor {} = {}[{}];\n", Identifier(element), name, i);
-      }
-      out_ += fmt::format("  Release({});\n", name);
+      WriteTuple(node, call, place);
+    } else if (n.num_results == 1) {
+      out_ += fmt::format("  Tensor {} = {};{}\n", Declare(graph_.result(node)), call, place);
     } else {
-      out_ += fmt::format("  Tensor {} = {};{}\n", name, call, place);
+      out_ += fmt::format("  {};{}\n", call, place);
     }
     std::vector<std::string> freed;
     for (const ValueId value : freed_[node.index])
       if (!IsBody(value)) freed.push_back(NameOf(value));
     if (!freed.empty()) out_ += fmt::format("  Release({});\n", fmt::join(freed, ", "));
     return Ok();
+  }
+
+  /// A variable for each result that is read.
+  void WriteTuple(NodeId node, const std::string& call, const std::string& place) {
+    const std::string all = names_.Take(fmt::format("{}_all", graph_.name(node)));
+    out_ += fmt::format("  std::vector<Tensor> {} = {};{}\n", all, call, place);
+    for (uint32_t i = 0; i < graph_.node(node).num_results; ++i) {
+      const ValueId value = graph_.result(node, i);
+      if (!read_.contains(value.index)) continue;
+      out_ += fmt::format("  Tensor {} = {}[{}];\n", Declare(value), all, i);
+    }
+    out_ += fmt::format("  Release({});\n", all);
   }
 
   bool IsBody(ValueId value) const {
@@ -271,14 +181,12 @@ class FunctionWriter {
 
   /// `kernel_0({x, y})`
   Result<std::string> FusedCall(NodeId node) {
-    const NodeId attribute = graph_.value(graph_.args(node)[0].value()).def;
-    const Graph& body = graph_.module().graph(graph_.args(attribute)[0].graph());
-    if (std::ranges::find(bodies_, body.id()) == bodies_.end()) bodies_.push_back(body.id());
     std::vector<std::string> operands;
     for (const ValueId value : graph_.operands(node))
       if (!IsBody(value)) operands.push_back(NameOf(value));
     const std::string call =
-        fmt::format("{}({{{}}})", Identifier(body.name_text()), fmt::join(operands, ", "));
+        fmt::format("{}({{{}}})", functions_.names.at(BodyOf(graph_, node).id().index),
+                    fmt::join(operands, ", "));
     return graph_.node(node).returns_tuple ? call : call + "[0]";
   }
 
@@ -297,7 +205,7 @@ class FunctionWriter {
     for (size_t i = 0; i < graph_.node(node).num_kwargs; ++i) {
       const NamedArg arg = graph_.kwarg(node, i);
       STRATA_TRY(const std::string value, Literal(arg.value));
-      named.push_back(fmt::format("{{{}, {}}}", Quoted(graph_.module().str(arg.name)), value));
+      named.push_back(fmt::format("{{{}, {}}}", CppString(graph_.module().str(arg.name)), value));
     }
     return fmt::format("{}(\"{}::{}\", \"{}\", {{{}}}{})",
                        graph_.node(node).returns_tuple ? "CallAll" : "Call", op.substr(0, first),
@@ -313,22 +221,25 @@ class FunctionWriter {
       case ArgKind::kNone:
         return std::string("Arg()");
       case ArgKind::kValue:
-        return NameOf(arg.value());
+        if (!IsBody(arg.value())) return NameOf(arg.value());
+        return Error(ErrorCode::kUnsupported, "it calls a graph, which has no C++ form here");
       case ArgKind::kInt:
+        // The least one has no literal.
+        if (arg.as_int() == std::numeric_limits<int64_t>::min()) return std::string("INT64_MIN");
         return fmt::format("int64_t{{{}}}", arg.as_int());
       case ArgKind::kFloat:
-        return FloatLiteral(arg.as_float());
+        return CppDouble(arg.as_float());
       case ArgKind::kBool:
         return std::string(arg.as_bool() ? "true" : "false");
       case ArgKind::kString:
-        return fmt::format("std::string({})", Quoted(module.str(arg.str())));
+        return fmt::format("std::string({})", CppString(module.str(arg.str())));
       case ArgKind::kDType: {
         const std::string_view type = ScalarTypeOf(arg.dtype());
         if (!type.empty()) return std::string(type);
         return Error(ErrorCode::kUnsupported, "{} has no C++ form here", TorchName(arg.dtype()));
       }
       case ArgKind::kDevice:
-        return fmt::format("at::Device({})", Quoted(module.str(arg.str())));
+        return fmt::format("at::Device({})", CppString(module.str(arg.str())));
       case ArgKind::kRaw:
         for (const auto& [text, literal] : kRawLiterals)
           if (text == module.str(arg.str())) return std::string(literal);
@@ -360,7 +271,7 @@ class FunctionWriter {
     }
     if (n.phase != Phase::kUnknown)
       place += fmt::format("{}{}", place.empty() ? "" : ", ", ToString(n.phase));
-    return place.empty() ? "" : "  // " + place;
+    return place.empty() ? "" : "  " + CppComment(place);
   }
 
   Status WriteReturn(NodeId node) {
@@ -374,9 +285,12 @@ class FunctionWriter {
   }
 
   const Graph& graph_;
+  const Functions& functions_;
   std::string& out_;
+  CppNames names_;
+  std::map<int32_t, std::string> names_of_values_;
   std::map<int32_t, std::vector<ValueId>> freed_;  // by the node of their last use
-  std::vector<GraphId> bodies_;
+  std::set<int32_t> read_;                         // values
 };
 
 /// Strides that are not those of contiguous rows; empty where they are.
@@ -403,7 +317,7 @@ std::string InputTable(const Graph& graph) {
   std::string inputs;
   const auto add = [&](NodeId node, std::string_view name) {
     inputs +=
-        fmt::format("    {{{}, {{{}}}}},\n", Quoted(name), StridesOf(graph, graph.result(node)));
+        fmt::format("    {{{}, {{{}}}}},\n", CppString(name), StridesOf(graph, graph.result(node)));
   };
   for (const NodeId node : graph.placeholders()) {
     const std::string_view name = graph.attribute(node, "fqn");
@@ -422,23 +336,19 @@ std::string OutputTable(const Graph& graph) {
   const bool is_list = args.size() == 1 && args[0].is_span();
   for (const Arg& arg : is_list ? graph.elements(args[0]) : args) {
     outputs +=
-        fmt::format("    {},\n", Quoted(arg.is_value() ? graph.value_name(arg.value()) : ""));
+        fmt::format("    {},\n", CppString(arg.is_value() ? graph.value_name(arg.value()) : ""));
   }
   return outputs;
 }
 
-/// The functions of bodies, those first that others call.
-Status WriteBodies(const Graph& graph, const std::vector<GraphId>& bodies, std::string& out) {
-  for (const GraphId id : bodies) {
-    const Graph& body = graph.module().graph(id);
+Status WriteBodies(const Graph& graph, const Functions& functions, std::string& out) {
+  for (const GraphId id : functions.order) {
     std::string text;
-    FunctionWriter writer(body, text);
-    STRATA_RETURN_IF_ERROR(writer.Write());
-    STRATA_RETURN_IF_ERROR(WriteBodies(graph, writer.bodies(), out));
+    STRATA_RETURN_IF_ERROR(FunctionWriter(graph.module().graph(id), functions, text).Write());
     out += fmt::format(
         "// A fused kernel, as the operators that it was made of.\n"
         "static std::vector<Tensor> {}(std::vector<Tensor> given) {{\n{}}}\n\n",
-        Identifier(body.name_text()), text);
+        functions.names.at(id.index), text);
   }
   return Ok();
 }
@@ -447,16 +357,17 @@ Status WriteBodies(const Graph& graph, const std::vector<GraphId>& bodies, std::
 
 Status WriteCppProgram(const Graph& graph, std::string_view ref, const AtomicFolder& folder) {
   std::string step, bodies;
-  FunctionWriter writer(graph, step);
-  STRATA_RETURN_IF_ERROR(writer.Write());
-  STRATA_RETURN_IF_ERROR(WriteBodies(graph, writer.bodies(), bodies));
+  Functions functions;
+  CollectBodies(graph, functions);
+  STRATA_RETURN_IF_ERROR(FunctionWriter(graph, functions, step).Write());
+  STRATA_RETURN_IF_ERROR(WriteBodies(graph, functions, bodies));
   const std::string program = fmt::format(
       "// The graph {}, written by strata emit. main.cpp runs it.\n\n"
       "#include \"step.h\"\n\n#include <cmath>\n\n#include \"call.h\"\n\n"
       "const std::vector<Input> kInputs = {{\n{}}};\n\n"
       "const std::vector<std::string> kOutputs = {{\n{}}};\n\n{}"
       "std::vector<Tensor> Step(std::vector<Tensor> given) {{\n{}}}\n",
-      Quoted(ref), InputTable(graph), OutputTable(graph), bodies, step);
+      CppString(ref), InputTable(graph), OutputTable(graph), bodies, step);
   STRATA_RETURN_IF_ERROR(folder.Write("step.cpp", program));
   for (const auto& [name, text] :
        {std::pair<std::string_view, std::string_view>{"CMakeLists.txt", assets::kProjectCmake},

@@ -14,17 +14,37 @@ import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-CONFIG = """\
-model = "llama3"
+COMMON = """\
 dim = 16
-n_layers = 1
 n_heads = 4
-n_kv_heads = 2
 vocab_size = 24
-multiple_of = 8
 seq_len = 6
 batch_size = 2
 steps = 1
+"""
+EXPERTS = """\
+n_layers = 2
+n_dense_layers = 1
+hidden_dim = 24
+mla.kv_lora_rank = 8
+mla.qk_nope_head_dim = 4
+mla.qk_rope_head_dim = 4
+mla.v_head_dim = 4
+moe.num_experts = 4
+moe.top_k = 2
+moe.moe_hidden_dim = 8
+moe.num_shared_experts = 1
+"""
+FAMILIES = {"llama3": "n_layers = 1\nn_kv_heads = 2\nmultiple_of = 8\n",
+            "qwen3": "n_layers = 1\nhidden_dim = 24\n", "deepseek_v3": EXPERTS}
+# Words of C++ and of its environment, a module path that would go on in the next line.
+HOSTILE = """\
+graph step
+  and = placeholder : f32[2, 3][3, 1]cpu
+  linux = aten.neg.default(and) : f32[2, 3][3, 1]cpu {module=%"a.b\\\\"}
+  (values, kernel_0) = aten.topk.default(linux, 2) as topk : (f32[2, 2][2, 1]cpu, i64[2, 2][2, 1]cpu)
+  Tensor = aten.add.Tensor(values, kernel_0) : f32[2, 2][2, 1]cpu
+  output([Tensor, values])
 """
 
 
@@ -49,23 +69,48 @@ class EmitCppTest(unittest.TestCase):
         with open(self.path(name), "rb") as file:
             return file.read()
 
-    def test_a_fused_step_has_the_bits_of_the_executor(self):
+    def build(self, folder):
+        """Builds a program outside of Strata's tree, against LibTorch alone."""
         torch = glob.glob(os.path.join(ROOT, ".venv", "lib", "python3*", "site-packages", "torch"))
         if not torch or shutil.which("cmake") is None:
             self.skipTest("needs CMake and LibTorch in .venv")
-        with open(self.path("config.toml"), "w", encoding="utf-8") as file:
-            file.write(CONFIG)
-        self.run_command(self.strata, "train", "config.toml", "--trace", "t.strata", "--dump-inputs", "in.safetensors")
-        self.run_command(self.strata, "emit", "t.strata#graph=step", "--lang", "cpp", "-o", "step")
-        program = self.read("step/step.cpp").decode()
-        self.assertIn("static std::vector<Tensor> kernel_0(", program)
-        self.assertIn("// layers.0.attention.qkv_linear.wq", program)
-        self.run_command("cmake", "-S", "step", "-B", "build", f"-DTORCH={torch[0]}")
-        self.run_command("cmake", "--build", "build", "-j2")
-        self.run_command("build/step", "in.safetensors", "program.safetensors")
-        self.run_command(self.strata, "run", "t.strata#graph=step", "--inputs", "in.safetensors", "--outputs",
-                         "executor.safetensors", "--threads", "1")
-        self.assertEqual(self.tensors("program.safetensors"), self.tensors("executor.safetensors"))
+        launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+        self.run_command("cmake", "-S", folder, "-B", f"{folder}-build", f"-DTORCH={torch[0]}", *launcher)
+        self.run_command("cmake", "--build", f"{folder}-build", "-j2")
+        return f"{folder}-build/step"
+
+    def check_bits(self, ref, folder):
+        """The program of a graph gives what the executor gives."""
+        self.run_command(self.strata, "emit", ref, "--lang", "cpp", "-o", folder)
+        self.run_command(self.build(folder), "in.safetensors", "program.safetensors")
+        self.run_command(self.strata, "run", ref, "--inputs", "in.safetensors", "--outputs", "executor.safetensors",
+                         "--threads", "1")
+        program = self.tensors("program.safetensors")
+        self.assertEqual(program, self.tensors("executor.safetensors"))
+        return program
+
+    def test_fused_graphs_of_each_family_have_the_bits_of_the_executor(self):
+        for family, widths in FAMILIES.items():
+            with open(self.path("config.toml"), "w", encoding="utf-8") as file:
+                file.write(f'model = "{family}"\n{COMMON}{widths}')
+            self.run_command(self.strata, "train", "config.toml", "--trace", f"{family}.strata", "--dump-inputs",
+                             "in.safetensors", "--overwrite")
+            for graph in ("step", "optimizer"):
+                with self.subTest(family=family, graph=graph):
+                    results = self.check_bits(f"{family}.strata#graph={graph}", f"{family}-{graph}")
+                    self.assertGreater(len(results), 10)
+            program = self.read(f"{family}-step/step.cpp").decode()
+            self.assertIn("static std::vector<Tensor> kernel_0(", program)
+            self.assertIn("// layers.0.attention.", program)
+
+    def test_names_of_any_kind_build(self):
+        with open(self.path("g.txt"), "w", encoding="utf-8") as file:
+            file.write(HOSTILE)
+        header = json.dumps({"and": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}).encode()
+        with open(self.path("in.safetensors"), "wb") as file:
+            file.write(struct.pack("<Q", len(header)) + header + struct.pack("<6f", 1, -2, 3, -4, 5, -6))
+        results = self.check_bits("g.txt", "hostile")
+        self.assertEqual(struct.unpack("<4f", results["values"][2]), (2, -1, 6, 4))
 
     def tensors(self, name):
         """Name -> (dtype, shape, bytes)."""
