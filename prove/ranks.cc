@@ -231,6 +231,15 @@ const RankEvaluator::Launched* RankEvaluator::LaunchedBefore(NodeId node) const 
   return found == launched_.end() ? nullptr : &found->second;
 }
 
+void RankEvaluator::ForgetLaunchBefore(NodeId node) {
+  if (LaunchedBefore(node) == nullptr) return;
+  const ValueId result = graph_.args(node)[0].value();
+  const NodeId launch = graph_.value(result).def;
+  const auto readers = graph_.uses(result);
+  const bool is_only_reader = std::ranges::distance(readers.begin(), readers.end()) == 1;
+  if (graph_.node(launch).num_results == 1 && is_only_reader) launched_.erase(launch.index);
+}
+
 RankEvaluator::Launched RankEvaluator::LaunchedWith(NodeId node,
                                                     const std::vector<Values>& results) const {
   Launched launched{.results = results, .sent = {}};
@@ -286,6 +295,7 @@ Result<std::vector<std::vector<Value>>> RankEvaluator::Run(
       for (Values& values : results)
         values[0] = InFlight(std::get<Tensor>(values[0]));
     }
+    ForgetLaunchBefore(node);
     for (size_t rank = 0; rank < ranks_.size(); ++rank)
       ranks_[rank].Set(node, std::move(results[rank]));
   }

@@ -50,6 +50,8 @@ class RankEvaluator {
   Result<Values> OwnOp(NodeId node, size_t rank) const;
   /// The launch that `node` waits for; null: it waits for no launch.
   const Launched* LaunchedBefore(NodeId node) const;
+  /// Frees what was sent, if nothing else waits for it.
+  void ForgetLaunchBefore(NodeId node);
   Launched LaunchedWith(NodeId node, const std::vector<Values>& results) const;
   Result<std::vector<Values>> Evaluate(NodeId node);
 
