@@ -138,13 +138,22 @@ Result<Value> RandomValue(const Module& module, TypeId id, uint64_t key) {
   return Value(std::move(tensor));
 }
 
-Status CheckProducts(const Graph& graph) {
-  const double products = ProductsOf(graph);
-  if (products <= kMaxProducts) return Ok();
-  return Error(ErrorCode::kUnsupported,
-               "graph {} needs {:.0e} products, more than the {:.0e} that a proof evaluates: "
-               "record a smaller batch, sequence or width",
-               graph.name_text(), products, kMaxProducts);
+Status CheckWork(const Graph& graph, int64_t num_ranks) {
+  if (const double products = ProductsOf(graph); products > kMaxProducts) {
+    return Error(ErrorCode::kUnsupported,
+                 "graph {} needs {:.0e} products, more than the {:.0e} that a proof evaluates: "
+                 "record a smaller batch, sequence or width",
+                 graph.name_text(), products, kMaxProducts);
+  }
+  constexpr double kGigabyte = 1 << 30;
+  const double bytes = PeakElementsOf(graph) * sizeof(Residue) * static_cast<double>(num_ranks);
+  if (bytes > kMaxBytes) {
+    return Error(ErrorCode::kUnsupported,
+                 "graph {} needs {:.1f} GB on {} ranks, more than the {:.0f} GB that a proof "
+                 "takes: record fewer layers or ranks, or a smaller width",
+                 graph.name_text(), bytes / kGigabyte, num_ranks, kMaxBytes / kGigabyte);
+  }
+  return Ok();
 }
 
 Result<Value> MakeInput(const Graph& graph, NodeId placeholder, uint64_t seed,
@@ -165,7 +174,7 @@ Result<Value> MakeInput(const Graph& graph, NodeId placeholder, uint64_t seed,
 
 Result<std::vector<Value>> MakeInputs(const Graph& graph, uint64_t seed,
                                       std::optional<int64_t> rank) {
-  STRATA_RETURN_IF_ERROR(CheckProducts(graph));
+  STRATA_RETURN_IF_ERROR(CheckWork(graph, 1));
   std::vector<Value> inputs;
   for (const NodeId node : graph.placeholders()) {
     STRATA_TRY(inputs.emplace_back(), MakeInput(graph, node, seed, rank));

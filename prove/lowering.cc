@@ -44,6 +44,7 @@ class LoweringProver {
       : placed_(placed), lowered_(lowered), mesh_(std::move(mesh)), options_(options) {}
 
   Result<Proof> Run() {
+    STRATA_RETURN_IF_ERROR(CheckWork(lowered_, mesh_.num_ranks()));
     const uint64_t seed = SeedInsideBounds(
         placed_, options_.seed, [&](uint64_t tried) { return BoundsReached(placed_, tried); });
     STRATA_TRY(const std::vector<Value> inputs, MakeInputs(placed_, seed));

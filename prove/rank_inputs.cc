@@ -51,7 +51,7 @@ uint64_t SeedOfRank(uint64_t seed, int64_t rank) {
 /// Saved values where there are any, random ones otherwise.
 Result<std::vector<Values>> InputsWith(const SavedValues& saved, const Graph& graph,
                                        const Mesh& mesh, uint64_t seed) {
-  STRATA_RETURN_IF_ERROR(CheckProducts(graph));
+  STRATA_RETURN_IF_ERROR(CheckWork(graph, mesh.num_ranks()));
   std::vector<Values> ranks(static_cast<size_t>(mesh.num_ranks()));
   for (const NodeId node : graph.placeholders()) {
     const std::optional<StageSlot> slot = SavedSlotOf(graph, node);

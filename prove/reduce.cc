@@ -320,11 +320,7 @@ Status CheckSizes(const Graph& graph) {
 }  // namespace
 
 bool NeedsReduction(const Graph& graph) {
-  if (ProductsOf(graph) > kMaxProducts) return true;
-  double elements = 0;
-  for (const NodeId node : graph.placeholders())
-    elements += Elements(graph, graph.result(node));
-  return elements > kMaxInputElements;
+  return ProductsOf(graph) > kMaxProducts || InputElementsOf(graph) > kMaxInputElements;
 }
 
 Result<ReducedPair> Reduce(const Graph& before, const Graph& after, Numbers numbers) {

@@ -1,8 +1,10 @@
 #include "prove/work.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
+#include "ir/by_node.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 
@@ -52,6 +54,39 @@ double ProductsOf(const Graph& graph) {
   for (const NodeId node : graph.nodes())
     if (graph.node(node).kind == NodeKind::kCall) products += ProductsOf(graph, node);
   return products;
+}
+
+double PeakElementsOf(const Graph& graph) {
+  std::vector<double> freed(static_cast<size_t>(graph.node_bound()), 0);  // by the last reader
+  IdVector<NodeId, size_t> order = ByNode<size_t>(graph);
+  size_t position = 0;
+  for (const NodeId node : graph.nodes())
+    order[node] = position++;
+  double live = 0, peak = 0;
+  for (const NodeId node : graph.nodes()) {
+    const bool is_input = graph.node(node).kind == NodeKind::kPlaceholder;
+    const bool is_view = !is_input && TraitsOf(graph.op(node)).view;
+    for (size_t i = 0; i < graph.node(node).num_results && !is_view; ++i) {
+      const ValueId result = graph.result(node, i);
+      const double elements = Product(SizesOf(graph, result));
+      live += elements;
+      if (is_input) continue;
+      size_t last = order[node];
+      for (const Use use : graph.uses(result))
+        last = std::max(last, order[use.user]);
+      freed[last] += elements;
+    }
+    peak = std::max(peak, live);
+    live -= freed[order[node]];
+  }
+  return peak;
+}
+
+double InputElementsOf(const Graph& graph) {
+  double elements = 0;
+  for (const NodeId node : graph.placeholders())
+    elements += Product(SizesOf(graph, graph.result(node)));
+  return elements;
 }
 
 }  // namespace strata::prove

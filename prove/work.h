@@ -10,4 +10,14 @@ double ProductsOf(const Graph& graph);
 /// Graphs that need more are not evaluated.
 inline constexpr double kMaxProducts = 2e10;
 
+/// Elements of all inputs. Sizes that are not known count as 1.
+double InputElementsOf(const Graph& graph);
+
+/// Elements of all inputs and of the results that a later node reads, at the node where these are
+/// most. Results of views count as nothing.
+double PeakElementsOf(const Graph& graph);
+
+/// At once, on all ranks. Graphs that need more are not evaluated.
+inline constexpr double kMaxBytes = 4.0 * (1 << 30);
+
 }  // namespace strata::prove
