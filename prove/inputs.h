@@ -17,7 +17,7 @@ Result<Value> RandomValue(const Module& module, TypeId type, uint64_t key);
 Result<Value> MakeInput(const Graph& graph, NodeId placeholder, uint64_t seed,
                         std::optional<int64_t> rank = {});
 
-/// Errors: the graph is too large to evaluate on so many ranks.
+/// Errors: the graph is too large to evaluate on that number of ranks.
 Status CheckWork(const Graph& graph, int64_t num_ranks);
 
 }  // namespace strata::prove

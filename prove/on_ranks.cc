@@ -16,6 +16,7 @@
 #include "prove/chunks.h"
 #include "prove/compare.h"
 #include "prove/evaluator.h"
+#include "prove/layers/fewer_layers.h"
 #include "prove/lowering.h"
 #include "prove/rank_inputs.h"
 #include "prove/ranks.h"
@@ -273,11 +274,30 @@ Proof ProveReduced(const Graph& before, const Graph& after, const ProofOptions& 
   return proof;
 }
 
+Proof ProveSized(const Graph& before, const Graph& after, const ProofOptions& options) {
+  return NeedsReduction(before) || NeedsReduction(after) ? ProveReduced(before, after, options)
+                                                         : ProveWhole(before, after, options);
+}
+
+/// Calls of operators that the evaluation of a graph takes, on all its ranks.
+int64_t CallsOf(const Graph& graph) {
+  const auto mesh = Mesh::Parse(graph.attribute(graph.output(), kMeshAttribute));
+  return graph.num_nodes() * (IsLowered(graph) && mesh ? mesh->num_ranks() : 1);
+}
+
 }  // namespace
 
 Proof ProvePass(const Graph& before, const Graph& after, const ProofOptions& options) {
-  return NeedsReduction(before) || NeedsReduction(after) ? ProveReduced(before, after, options)
-                                                         : ProveWhole(before, after, options);
+  if (options.stable_ids && std::max(CallsOf(before), CallsOf(after)) > options.max_calls) {
+    if (const auto fewer = WithoutEqualLayers(before, after)) {
+      Proof proof = ProveSized(*fewer->before, *fewer->after, options);
+      proof.layers = fewer->layers;
+      proof.layers_left_out = fewer->left_out;
+      if (proof.verdict == Verdict::kProven && proof.not_kept == 0) return proof;
+      // What was known of values of the others may be missing: only all layers decide.
+    }
+  }
+  return ProveSized(before, after, options);
 }
 
 }  // namespace strata::prove

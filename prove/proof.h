@@ -41,6 +41,9 @@ struct Proof {
   std::vector<std::string> opaque;
   /// The graphs were too large: the proof is of the same program with these sizes, new by old.
   std::map<int64_t, int64_t> reduced_sizes;
+  /// Of the model, and of them those that are the same as one that was evaluated: their values are
+  /// equal because its are.
+  int64_t layers = 0, layers_left_out = 0;
 };
 
 struct ProofOptions {
@@ -54,6 +57,9 @@ struct ProofOptions {
   size_t max_kept_words = size_t{1} << 27;
   /// Of a graph of a pipeline stage: graphs that compute what it reads (prove/rank_inputs.h).
   std::vector<const Graph*> makers = {};
+  /// Of operators on all ranks in one graph. Graphs with more are proven with one layer of each
+  /// kind, if they have StableIds.
+  int64_t max_calls = 20'000;
 };
 
 /// Adds what is wrong with a node of the graph after a pass, unless there are `max_findings`.

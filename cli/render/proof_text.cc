@@ -48,6 +48,10 @@ void AppendStep(const StepProof& proof, std::string& out) {
       break;
   }
   if (!result.reduced_sizes.empty()) out += " on reduced sizes";
+  if (result.layers_left_out > 0) {
+    out += fmt::format("; {} of {} layers evaluated, the others are the same",
+                       result.layers - result.layers_left_out, result.layers);
+  }
   if (result.not_kept > 0)
     out += fmt::format("; {} nodes not compared, their values take over 1 GB", result.not_kept);
   if (!result.opaque.empty())
@@ -147,6 +151,7 @@ std::string ProofJson(const std::vector<StepProof>& proofs, std::string_view fil
     json.Field("name", proof.pass).Field("graph", proof.graph);
     json.Field("rank", proof.rank).Field("status", prove::ToString(result.verdict));
     json.Field("values", result.values).Field("not_compared", result.not_kept);
+    json.Field("layers", result.layers).Field("layers_left_out", result.layers_left_out);
     json.Field("evaluations", result.evaluations);
     json.Field("ms", proof.milliseconds).Field("reason", result.reason);
     json.Key("unknown_operators").BeginArray();

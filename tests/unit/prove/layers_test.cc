@@ -1,0 +1,136 @@
+#include <memory>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "ir/rewriter.h"
+#include "passes/placement/lower.h"
+#include "passes/placement/place.h"
+#include "prove/layers/fewer_layers.h"
+#include "prove/on_ranks.h"
+#include "tests/support/graphs.h"
+
+namespace strata::prove {
+namespace {
+
+using testing::NodeNamed;
+using testing::OrDie;
+using testing::ParseBody;
+
+constexpr int kLayers = 6;
+
+/// h_i = relu(h_(i-1) w_i), and its gradients. `odd`: the layer that squares instead; -1: none.
+std::string StepText(int odd = -1) {
+  constexpr std::string_view kType = "f32[8, 8][8, 1]cpu";
+  std::string text = "\n";
+  const auto add = [&](std::string_view name, std::string_view call, std::string_view tags) {
+    text += fmt::format("  {} = {} : {} {{{}}}\n", name, call, kType, tags);
+  };
+  for (int i = 0; i < kLayers; ++i)
+    add(fmt::format("w{}", i), "placeholder",
+        fmt::format("module=layers.{0}.a +fqn='layers.{0}.a.weight' +input='parameter'", i));
+  add("h", "placeholder", "+fqn='x' +input='batch'");
+  std::string h = "h";
+  for (int i = 0; i < kLayers; ++i) {
+    const std::string tags = fmt::format("forward module=layers.{}.a", i);
+    add(fmt::format("m{}", i), fmt::format("aten.mm.default({}, w{})", h, i), tags);
+    add(fmt::format("h{}", i),
+        i == odd ? fmt::format("aten.mul.Tensor(m{0}, m{0})", i)
+                 : fmt::format("aten.relu.default(m{})", i),
+        tags);
+    h = fmt::format("h{}", i);
+  }
+  text += fmt::format("  loss = aten.sum.default({}) : f32[][]cpu {{loss module=loss}}\n", h);
+  std::string g = h, gradients;
+  for (int i = kLayers - 1; i >= 0; --i) {
+    const std::string tags = fmt::format("backward module=layers.{}.a", i);
+    const std::string input = i == 0 ? "h" : fmt::format("h{}", i - 1);
+    add(fmt::format("d{}", i), fmt::format("aten.threshold_backward.default({}, h{}, 0)", g, i),
+        tags);
+    text += fmt::format("  t{} = aten.t.default({}) : f32[8, 8][1, 8]cpu ~{} {{{}}}\n", i, input,
+                        input, tags);
+    text +=
+        fmt::format("  s{0} = aten.t.default(w{0}) : f32[8, 8][1, 8]cpu ~w{0} {{{1}}}\n", i, tags);
+    add(fmt::format("gw{}", i), fmt::format("aten.mm.default(t{0}, d{0})", i), tags);
+    add(fmt::format("g{}", i), fmt::format("aten.mm.default(d{0}, s{0})", i), tags);
+    g = fmt::format("g{}", i);
+    gradients = fmt::format(", gw{}", i) + gradients;
+  }
+  return text + fmt::format("  output([loss{}])\n", gradients);
+}
+
+/// The placed step, and what the ranks of a mesh run.
+struct Lowering {
+  std::unique_ptr<Module> placed, lowered;
+};
+Lowering Lower(const std::string& text) {
+  Lowering made;
+  made.placed = ParseBody(text);
+  OrDie(Place({.mesh = "fsdp=2", .plan = ""}).Run(*made.placed));
+  made.lowered = made.placed->Clone();
+  OrDie(LowerPlacements().Run(*made.lowered));
+  return made;
+}
+
+Proof ProofOf(const Lowering& lowering) {
+  return ProvePass(*lowering.placed->FindGraph("g"), *lowering.lowered->FindGraph("g"),
+                   {.stable_ids = true, .max_calls = 0});
+}
+
+TEST_CASE("layers that are the same are evaluated once") {
+  const Lowering lowering = Lower(StepText());
+  const Proof proof = ProofOf(lowering);
+  CHECK_EQ(proof.reason, "");
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK_EQ(proof.layers, kLayers);
+  CHECK_GE(proof.layers_left_out, kLayers - 3);
+  const Proof whole = ProvePass(*lowering.placed->FindGraph("g"), *lowering.lowered->FindGraph("g"),
+                                {.stable_ids = true});
+  CHECK_EQ(whole.layers_left_out, 0);
+  CHECK_LT(proof.evaluations, whole.evaluations);
+}
+
+TEST_CASE("a layer of another program is evaluated, too") {
+  const Lowering lowering = Lower(StepText(4));
+  const auto fewer =
+      WithoutEqualLayers(*lowering.placed->FindGraph("g"), *lowering.lowered->FindGraph("g"));
+  REQUIRE(fewer);
+  CHECK(NodeNamed(*fewer->after, "m4").valid());
+  CHECK_EQ(ProofOf(lowering).verdict, Verdict::kProven);
+}
+
+TEST_CASE("a bug in any layer is found where it is, and so is one in all layers") {
+  for (int i = 0; i < kLayers; ++i) {
+    CAPTURE(i);
+    const Lowering lowering = Lower(StepText());
+    Graph& after = *lowering.lowered->FindGraph("g");
+    Rewriter(after).SetOp(NodeNamed(after, fmt::format("h{}", i)), "aten.neg.default");
+    const Proof proof = ProofOf(lowering);
+    CHECK_EQ(proof.verdict, Verdict::kDiffers);
+    REQUIRE_FALSE(proof.findings.empty());
+    CHECK_EQ(proof.findings[0].node, fmt::format("h{}", i));
+  }
+  const Lowering lowering = Lower(StepText());
+  Graph& after = *lowering.lowered->FindGraph("g");
+  for (int i = 0; i < kLayers; ++i)
+    Rewriter(after).SetOp(NodeNamed(after, fmt::format("h{}", i)), "aten.neg.default");
+  CHECK_EQ(ProofOf(lowering).verdict, Verdict::kDiffers);
+}
+
+TEST_CASE("a gradient that another layer's operand makes is found") {
+  const Lowering lowering = Lower(StepText());
+  Graph& after = *lowering.lowered->FindGraph("g");
+  // The gradient of layer 3 from the gradient of layer 5: the same types, another value.
+  const NodeId product = NodeNamed(after, "d2");
+  std::vector<Arg> args(after.args(product).begin(), after.args(product).end());
+  args[0] = Arg(after.result(NodeNamed(after, "g5")));
+  Rewriter(after).SetArgs(product, args, {});
+  const Proof proof = ProofOf(lowering);
+  CHECK_EQ(proof.verdict, Verdict::kDiffers);
+  REQUIRE_FALSE(proof.findings.empty());
+  CHECK_EQ(proof.findings[0].node, "d2");
+}
+
+}  // namespace
+}  // namespace strata::prove
