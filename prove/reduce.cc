@@ -296,6 +296,19 @@ bool IsSmall(const Graph& graph) {
   return true;
 }
 
+/// Why reduced sizes are not small.
+Error TooLarge(const SizeConstraints& constraints, const std::map<int64_t, int64_t>& sizes) {
+  const auto kept = constraints.kept().lower_bound(kLargeSize);
+  if (kept != constraints.kept().end()) {
+    return Error(ErrorCode::kUnsupported,
+                 "too much depends on sizes that other arguments are equal to: {}",
+                 fmt::join(kept, constraints.kept().end(), ", "));
+  }
+  return Error(ErrorCode::kUnsupported,
+               "with the smallest numbers that were found for its {} sizes it is too large, too",
+               sizes.size());
+}
+
 /// That every value has the sizes of its type.
 Status CheckSizes(const Graph& graph) {
   STRATA_TRY(const std::vector<Value> inputs, MakeInputs(graph, 1));
@@ -355,10 +368,7 @@ Result<ReducedPair> Reduce(const Graph& before, const Graph& after, Numbers numb
   for (const auto& [size, number] : sizes)
     if (size != number) pair.sizes[size] = number;
   for (const Graph* graph : {pair.before, pair.after}) {
-    if (IsSmall(*graph)) continue;
-    return Error(
-        ErrorCode::kUnsupported, "too much depends on sizes that other arguments are equal to: {}",
-        fmt::join(constraints.kept().lower_bound(kLargeSize), constraints.kept().end(), ", "));
+    if (!IsSmall(*graph)) return TooLarge(constraints, sizes);
   }
   if (!IsLowered(before)) STRATA_RETURN_IF_ERROR(CheckSizes(*pair.before));
   return pair;

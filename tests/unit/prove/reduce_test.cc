@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/rewriter.h"
 #include "prove/on_ranks.h"
@@ -108,6 +109,20 @@ TEST_CASE("a size that an argument of unknown meaning is equal to is left whole,
   const Proof proof = ProvePass(graph, graph, {.stable_ids = true});
   CHECK_EQ(proof.verdict, Verdict::kUnproven);
   CHECK(proof.reason.ends_with("sizes that other arguments are equal to: 65536"));
+}
+
+TEST_CASE("a graph with more sizes than small numbers is not proven, and the reason says so") {
+  // Different sizes stay different: 3 · 4 · … · 15 elements are the fewest.
+  constexpr std::string_view kSizes =
+      "101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113";
+  const auto module =
+      ParseBody(fmt::format("\n  x = placeholder : f32[{}]\n  output(x)\n", kSizes));
+  const Graph& graph = *module->FindGraph("g");
+  const Proof proof = ProvePass(graph, graph, {.stable_ids = true});
+  CHECK_EQ(proof.verdict, Verdict::kUnproven);
+  CHECK_EQ(proof.reason,
+           "too large to evaluate, and its sizes cannot be reduced: with the smallest numbers that "
+           "were found for its 13 sizes it is too large, too");
 }
 
 TEST_CASE("products, sums and divisors of sizes hold for the numbers that replace them") {
