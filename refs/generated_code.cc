@@ -1,8 +1,8 @@
 #include "refs/generated_code.h"
 
 #include <algorithm>
-#include <string>
 
+#include "tlparse-export/torch_trace/read/log_graphs.h"
 #include "tlparse-export/torch_trace/read/python_json.h"
 
 namespace strata {
@@ -23,6 +23,10 @@ std::string_view WithoutCall(std::string_view kernel) {
 
 bool IsGeneratedCode(std::string_view record) {
   return record.starts_with("inductor_") && record.ends_with("_code");
+}
+
+std::string NameOfCode(std::string_view record, std::string_view text) {
+  return CodeTakesTangents(text) ? BackwardName(record) : std::string(record);
 }
 
 bool MapsKernels(std::string_view record) {

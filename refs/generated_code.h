@@ -1,4 +1,5 @@
 #pragma once
+#include <string>
 #include <string_view>
 
 #include "diff/code/code_diff.h"
@@ -8,6 +9,10 @@ namespace strata {
 /// Whether a record of a log with this name holds generated code: `inductor_output_code`,
 /// `inductor_aot_wrapper_code`, `inductor_aot_kernel_code`.
 bool IsGeneratedCode(std::string_view record);
+
+/// What such a record with this text is named: two of a compilation, one of them for the backward
+/// graph, have one name in a log.
+std::string NameOfCode(std::string_view record, std::string_view text);
 
 /// Whether a record with this name maps kernels to nodes of the post-grad graph. Inductor logs it
 /// behind the code.

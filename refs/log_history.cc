@@ -200,8 +200,8 @@ class LogHistory {
       const LogRecord& record = run_.records[i];
       if (record.payload < 0 || !IsGeneratedCode(record.name)) continue;
       const std::string& text = log_.payloads[static_cast<size_t>(record.payload)].text;
-      history_.code.push_back(
-          {record.compile, record.name, fmt::format("{:x}-{}", HashText(text), text.size())});
+      history_.code.push_back({record.compile, NameOfCode(record.name, text),
+                               fmt::format("{:x}-{}", HashText(text), text.size())});
       code_.push_back({i, MappingOf(i)});
     }
   }

@@ -54,7 +54,7 @@ struct GraphRecord {
 /// A text of generated code that a compilation left beside its graphs. See diff/code/code_diff.h.
 struct GeneratedCode {
   std::string compilation;  ///< "0/0"; "": outside of compilations
-  std::string name;         ///< of the record: "inductor_output_code"
+  std::string name;         ///< "inductor_output_code", "inductor_output_code_backward"
   std::string content;      ///< equal for equal texts, in any history
 };
 struct CodeText;

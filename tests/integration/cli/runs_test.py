@@ -633,7 +633,7 @@ exp  in graph 'aot_joint_graph'
                     if node["kind"] == "compute"}
 
         joint = targets("aot_joint_graph")
-        ways = {"post_grad_graph": "aot_forward_graph", "post_grad_graph.2": "aot_backward_graph"}
+        ways = {"post_grad_graph": "aot_forward_graph", "post_grad_graph_backward": "aot_backward_graph"}
         for last, middle in ways.items():
             names = [name for name in targets(last) if name in joint]
             self.assertGreater(len(names), 100)

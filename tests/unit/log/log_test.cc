@@ -230,6 +230,27 @@ TEST_CASE("log: a post-grad graph from the cache is named as its pass") {
            "aot_forward_graph: 1\npost_grad_graph: 1\npost_grad_graph.2: 1\n");
 }
 
+TEST_CASE("log: what takes gradients of outputs is named backward") {
+  const auto graph = [](std::string_view inputs) {
+    return fmt::format(
+        "class GraphModule(torch.nn.Module):\n    def forward(self, {}):\n"
+        "        neg = torch.ops.aten.neg.default(x)\n        return (neg,)",
+        inputs);
+  };
+  const std::string id = R"(, "frame_id": 0, "frame_compile_id": 0, "attempt": 0)";
+  const LogContent log = Read(Artifact("inductor_post_grad_graph", graph("x"), id) +
+                              Artifact("inductor_post_grad_graph", graph("x, tangents_1"), id) +
+                              Artifact("inductor_post_grad_graph", graph("x, no_tangents_1"), id) +
+                              Artifact("before_mine", graph("x, y, tangents_1"), id) +
+                              Artifact("after_mine", graph("x, tangents_2: \"f32[]\""), id) +
+                              Artifact("joint_graph", graph("y, x, tangents_1"), id) +
+                              Artifact("aot_backward_graph", graph("tangents_1, x"), id));
+  CHECK_EQ(Outline(log.runs[0]),
+           "post_grad_graph: 1\npost_grad_graph_backward: 1\npost_grad_graph.2: 1\n"
+           "mine_backward: 2\njoint_graph: 1\naot_backward_graph: 1\n"
+           "0 mine on mine_backward +\n");
+}
+
 TEST_CASE("log: thousands of unfinished passes are read fast") {
   std::string same, other;
   for (int i = 0; i < 20000; ++i) {

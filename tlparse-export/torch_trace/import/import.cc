@@ -217,7 +217,8 @@ class LogImporter::Impl {
 
   Status TakeGraph(Run& run, LogItem& item) {
     STRATA_TRY(const int32_t text, TextOf(item));
-    const GraphStep step = run.tracker.Add(item.record.name, item.record.compile, text);
+    const GraphStep step =
+        run.tracker.Add(item.record.name, item.record.compile, text, item.record.takes_tangents);
     if (step.graph == run.graphs.size()) run.graphs.emplace_back();
     std::vector<Moment>& moments = run.graphs[step.graph];
     if (step.continued) {

@@ -50,7 +50,9 @@ class Collector final : public LogSink {
     const LogRecord& added = run.records.back();
     if (!added.has_graph) return;
     const int32_t text = content_.payloads[static_cast<size_t>(added.payload)].graph_id;
-    AddStep(trackers_[index].Add(added.name, added.compile, text), trackers_[index], run);
+    const GraphStep step =
+        trackers_[index].Add(added.name, added.compile, text, added.takes_tangents);
+    AddStep(step, trackers_[index], run);
   }
 
   void OnString(int64_t id, std::string text) override {

@@ -40,6 +40,7 @@ struct LogRecord {
   /// The payload is a graph. Not so for `dump_file`, the source that Python runs for one that was
   /// logged already.
   bool has_graph = false;
+  bool takes_tangents = false;  ///< the graph does: it is the backward graph of its compilation
 };
 
 /// A graph at one snapshot.

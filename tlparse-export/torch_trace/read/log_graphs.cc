@@ -13,7 +13,43 @@ constexpr std::string_view kBefore = "before_", kAfter = "after_";
 /// PyTorch's post-grad passes do not say `after_`.
 constexpr std::string_view kPostGradEnd = "inductor_post_grad_graph", kPostGrad = "post_grad_graph";
 
+constexpr std::string_view kTangents = "tangents_";
+
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool IsNameChar(char c) {
+  return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/// Whether a name `tangents_1`, `tangents_2`, … stands in `text`.
+bool NamesTangents(std::string_view text) {
+  for (size_t at = text.find(kTangents); at < text.size(); at = text.find(kTangents, at + 1)) {
+    const size_t end = at + kTangents.size();
+    const bool is_whole = at == 0 || !IsNameChar(text[at - 1]);
+    if (is_whole && end < text.size() && IsDigit(text[end])) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+bool TakesTangents(std::string_view graph) {
+  const size_t begin = graph.find("def forward(");
+  if (begin == std::string_view::npos) return false;
+  graph.remove_prefix(begin);
+  return NamesTangents(graph.substr(0, std::min(graph.find("):"), graph.find(") ->"))));
+}
+
+bool CodeTakesTangents(std::string_view code) {
+  return NamesTangents(code);
+}
+
+std::string BackwardName(std::string_view record) {
+  const bool says_so = record.find("backward") != std::string_view::npos ||
+                       record.find("joint") != std::string_view::npos;
+  return fmt::format("{}{}", record, says_so ? "" : "_backward");
+}
 
 std::string_view PassEndedBy(std::string_view record) {
   if (record == kPostGradEnd) return kPostGrad;
@@ -36,10 +72,14 @@ std::string_view WithoutGraphId(std::string_view text) {
   return text;
 }
 
-GraphStep GraphTracker::Add(std::string_view record, std::string_view compile, int32_t text) {
+GraphStep GraphTracker::Add(std::string_view record, std::string_view compile, int32_t text,
+                            bool takes_tangents) {
+  const auto name_of = [&](std::string_view name) {
+    return takes_tangents ? BackwardName(name) : std::string(name);
+  };
   if (record.starts_with(kBefore) && record.size() > kBefore.size()) {
     const std::string_view pass = record.substr(kBefore.size());
-    const GraphStep step = Begin(pass, compile, text);
+    const GraphStep step = Begin(name_of(pass), compile, text);
     Open begun{.graph = step.graph,
                .snapshot = step.snapshot,
                .text = text,
@@ -63,19 +103,19 @@ GraphStep GraphTracker::Add(std::string_view record, std::string_view compile, i
       return step;
     }
   }
-  const std::string_view name = record == kPostGradEnd ? kPostGrad : record;
+  const std::string name = name_of(record == kPostGradEnd ? kPostGrad : record);
   return AddSnapshot(NewGraph(name, compile), compile, text);
 }
 
-GraphStep GraphTracker::Begin(std::string_view pass, std::string_view compile, int32_t text) {
+GraphStep GraphTracker::Begin(std::string_view name, std::string_view compile, int32_t text) {
   if (const std::optional<size_t> known = FindGraph(compile, text)) {
     return AddSnapshot(*known, compile, text);
   }
   if (!compile.empty() || !last_outside_)
-    return AddSnapshot(NewGraph(pass, compile), compile, text);
+    return AddSnapshot(NewGraph(name, compile), compile, text);
   const size_t last = *last_outside_;
   if (graphs_[last].has_passes) return AddSnapshot(last, compile, text);
-  const size_t graph = NewGraph(pass, compile);
+  const size_t graph = NewGraph(name, compile);
   graphs_[graph].snapshots = 1;
   GraphStep step = AddSnapshot(graph, compile, text);
   step.continued = {last, graphs_[last].snapshots - 1};

@@ -23,6 +23,16 @@ std::string_view PassEndedBy(std::string_view record);
 /// Whether a record says that a compilation took its result from a cache.
 bool IsCacheHit(std::string_view record);
 
+/// Whether a graph, by its signature, or generated code takes gradients of a forward graph's
+/// outputs, by the name that AOTAutograd gives them: `tangents_1`.
+bool TakesTangents(std::string_view graph);
+bool CodeTakesTangents(std::string_view code);
+
+/// What a record of the backward graph of a compilation is named: PyTorch names records of Inductor
+/// the same for both graphs. `post_grad_graph` → `post_grad_graph_backward`; names that say which
+/// graph they are (`aot_backward_graph`, `joint_graph`) stay.
+std::string BackwardName(std::string_view record);
+
 /// What a record with a graph is to the graphs of its run.
 struct GraphStep {
   struct Place {
@@ -51,11 +61,12 @@ struct GraphStep {
 /// text with which X begins. Every other record with a graph, and an `after_X` alone, is a graph of
 /// its name, and so is a `before_X` without an end whose text no graph had. An
 /// `inductor_post_grad_graph` alone, which PyTorch logs when it takes the graph from a cache, is
-/// named as its pass: `post_grad_graph`.
+/// named as its pass: `post_grad_graph`. A graph that takes tangents is named as BackwardName says.
 class GraphTracker {
  public:
   /// `text` is the same for texts that differ in nothing but a graph id.
-  GraphStep Add(std::string_view record, std::string_view compile, int32_t text);
+  GraphStep Add(std::string_view record, std::string_view compile, int32_t text,
+                bool takes_tangents = false);
   /// Snapshots that only precede passes that never ended. To be called once, at the end; a snapshot
   /// is then the first one of a new graph, too.
   struct Orphan {
@@ -83,7 +94,7 @@ class GraphTracker {
     std::string compile, record;
   };
   void Abandon(Open open);
-  GraphStep Begin(std::string_view pass, std::string_view compile, int32_t text);
+  GraphStep Begin(std::string_view name, std::string_view compile, int32_t text);
   using Key = std::pair<std::string, std::string>;
 
   GraphStep AddSnapshot(size_t graph, std::string_view compile, int32_t text);

@@ -235,6 +235,7 @@ void LogReader::FinishRecord() {
     record.envelope = json;
     record.prefix = open.prefix;
     record.has_graph = payload && payload->is_graph && field.key != "dump_file";
+    record.takes_tangents = record.has_graph && TakesTangents(payload->text);
     sink_.OnRecord(std::move(record), rank, open.thread, payload ? &*payload : nullptr);
   }
   if (events == 0) Diagnose(open.line, "a record without an event");
