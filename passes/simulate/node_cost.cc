@@ -87,7 +87,8 @@ Result<bool> NodeCost::IsInsideNodes(const Graph& graph, NodeId launch) const {
 Result<double> NodeCost::CollectiveUs(const Graph& graph, NodeId launch) const {
   STRATA_TRY(const AxisTopology group, TopologyOf(graph, launch));
   if (group.ranks < 2 || (only_ && !IsCollective(graph, launch, *only_))) return 0.0;
-  return strata::CollectiveUs(topology_.network, KindOf(*CollectiveOf(graph, launch)),
+  return topology_.ExchangeCrowding(mesh_.num_ranks()) *
+         strata::CollectiveUs(topology_.network, KindOf(*CollectiveOf(graph, launch)),
                               expected_.CollectiveBytes(launch), group);
 }
 

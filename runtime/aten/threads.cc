@@ -160,6 +160,10 @@ int PhysicalCores(std::span<const int> processors, const ReadSystemFile& read) {
   return std::clamp(static_cast<int>(count), 1, kMaxThreads);
 }
 
+int PhysicalCores() {
+  return PhysicalCores(ProcessorsOfThisProcess(), ReadFromSystem);
+}
+
 int ThreadsFrom(const char* variable, int cores) {
   if (variable == nullptr) return cores;
   const std::optional<int64_t> number = ToNumber(Split(variable, ',').front());
@@ -169,8 +173,7 @@ int ThreadsFrom(const char* variable, int cores) {
 
 int ChooseThreads(int64_t asked) {
   if (asked > 0) return static_cast<int>(std::min<int64_t>(asked, kMaxThreads));
-  return ThreadsFrom(std::getenv("OMP_NUM_THREADS"),
-                     PhysicalCores(ProcessorsOfThisProcess(), ReadFromSystem));
+  return ThreadsFrom(std::getenv("OMP_NUM_THREADS"), PhysicalCores());
 }
 
 void SetThreads(int threads) {

@@ -18,6 +18,9 @@ using ReadSystemFile = std::function<std::optional<std::string>(const std::strin
 /// Processors whose core is unknown count as cores.
 int PhysicalCores(std::span<const int> processors, const ReadSystemFile& read);
 
+/// The same of this process.
+int PhysicalCores();
+
 /// The threads that OMP_NUM_THREADS asks for (`variable`; null: it is not set), else `cores`. Of a
 /// list, one number for each level of nesting, the first; text that is not a positive number is
 /// ignored, as OpenMP ignores it.

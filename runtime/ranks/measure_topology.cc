@@ -54,6 +54,7 @@ Status MeasureDevice(int64_t cores, DeviceSpec& device) {
   return team.Run([&](int64_t rank) -> Status {
     const c10::InferenceMode no_autograd;
     DeviceSpec mine;
+    mine.cores = cores;
     constexpr int64_t kSmall = 16, kLarge = 1 << 20, kSide = 384;
     const Tensor small = at::ones({kSmall}), small_sum = at::empty({kSmall});
     Tensor sum = small_sum;
@@ -74,35 +75,53 @@ Status MeasureDevice(int64_t cores, DeviceSpec& device) {
   });
 }
 
-/// Of an all-gather of `bytes` in all between `ranks` ranks.
-Result<double> AllGatherUs(int64_t ranks, int64_t bytes, int calls) {
+/// Between `ranks` ranks, as plans call it: beside the computation, and then waited for.
+/// `bytes`: of the result of an all-gather, of the operand of a reduce-scatter.
+Result<double> ExchangeUs(CollectiveOp collective, int64_t ranks, int64_t bytes, int calls) {
   STRATA_TRY(Mesh mesh, MeshOf(ranks));
   ThreadTeam team(std::move(mesh));
+  const auto find = [](const char* name) {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+  };
+  const auto gather = find("_c10d_functional::all_gather_into_tensor")
+                          .typed<Tensor(const Tensor&, int64_t, std::string)>();
+  const auto scatter = find("_c10d_functional::reduce_scatter_tensor")
+                           .typed<Tensor(const Tensor&, std::string, int64_t, std::string)>();
+  const auto wait = find("_c10d_functional::wait_tensor").typed<Tensor(const Tensor&)>();
+  const int64_t count = bytes / static_cast<int64_t>(sizeof(float));
   double us = 0;
-  const auto op = c10::Dispatcher::singleton()
-                      .findSchemaOrThrow("_c10d_functional::all_gather_into_tensor", "")
-                      .typed<Tensor(const Tensor&, int64_t, std::string)>();
   STRATA_RETURN_IF_ERROR(team.Run([&](int64_t rank) -> Status {
     const c10::InferenceMode no_autograd;
-    const Tensor part = at::ones({bytes / ranks / static_cast<int64_t>(sizeof(float))});
-    const double mine = MedianUs(calls, [&] { op.call(part, ranks, "fsdp"); });
+    const AsyncCollectives async(true);
+    const bool gathers = collective == CollectiveOp::kAllGather;
+    const Tensor part = at::ones({gathers ? count / ranks : count});
+    const double mine = MedianUs(calls, [&] {
+      wait.call(gathers ? gather.call(part, ranks, "fsdp")
+                        : scatter.call(part, "sum", ranks, "fsdp"));
+    });
     if (rank == 0) us = mine;
     return Ok();
   }));
   return us;
 }
 
-/// A ring of the simple model: base + (n − 1) hops, and (n − 1) / n of the bytes over a link.
-Status MeasureNetwork(NetworkSpec& network) {
+/// The model of memory: waits for each other rank, then all bytes at the rate of a core.
+Status MeasureNetwork(const Topology& topology, NetworkSpec& network) {
   constexpr int64_t kSmall = 256, kLarge = 8 << 20;
-  STRATA_TRY(const double two, AllGatherUs(2, kSmall, 500));
-  STRATA_TRY(const double four, AllGatherUs(4, kSmall, 500));
-  STRATA_TRY(const double large, AllGatherUs(2, kLarge, 5));
-  network.model = NetworkModel::kSimple;
+  constexpr auto kGather = CollectiveOp::kAllGather, kScatter = CollectiveOp::kReduceScatter;
+  STRATA_TRY(double two, ExchangeUs(kGather, 2, kSmall, 500));
+  STRATA_TRY(double four, ExchangeUs(kGather, 4, kSmall, 500));
+  STRATA_TRY(double copied, ExchangeUs(kGather, 2, kLarge, 5));
+  STRATA_TRY(double summed, ExchangeUs(kScatter, 2, kLarge, 5));
+  two /= topology.Crowding(2), four /= topology.Crowding(4);
+  copied /= topology.Crowding(2), summed /= topology.Crowding(2);
   network.hop_us = std::max(0.0, (four - two) / 2);
   network.base_us = std::max(0.0, two - network.hop_us);
-  const double share = 0.5 * static_cast<double>(kLarge - kSmall);
-  network.intra = network.inter = share / std::max(1.0, large - two) / 1000;
+  const auto rate = [&](double us) {
+    return static_cast<double>(kLarge - kSmall) / std::max(1.0, us - two) / 1000;
+  };
+  network.intra = network.inter = rate(copied);
+  network.sum = rate(summed);
   return Ok();
 }
 
@@ -111,13 +130,13 @@ Status MeasureNetwork(NetworkSpec& network) {
 Result<Topology> MeasureTopology() {
   RegisterCollectives();
   Topology topology{.name = "measured", .device = {}, .network = {}};
-  const int64_t cores = ChooseThreads(0);
-  STRATA_RETURN_IF_ERROR(MeasureDevice(cores, topology.device));
-  STRATA_RETURN_IF_ERROR(MeasureNetwork(topology.network));
+  topology.device.cores = PhysicalCores();
+  topology.network.model = NetworkModel::kMemory;
+  topology.network.ranks_per_node = 1024;
+  STRATA_RETURN_IF_ERROR(MeasureDevice(topology.device.cores, topology.device));
+  STRATA_RETURN_IF_ERROR(MeasureNetwork(topology, topology.network));
   topology.device.memory_bytes =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  topology.device.cores = cores;
-  topology.network.ranks_per_node = 1024;
   return topology;
 }
 

@@ -268,12 +268,27 @@ double Ring(const NetworkSpec& network, CollectiveOp collective, double bytes,
   return network.base_us + hops * network.hop_us + bytes * hops / ranks / (1000 * bandwidth);
 }
 
+/// Threads of a process. A rank waits for the others, copies or adds up all bytes on its core, and
+/// waits again before its memory may change. A reduction for all waits once more, between parts.
+double Memory(const NetworkSpec& network, CollectiveOp collective, double bytes,
+              const AxisTopology& axis) {
+  const bool sums =
+      collective == CollectiveOp::kAllReduce || collective == CollectiveOp::kReduceScatter;
+  const bool copies = collective != CollectiveOp::kReduceScatter;
+  const double waits = network.base_us + static_cast<double>(axis.ranks - 1) * network.hop_us;
+  double us = collective == CollectiveOp::kAllReduce ? 1.5 * waits : waits;
+  if (sums) us += bytes / (1000 * network.sum);
+  if (copies) us += bytes / (1000 * network.intra);
+  return us;
+}
+
 }  // namespace
 
 double CollectiveUs(const NetworkSpec& network, CollectiveOp collective, double bytes,
                     const AxisTopology& axis) {
   if (axis.ranks <= 1) return 0;
   if (network.model == NetworkModel::kSimple) return Ring(network, collective, bytes, axis);
+  if (network.model == NetworkModel::kMemory) return Memory(network, collective, bytes, axis);
   return Nccl(network, axis).Us(collective, bytes);
 }
 

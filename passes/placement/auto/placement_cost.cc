@@ -57,14 +57,15 @@ Result<CostModel> CostModel::Make(Topology topology, Mesh mesh) {
 
 double CostModel::MemoryUs(double bytes) const {
   const DeviceSpec& device = topology_.device;
-  return std::max(bytes / device.bytes_per_us / device.efficiency, device.launch_us);
+  return crowding_ * std::max(bytes / device.bytes_per_us / device.efficiency, device.launch_us);
 }
 
 double CostModel::UpdateUs(const Module& module, const Type& type,
                            const Placements& placements) const {
   const double bytes = LocalBytes(module, type, placements);
   const double averages = 2 * 4 * bytes / static_cast<double>(ByteSize(type.dtype));
-  return (3 * bytes + 2 * averages) / topology_.device.bytes_per_us / topology_.device.efficiency;
+  const DeviceSpec& device = topology_.device;
+  return crowding_ * (3 * bytes + 2 * averages) / device.bytes_per_us / device.efficiency;
 }
 
 double CostModel::LocalBytes(const Module& module, const Type& type,
@@ -89,9 +90,7 @@ double CostModel::RedistributionUs(const Module& module, const Type& type, const
     joined = CountJoined(changes, i, mesh_, group);
     const AxisTopology axis = Joined(changes, i, joined);
     const auto ranks = static_cast<double>(axis.ranks);
-    const auto collective = [&](CollectiveOp kind) {
-      return CollectiveUs(topology_.network, kind, bytes, axis);
-    };
+    const auto collective = [&](CollectiveOp kind) { return ExchangeUs(kind, bytes, axis); };
     // Parts of another dimension than the slowest are copied before or after.
     const auto copies = [&](const Placement& placement) {
       return placement.dim == 0 ? 0 : MemoryUs(2 * bytes);
@@ -114,6 +113,12 @@ double CostModel::RedistributionUs(const Module& module, const Type& type, const
     }
   }
   return us;
+}
+
+double CostModel::ExchangeUs(CollectiveOp collective, double bytes,
+                             const AxisTopology& axis) const {
+  return topology_.ExchangeCrowding(mesh_.num_ranks()) *
+         CollectiveUs(topology_.network, collective, bytes, axis);
 }
 
 AxisTopology CostModel::Joined(const std::vector<AxisChange>& changes, size_t first,
@@ -152,18 +157,18 @@ double CostModel::ComputeUs(const Graph& graph, NodeId node, const ShardingRule&
     // Of a table, only the rows are read that are looked up.
     bytes += op == "embedding" && i == 0 ? std::min(local, result_bytes) : local;
   }
-  const double exchange = ExchangeUs(graph, values, rule, factor_sizes, operands);
+  const double exchange = SoftmaxExchangeUs(graph, values, rule, factor_sizes, operands);
   const double memory = MemoryUs(bytes + result_bytes);
   const double flops = FlopsOf(op, rule, factor_sizes);
   const DeviceSpec& device = topology_.device;
   const auto rate = device.flops_per_us.find(dtype);
   if (flops == 0 || rate == device.flops_per_us.end()) return memory + exchange;
-  return std::max(memory, flops / rate->second / device.efficiency) + exchange;
+  return std::max(memory, crowding_ * flops / rate->second / device.efficiency) + exchange;
 }
 
-double CostModel::ExchangeUs(const Graph& graph, const std::vector<ValueId>& values,
-                             const ShardingRule& rule, std::span<const int64_t> factor_sizes,
-                             std::span<const Placements> operands) const {
+double CostModel::SoftmaxExchangeUs(const Graph& graph, const std::vector<ValueId>& values,
+                                    const ShardingRule& rule, std::span<const int64_t> factor_sizes,
+                                    std::span<const Placements> operands) const {
   if (rule.joint < 0 || values.empty()) return 0;
   const Type* type = TensorOf(graph, values[0]);
   if (type == nullptr) return 0;
@@ -177,8 +182,7 @@ double CostModel::ExchangeUs(const Graph& graph, const std::vector<ValueId>& val
         std::ranges::count(rule.operands[0][static_cast<size_t>(p.dim)], rule.joint) != 0;
     // A number for each row, twice.
     const double bytes = LocalBytes(graph.module(), *type, operands[0]) / classes;
-    if (is_cut)
-      us += 2 * CollectiveUs(topology_.network, CollectiveOp::kAllReduce, bytes, axes_[axis]);
+    if (is_cut) us += 2 * ExchangeUs(CollectiveOp::kAllReduce, bytes, axes_[axis]);
   }
   return us;
 }

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "passes/placement/auto/collective_cost.h"
 #include "passes/placement/auto/topology.h"
 #include "passes/placement/placement.h"
 #include "passes/placement/redistribution.h"
@@ -17,7 +18,8 @@ namespace strata {
 ///
 /// Computation is a roofline: the larger of the time for memory and that for products, on the part
 /// of a rank. Communication is the time of the collectives that `lower` emits
-/// (passes/placement/redistribution.h), plus the copies around them, one after another.
+/// (passes/placement/redistribution.h), plus the copies around them, one after another. Ranks that
+/// share cores take as much longer (Topology::Crowding).
 /// Source of the roofline: meta-pytorch/autoparallel.
 class CostModel {
  public:
@@ -51,18 +53,23 @@ class CostModel {
 
  private:
   CostModel(Topology topology, Mesh mesh, std::vector<AxisTopology> axes)
-      : topology_(std::move(topology)), mesh_(std::move(mesh)), axes_(std::move(axes)) {}
+      : topology_(std::move(topology)),
+        mesh_(std::move(mesh)),
+        axes_(std::move(axes)),
+        crowding_(topology_.Crowding(mesh_.num_ranks())) {}
 
+  double ExchangeUs(CollectiveOp collective, double bytes, const AxisTopology& axis) const;
   /// Of changes that one collective of several axes makes.
   AxisTopology Joined(const std::vector<AxisChange>& changes, size_t first, size_t count) const;
   /// Of what ranks exchange inside an operator that is cut along the classes of a softmax.
-  double ExchangeUs(const Graph& graph, const std::vector<ValueId>& values,
-                    const ShardingRule& rule, std::span<const int64_t> factor_sizes,
-                    std::span<const Placements> operands) const;
+  double SoftmaxExchangeUs(const Graph& graph, const std::vector<ValueId>& values,
+                           const ShardingRule& rule, std::span<const int64_t> factor_sizes,
+                           std::span<const Placements> operands) const;
 
   Topology topology_;
   Mesh mesh_;
   std::vector<AxisTopology> axes_;
+  double crowding_ = 1;
 };
 
 /// Floating-point operations of `op`, without namespace and overload, with factors of these sizes;

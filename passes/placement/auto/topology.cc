@@ -141,8 +141,7 @@ Result<Topology> Topology::Parse(std::string_view text, std::string_view file, s
   STRATA_RETURN_IF_ERROR(device.Finish());
   NetworkSpec& spec = topology.network;
   TopologyTable network(toml, "network");
-  spec.model = network.Choice("model", {"nccl", "simple"}) == 0 ? NetworkModel::kNccl
-                                                                : NetworkModel::kSimple;
+  spec.model = static_cast<NetworkModel>(network.Choice("model", {"nccl", "simple", "memory"}));
   spec.architecture =
       static_cast<Architecture>(network.Choice("architecture", {"ampere", "hopper", "blackwell"}));
   spec.ranks_per_node =
@@ -154,6 +153,7 @@ Result<Topology> Topology::Parse(std::string_view text, std::string_view file, s
   spec.extra_latency_us = network.Number("extra_latency_us", 0);
   spec.base_us = network.Number("base_us", spec.base_us);
   spec.hop_us = network.Number("hop_us", spec.hop_us);
+  spec.sum = network.Number("sum_gb_per_s", spec.intra);
   STRATA_RETURN_IF_ERROR(network.Finish());
   if (topology.device.bytes_per_us <= 0 || topology.device.efficiency <= 0 || spec.intra <= 0) {
     return Error(
@@ -165,7 +165,7 @@ Result<Topology> Topology::Parse(std::string_view text, std::string_view file, s
 }
 
 std::string Topology::ToToml() const {
-  constexpr std::string_view kModels[] = {"nccl", "simple"};
+  constexpr std::string_view kModels[] = {"nccl", "simple", "memory"};
   constexpr std::string_view kArchitectures[] = {"ampere", "hopper", "blackwell"};
   std::string rates;
   for (const auto& [dtype, rate] : device.flops_per_us)
@@ -175,18 +175,22 @@ std::string Topology::ToToml() const {
       "launch_us = {:.4g}\ncores = {}\ntflops = {{ {} }}\n\n"
       "[network]\nmodel = \"{}\"\narchitecture = \"{}\"\nranks_per_node = {}\n"
       "intra_gb_per_s = {:.4g}\ninter_gb_per_s = {:.4g}\nchannels = {}\nnvswitch = {}\n"
-      "extra_latency_us = {:.4g}\nbase_us = {:.4g}\nhop_us = {:.4g}\n",
+      "extra_latency_us = {:.4g}\nbase_us = {:.4g}\nhop_us = {:.4g}\nsum_gb_per_s = {:.4g}\n",
       device.memory_bytes / kGiB, device.bytes_per_us / (kGiB * 1024 / 1e6), device.efficiency,
       device.launch_us, device.cores, rates, kModels[static_cast<size_t>(network.model)],
       kArchitectures[static_cast<size_t>(network.architecture)], network.ranks_per_node,
       network.intra, network.inter, network.channels, network.nvswitch, network.extra_latency_us,
-      network.base_us, network.hop_us);
+      network.base_us, network.hop_us, network.sum);
 }
 
 double Topology::Crowding(int64_t ranks) const {
   if (device.cores == 0) return 1.0;
   const int64_t on_node = std::min(ranks, network.ranks_per_node);
   return std::max(1.0, static_cast<double>(on_node) / static_cast<double>(device.cores));
+}
+
+double Topology::ExchangeCrowding(int64_t ranks) const {
+  return network.model == NetworkModel::kMemory ? Crowding(ranks) : 1.0;
 }
 
 Result<std::vector<AxisTopology>> AxisTopologies(const Topology& topology, const Mesh& mesh) {

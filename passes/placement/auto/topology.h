@@ -24,6 +24,7 @@ struct DeviceSpec {
 enum class NetworkModel : uint8_t {
   kNccl,    ///< the tuning formulas of NCCL and measured points
   kSimple,  ///< a ring: base + hops · latency + bytes · hops / ranks / bandwidth
+  kMemory,  ///< threads of a process: waits, and copies and sums by the cores of the ranks
 };
 enum class Architecture : uint8_t { kAmpere, kHopper, kBlackwell };
 
@@ -36,7 +37,8 @@ struct NetworkSpec {
   int channels = 16;
   bool nvswitch = false;
   double extra_latency_us = 0;         ///< of a hop between nodes
-  double base_us = 6.6, hop_us = 0.6;  ///< of the simple model
+  double base_us = 6.6, hop_us = 0.6;  ///< of the models `simple` and `memory`
+  double sum = 0;                      ///< of memory: what a rank adds up of what others have
 };
 
 struct Topology {
@@ -53,6 +55,8 @@ struct Topology {
 
   /// How much longer `ranks` ranks take where a node has fewer cores: at least 1.
   double Crowding(int64_t ranks) const;
+  /// The same of what they exchange: 1 where that is not work of their cores.
+  double ExchangeCrowding(int64_t ranks) const;
 };
 
 /// How the ranks of one mesh axis lie on nodes.

@@ -41,6 +41,27 @@ TEST_CASE("a topology is written as it is read, and its cores limit how many ran
   CHECK_EQ(OrDie(Topology::Load("h100")).Crowding(512), 1.0);
 }
 
+TEST_CASE("threads exchange by copies and sums of their cores, which ranks share") {
+  Topology threads = OrDie(Topology::Load("cpu"));
+  threads.device.cores = 2;
+  threads.network = {.model = NetworkModel::kMemory,
+                     .ranks_per_node = 1024,
+                     .intra = 4,  // 4000 bytes in a µs
+                     .base_us = 10,
+                     .hop_us = 1,
+                     .sum = 2};
+  const Topology again = OrDie(Topology::Parse(threads.ToToml(), "t.toml", "t"));
+  CHECK_EQ(again.ToToml(), threads.ToToml());
+  const AxisTopology two{.ranks = 2, .nodes = 1, .ranks_per_node = 2};
+  const auto us = [&](CollectiveOp op) { return CollectiveUs(again.network, op, 8000, two); };
+  CHECK_EQ(us(kGather), doctest::Approx(11 + 2));
+  CHECK_EQ(us(kScatter), doctest::Approx(11 + 4));
+  CHECK_EQ(us(kReduce), doctest::Approx(16.5 + 4 + 2));
+  CHECK_EQ(us(kExchange), doctest::Approx(11 + 2));
+  CHECK_EQ(again.ExchangeCrowding(4), 2.0);
+  CHECK_EQ(OrDie(Topology::Load("cpu")).ExchangeCrowding(1024), 1.0);
+}
+
 TEST_CASE("T45: the ranks of an axis lie on as many nodes as the axes inside it fill") {
   CHECK_EQ(Axes("h100", "tp=8"), "1x8");
   CHECK_EQ(Axes("h100", "fsdp=2,tp=8"), "2x1 1x8");
