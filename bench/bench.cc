@@ -33,6 +33,8 @@ constexpr Benchmark kBenchmarks[] = {
      ExecBenchParallel},
     {"pipeline", "run steps of a pipeline, and in PyTorch with the same schedules over Gloo",
      ExecBenchPipeline},
+    {"place", "predict and measure steps of many layouts on 2 and 4 ranks, and rank them",
+     ExecBenchPlace},
     {"simulate", "estimate steps before and after each way to schedule collectives",
      ExecBenchSimulate},
     {"experts", "measure and estimate how much of the exchanges of tokens chunks hide",

@@ -55,6 +55,7 @@ Result<Exit> ExecBenchExperts(Args args);   // bench/experts.cc, in strata-runti
 Result<Exit> ExecBenchMemory(Args args);    // bench/memory.cc, the same
 Result<Exit> ExecBenchParallel(Args args);  // bench/parallel.cc, the same
 Result<Exit> ExecBenchPipeline(Args args);  // bench/pipeline.cc, the same
+Result<Exit> ExecBenchPlace(Args args);     // bench/place.cc, the same
 Result<Exit> ExecBenchSimulate(Args args);  // bench/simulate.cc, the same
 Result<Exit> ExecBenchTrain(Args args);     // bench/train.cc, the same
 

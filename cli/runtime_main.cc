@@ -20,6 +20,7 @@ Result<Exit> BenchExperts(Args args);      // bench/experts.cc
 Result<Exit> BenchMemory(Args args);       // bench/memory.cc
 Result<Exit> BenchParallel(Args args);     // bench/parallel.cc
 Result<Exit> BenchPipeline(Args args);     // bench/pipeline.cc
+Result<Exit> BenchPlace(Args args);        // bench/place.cc
 Result<Exit> BenchRank(Args args);         // bench/bench_rank.cc
 Result<Exit> BenchSimulate(Args args);     // bench/simulate.cc
 Result<Exit> BenchTrain(Args args);        // bench/train.cc
@@ -64,7 +65,7 @@ Result<Exit> Plain(Args args) {
 // The commands that need LibTorch; `strata` starts this program for them.
 int main(int argc, char** argv) {
   using strata::cli::Command;
-  static constexpr std::array<Command, 14> kCommands = {{
+  static constexpr std::array<Command, 15> kCommands = {{
       {"train", "train a model and record its graphs", strata::cli::Plain<strata::cli::RunTrain>},
       {"trace", "trace a training without weights", strata::cli::Plain<strata::cli::RunTrace>},
       {"run", "execute a recorded graph", strata::cli::Plain<strata::cli::RunRun>},
@@ -82,6 +83,7 @@ int main(int argc, char** argv) {
        strata::cli::Plain<strata::cli::BenchParallel>},
       {"bench-pipeline", "measure training in a pipeline",
        strata::cli::Plain<strata::cli::BenchPipeline>},
+      {"bench-place", "predict and measure layouts", strata::cli::Plain<strata::cli::BenchPlace>},
       {"bench-rank", "train on request of a benchmark", strata::cli::Plain<strata::cli::BenchRank>},
       {"bench-simulate", "estimate schedules of collectives",
        strata::cli::Plain<strata::cli::BenchSimulate>},

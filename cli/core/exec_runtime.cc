@@ -91,6 +91,10 @@ Result<Exit> ExecBenchPipeline(Args args) {
   return ExecRuntime("bench-pipeline", args);
 }
 
+Result<Exit> ExecBenchPlace(Args args) {
+  return ExecRuntime("bench-place", args);
+}
+
 Result<Exit> ExecBenchSimulate(Args args) {
   return ExecRuntime("bench-simulate", args);
 }

@@ -7,10 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "passes/core/pass_manager.h"
-#include "runtime/train/pipeline.h"
-#include "runtime/train/trace_programs.h"
-#include "runtime/train/trainer.h"
+#include "runtime/config/config.h"
+#include "runtime/train/placed_step.h"
 
 namespace strata::cli {
 namespace {
@@ -54,19 +52,7 @@ Result<std::unique_ptr<Module>> TraceForPlacement(const std::string& config,
     return Error("models of yours train on one rank: {}: there is nothing to place",
                  loaded.model_path);
   }
-  auto module = std::make_unique<Module>();
-  Constants constants;
-  STRATA_RETURN_IF_ERROR(TraceTraining(TrainSpec(loaded), *module, constants));
-  // Those before `place`.
-  STRATA_TRY(auto passes, TrainingPasses(loaded, kDefaultPasses));
-  PassManager manager;
-  for (auto& pass : passes) {
-    if (pass->name() == "place") break;
-    manager.Add(std::move(pass));
-  }
-  STRATA_TRY(const Changed changed, manager.Run(*module));
-  static_cast<void>(changed);
-  return module;
+  return TraceUnplaced(loaded);
 }
 
 Result<int64_t> BatchSizeOfConfig(const std::string& config,
