@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
 #include "base/source_error.h"
-#include "ir/fx/operators.h"
 #include "ir/fx/parser.h"
 
 namespace strata {
@@ -13,10 +11,6 @@ namespace {
 
 constexpr std::string_view kClass = "class ";
 constexpr std::string_view kBase = "(torch.nn.Module):";
-constexpr std::string_view kDef = "def ";
-constexpr std::string_view kUnflatten = "pytree.tree_unflatten(";
-constexpr std::string_view kOutSpec = ", self._out_spec)";
-constexpr std::string_view kOutShuffle = "self._out_shuffle_graph(";
 
 bool IsImport(std::string_view line) {
   return line.starts_with("import ") || line.starts_with("from ");
@@ -25,12 +19,6 @@ bool IsImport(std::string_view line) {
 constexpr size_t kMaxDiagnostics = 100;
 /// Lines of one statement: a repr with line ends in it.
 constexpr int kMaxStatementLines = 4096;
-
-std::string_view Trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \r") - begin + 1);
-}
 
 bool IsClassLine(std::string_view line) {
   return line.starts_with(kClass) && line.ends_with(kBase);
@@ -56,6 +44,12 @@ std::string RemoveColours(std::string_view text) {
 }
 
 }  // namespace
+
+std::string_view Trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \r") - begin + 1);
+}
 
 Parser::Parser(std::string_view text, const FxOptions& options)
     : text_(text),
@@ -208,73 +202,6 @@ void Parser::ParseClass(size_t indent, const std::string& path) {
   if (!error_) Build(scope, graph);
 }
 
-bool Parser::ParseSignature(Scope& scope) {
-  if (!Eat(kDef)) return Fail("expected 'def forward('");
-  if (TakeName().empty()) return Fail("expected the name of the method");
-  if (!Expect("(")) return false;
-  scope.is_expanded = Peek() == '\n' || Peek() == '\r';
-  SkipBlanks();
-  if (Eat("self")) {
-    Eat(",");
-    SkipBlanks();
-  }
-  while (!Eat(")")) {
-    if (!ParseParameter(scope)) return false;
-    const bool has_comma = Eat(",");
-    if (Eat("  # ")) {
-      const size_t end = LineEnd(at_);
-      scope.statements.back().descriptor = module_.Intern(Trim(text_.substr(at_, end - at_)));
-      at_ = end;
-    }
-    SkipBlanks();
-    if (!has_comma && Peek() != ')') return Fail("expected ',' or ')'");
-  }
-  if (Eat(" -> ")) {
-    // The colon that ends the line is not the type's.
-    const size_t begin = at_;
-    const std::string_view rest = Trim(text_.substr(at_, LineEnd(at_) - at_));
-    if (!rest.ends_with(':')) return Fail("expected ':' at the end of the line");
-    scope.return_type = module_.Intern(rest.substr(0, rest.size() - 1));
-    at_ = begin + rest.size() - 1;
-  }
-  return Expect(":");
-}
-
-/// `*name: "type" = default`
-bool Parser::ParseParameter(Scope& scope) {
-  const size_t begin = at_;
-  while (Eat("*")) {
-  }
-  if (!IsNameStart(Peek())) return Fail("expected a parameter");
-  Statement input;
-  input.kind = NodeKind::kPlaceholder;
-  if (counted_to_ < line_begin_ || counted_to_ > at_) {
-    counted_to_ = line_begin_;
-    counted_line_ = line_;
-  }
-  counted_line_ +=
-      static_cast<int32_t>(std::ranges::count(text_.substr(counted_to_, at_ - counted_to_), '\n'));
-  counted_to_ = at_;
-  input.line = counted_line_;
-  const size_t name_at = at_;
-  input.name = module_.Intern(TakeName());
-  if (name_at != begin) input.argument = module_.Intern(text_.substr(begin, at_ - begin));
-  if (Eat(": ")) {
-    if (!ParseQuotedType(&input.type)) return false;
-  } else if (Eat(" : ")) {
-    if (!ParsePythonType(&input.python_type, ",=)")) return false;
-  }
-  if (Eat(" = ")) {
-    Arg value;
-    ++depth_;
-    if (!ParseValue(scope, &value)) return false;
-    --depth_;
-    SetArgs(scope, input, std::array{value});
-  }
-  AddStatement(scope, input);
-  return true;
-}
-
 bool Parser::IsStatementStart(size_t line_begin, size_t indent) const {
   const size_t own = Indent(line_begin);
   if (own < indent) return true;
@@ -374,76 +301,6 @@ void Parser::ParseLines(size_t indent, Scope& scope) {
   do {
     NextLine();
   } while (line_begin_ < text_.size() && !Line().empty() && !IsStatementStart(line_begin_, indent));
-}
-
-/// The outputs one per line, each with a comma and perhaps a descriptor, after the bracket that
-/// opens the list.
-bool Parser::ParseReturnLines(Scope& scope, Arg* value) {
-  const char close = Peek() == '(' ? ')' : ']';
-  std::string descriptors;
-  bool has_descriptors = false;
-  size_t line = limit_;
-  while (true) {
-    if (line >= text_.size()) return Fail("this return does not end");
-    line = line + (text_[line] == '\n' ? 1 : text_.substr(line).find('\n') + 1);
-    at_ = line + Indent(line);
-    limit_ = LineEnd(at_);
-    line = limit_;
-    while (limit_ > at_ && (text_[limit_ - 1] == ' ' || text_[limit_ - 1] == '\r'))
-      --limit_;
-    if (Peek() == close) break;
-    Arg element;
-    if (!ParseValue(scope, &element) || !Expect(",")) return false;
-    stack_.push_back(element);
-    if (stack_.size() > 1) descriptors += '\n';
-    if (Eat("  # ")) {
-      descriptors += Rest();
-      has_descriptors = true;
-      at_ = limit_;
-    }
-    if (!AtEnd()) return Fail("expected the end of the line");
-  }
-  ++at_;
-  *value = MakeSpan(scope, close == ')' ? ArgKind::kTuple : ArgKind::kList, 0);
-  if (has_descriptors) scope.descriptors = module_.Intern(descriptors);
-  return true;
-}
-
-/// `return VALUE`, or one element per line with what it is behind it.
-bool Parser::ParseReturn(Scope& scope) {
-  depth_ = 0;
-  stack_.clear();
-  at_ += std::string_view("return").size();
-  Eat(" ");
-  const bool is_pytree = Eat(kUnflatten);
-  Arg value;
-  size_t passed = 0;  // elements that the shuffle graph is given besides the outputs
-  const std::string_view rest = Rest();
-  if (rest == "(" || rest == "[") {
-    if (!ParseReturnLines(scope, &value)) return false;
-  } else if (is_pytree && Eat(kOutShuffle)) {
-    if (!ParseContainer(scope, ')', ArgKind::kList, &value)) return false;
-    passed = std::min<size_t>(scope.num_tree_leaves, value.span_size());
-    value = Arg::Span(ArgKind::kList, value.span_begin() + static_cast<uint32_t>(passed),
-                      value.span_size() - static_cast<uint32_t>(passed));
-  } else if (!AtEnd()) {
-    ++depth_;
-    if (!ParseValue(scope, &value)) return false;
-    --depth_;
-  }
-  if (is_pytree) {
-    if (!Expect(kOutSpec)) return false;
-    scope.return_form = module_.Intern("pytree");
-  }
-  if (!AtEnd()) return Fail("expected the end of the line");
-
-  Statement output;
-  output.kind = NodeKind::kOutput;
-  output.line = line_;
-  SetArgs(scope, output, std::array{value});
-  scope.statements.push_back(output);
-  scope.has_return = true;
-  return true;
 }
 
 }  // namespace fx

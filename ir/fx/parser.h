@@ -17,6 +17,12 @@ namespace strata::fx {
 /// Names that FX gives to sizes that are not nodes: s77, u0, zf1.
 bool IsSymbol(std::string_view name);
 
+/// The begin of a function.
+inline constexpr std::string_view kDef = "def ";
+
+/// Without blanks and carriage returns around it.
+std::string_view Trim(std::string_view text);
+
 /// What a comment says of the nodes below it.
 struct Comment {
   int32_t seq_nr = -1;
