@@ -178,6 +178,18 @@ Status CheckModelOnRanks(const ConfigReader& reader, const TrainConfig& config) 
                       parallelism.context, config.seq_len,
                       pieces == 1 ? "" : ", of which those of tensor parallelism have parts");
   }
+  if (config.moe && !config.moe->use_grouped_mm) {
+    // One by one they have as many rows as the router decides, on each rank others.
+    for (const auto& [key, ranks] : {NamedValue<int64_t>{kExpertKey, parallelism.expert},
+                                     {kTensorKey, parallelism.tensor},
+                                     {kContextKey, parallelism.context},
+                                     {kShardKey, parallelism.dp_shard},
+                                     {kReplicateKey, parallelism.dp_replicate}}) {
+      if (ranks == 1) continue;
+      return Impossible(reader, key,
+                        "experts of several ranks are one product, take moe.use_grouped_mm = true");
+    }
+  }
   if (parallelism.expert == 1) return Ok();
   if (!config.moe) {
     return Impossible(reader, kExpertKey, "the model has no experts, take 1");
@@ -185,10 +197,6 @@ Status CheckModelOnRanks(const ConfigReader& reader, const TrainConfig& config) 
   if (config.moe->num_experts % parallelism.expert != 0) {
     return Impossible(reader, kExpertKey, "{} ranks do not divide moe.num_experts {}",
                       parallelism.expert, config.moe->num_experts);
-  }
-  if (!config.moe->use_grouped_mm) {
-    return Impossible(reader, kExpertKey,
-                      "experts of several ranks are one product, take moe.use_grouped_mm = true");
   }
   if (parallelism.tensor > 1 && !parallelism.sequence_parallel) {
     return Impossible(reader, kExpertKey,

@@ -114,6 +114,27 @@ TEST_CASE("the ranks of tensor parallelism share heads and, if asked for, sequen
            "parallelism.expert_parallel_degree=2: the model has no experts, take 1");
 }
 
+TEST_CASE("experts that compute one after the other are those of one rank, or of stages") {
+  const auto parse = [](const std::string& degree) {
+    const std::vector<std::string> sets = {"model=qwen3",
+                                           "moe.num_experts=4",
+                                           "moe.top_k=2",
+                                           "moe.moe_hidden_dim=8",
+                                           "moe.use_grouped_mm=false",
+                                           fmt::format("parallelism.{}_degree=2", degree)};
+    return ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", sets);
+  };
+  for (const char* degree :
+       {"data_parallel_replicate", "data_parallel_shard", "context_parallel", "tensor_parallel"}) {
+    CHECK_EQ(MessageOf(parse(degree)),
+             fmt::format("impossible value for 'parallelism.{0}_degree': --set "
+                         "parallelism.{0}_degree=2: experts of several ranks are one product, take "
+                         "moe.use_grouped_mm = true",
+                         degree));
+  }
+  CHECK(parse("pipeline_parallel"));
+}
+
 TEST_CASE("the ranks of experts take tokens of their own to one product") {
   const auto refusal = [](const std::vector<std::string>& more) {
     std::vector<std::string> sets = {"model=qwen3", "parallelism.expert_parallel_degree=2",
