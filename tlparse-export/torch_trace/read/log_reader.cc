@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/base64.h"
+#include "tlparse-export/torch_trace/read/log_graphs.h"
 #include "tlparse-export/torch_trace/read/md5.h"
 
 namespace strata {
