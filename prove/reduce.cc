@@ -1,6 +1,8 @@
 #include "prove/reduce.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -80,11 +82,12 @@ class Collector {
     return Ok();
   }
 
-  /// No number of arithmetic is what a size becomes.
+  /// No literal is what a size becomes: a wrong divisor would be right then.
   void AvoidNumbers() {
     for (const NodeId node : graph_.nodes()) {
       ForEachInteger(graph_, node, [&](uint32_t /*slot*/, IntegerUse use, int64_t value) {
-        if (use == IntegerUse::kNumber || use == IntegerUse::kReal) constraints_.Avoid(value);
+        constexpr int64_t kLeast = -std::numeric_limits<int64_t>::max();
+        if (use != IntegerUse::kSize) constraints_.Avoid(std::abs(std::max(value, kLeast)));
       });
     }
   }
@@ -358,7 +361,7 @@ Result<ReducedPair> Reduce(const Graph& before, const Graph& after, Numbers numb
   }
   for (const Graph* graph : graphs) {
     Collector(*graph, constraints).KeepOthers();
-    if (numbers == Numbers::kAsSizes) Collector(*graph, constraints).AvoidNumbers();
+    Collector(*graph, constraints).AvoidNumbers();
   }
   STRATA_TRY(const auto sizes, constraints.Solve());
   for (Graph* graph : graphs)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "ir/ops.h"
@@ -54,6 +55,16 @@ uint32_t SizePositions(std::string_view base) {
   return found == kSizeArguments.end() ? 0 : found->positions;
 }
 
+/// The number, or what it divides 1 by, if that is whole.
+std::optional<int64_t> WholeOf(double number) {
+  constexpr double kLargest = 1e15;
+  const double divisor = std::round(1 / number);
+  if (std::abs(number) < kLargest && number == std::floor(number))
+    return static_cast<int64_t>(number);
+  if (std::abs(divisor) < kLargest && 1 / divisor == number) return static_cast<int64_t>(divisor);
+  return std::nullopt;
+}
+
 }  // namespace
 
 void ForEachInteger(const Graph& graph, NodeId node,
@@ -65,9 +76,9 @@ void ForEachInteger(const Graph& graph, NodeId node,
   const std::function<void(uint32_t, IntegerUse)> visit = [&](uint32_t slot, IntegerUse use) {
     const Arg& arg = graph.slot(slot);
     if (arg.kind() == ArgKind::kInt) fn(slot, use, arg.as_int());
-    if (arg.kind() == ArgKind::kFloat && std::abs(arg.as_float()) < 1e15 &&
-        arg.as_float() == std::floor(arg.as_float()))
-      fn(slot, IntegerUse::kReal, static_cast<int64_t>(arg.as_float()));
+    if (arg.kind() == ArgKind::kFloat) {
+      if (const auto number = WholeOf(arg.as_float())) fn(slot, IntegerUse::kReal, *number);
+    }
     if (!arg.is_span()) return;
     for (uint32_t i = 0; i < arg.span_size(); ++i)
       visit(arg.span_begin() + i, use);

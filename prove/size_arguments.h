@@ -10,7 +10,7 @@ namespace strata::prove {
 enum class IntegerUse : uint8_t {
   kSize,    ///< a size, or a bound within one
   kNumber,  ///< a number of arithmetic
-  kReal,    ///< a real number that is whole: 2.0
+  kReal,    ///< a real number that is whole, or divides 1: 2.0; of 0.25 the 4
   kOther,   ///< anything else: a dimension, a flag, a count
 };
 

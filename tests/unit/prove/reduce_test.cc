@@ -87,6 +87,31 @@ TEST_CASE("a number in arithmetic is not taken for the reduced size of another")
   }
 }
 
+TEST_CASE("a literal in the place of a mean's size differs, whatever the size becomes") {
+  constexpr std::string_view kProduct = R"(
+  x = placeholder : f32[65536, 4096]
+  w = placeholder : f32[4096, 14336]
+  mm = aten.mm.default(x, w) : f32[65536, 14336]
+)";
+  const auto before = ParseBody(
+      fmt::format("{}  mean = aten.mean.dim(mm, [1]) : f32[65536]\n  output(mean)\n", kProduct));
+  const auto verdict_of = [&](std::string_view scaled) {
+    const auto after = ParseBody(fmt::format(
+        "{}  sum = aten.sum.dim_IntList(mm, [1]) : f32[65536]\n  mean = {} : f32[65536]\n"
+        "  output(mean)\n",
+        kProduct, scaled));
+    return ProvePass(*before->FindGraph("g"), *after->FindGraph("g"), {}).verdict;
+  };
+  CHECK_EQ(verdict_of("aten.div.Scalar(sum, 14336)"), Verdict::kProven);
+  for (int number = 3; number < 16; ++number) {
+    CAPTURE(number);
+    CHECK_EQ(verdict_of(fmt::format("aten.div.Scalar(sum, {})", number)), Verdict::kDiffers);
+    CHECK_EQ(verdict_of(fmt::format("aten.div.Tensor(sum, {}.0)", number)), Verdict::kDiffers);
+    CHECK_EQ(verdict_of(fmt::format("aten.div.Tensor(sum, {})", number)), Verdict::kDiffers);
+    CHECK_EQ(verdict_of(fmt::format("aten.mul.Scalar(sum, {})", 1.0 / number)), Verdict::kDiffers);
+  }
+}
+
 TEST_CASE("a size that fits no type stays wrong") {
   const Proof whole = ProveEdited([](Rewriter& /*rewriter*/) {});
   const Proof proof = ProveEdited([&](Rewriter& rewriter) {
