@@ -169,7 +169,9 @@ Result<Exit> BenchPlace(Args args) {
       "which are threads: by plans of the model and by plans that strata place finds. "
       "Prints how the two orders correlate (Spearman), and how much longer the layout that "
       "is predicted to be the fastest takes than the fastest. All take turns");
-  flags.Repeated("--shape", "NAME", &options.shapes, "of strata bench train (default: debugmodel)");
+  flags.Repeated(
+      "--shape", "NAME", &options.shapes,
+      "of strata bench train, with heads that 4 ranks divide: debugmodel (default), 36m");
   flags.Option("--topology", "FILE", &options.topology,
                "of strata calibrate (default: measured before the steps)");
   flags.Option("--batch", "N", &options.batch, "sequences of all ranks (default: 4)", 4);
