@@ -11,6 +11,8 @@ Matching::Matching(const Labels& before, const Labels& after) : labels_{&before,
     const Labels& labels = *labels_[side];
     nodes_[side].resize(labels.size());
     partners_[side].assign(labels.size(), {});
+    forbidden_[side].assign(labels.size(), false);
+    slotless_[side].assign(labels.size(), false);
     for (EntityId i : labels.ids()) {
       NodeState& node = nodes_[side][i];
       node.open_operands = static_cast<int32_t>(labels.operands(i).size());
@@ -80,15 +82,14 @@ void Matching::Announce(Side side, EntityId i, bool is_new) {
     NodeState& node = nodes_[side][user.entity];
     node.changed = clock_;
     node.open_operands -= one;
-    node.operand_sum += sign * Mix(token, node.slotless ? 0 : static_cast<uint64_t>(user.slot));
+    node.operand_sum += sign * Mix(token, static_cast<uint64_t>(SlotOfUser(side, user)));
     node.operand_set += sign * token;
   }
-  const bool slotless = nodes_[side][i].slotless;
   for (const Labels::Edge& operand : labels_[side]->operands(i)) {
     NodeState& node = nodes_[side][operand.entity];
     node.changed = clock_;
     node.open_users -= one;
-    node.user_sum += sign * Mix(token, slotless ? 0 : static_cast<uint64_t>(operand.slot));
+    node.user_sum += sign * Mix(token, static_cast<uint64_t>(slotless(side, i) ? 0 : operand.slot));
   }
 }
 
@@ -167,9 +168,14 @@ EntityId Matching::StandIn(Side side, EntityId i) const {
 }
 
 std::vector<EntityId> Matching::Unmatched(Side side, const ScopePair& scope) const {
+  const auto is_open = [&](EntityId i) { return !matched(side, i) && !forbidden(side, i); };
+  size_t count = 0;
+  for (EntityId i : scope.ids(side))
+    count += is_open(i) ? 1 : 0;
   std::vector<EntityId> unmatched;
+  unmatched.reserve(count);
   for (EntityId i : scope.ids(side)) {
-    if (!matched(side, i) && !forbidden(side, i)) unmatched.push_back(i);
+    if (is_open(i)) unmatched.push_back(i);
   }
   return unmatched;
 }

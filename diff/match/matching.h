@@ -81,8 +81,8 @@ class Matching {
     return made_[static_cast<size_t>(nodes_[side][i].made)].via;
   }
   /// The node stays unmatched. REQUIRES: it is.
-  void Forbid(Side side, EntityId i) { nodes_[side][i].forbidden = true; }
-  bool forbidden(Side side, EntityId i) const { return nodes_[side][i].forbidden; }
+  void Forbid(Side side, EntityId i) { forbidden_[side][i] = true; }
+  bool forbidden(Side side, EntityId i) const { return forbidden_[side][i]; }
 
   /// Counts changes: pairs that were made, and taken back.
   uint32_t clock() const { return clock_; }
@@ -110,11 +110,11 @@ class Matching {
 
   /// From here on the slots of `output`'s operands mean nothing: results were added or removed.
   /// REQUIRES: `output` is not matched yet.
-  void ForgetSlotsOf(Side side, EntityId output) { nodes_[side][output].slotless = true; }
-  bool slotless(Side side, EntityId i) const { return nodes_[side][i].slotless; }
+  void ForgetSlotsOf(Side side, EntityId output) { slotless_[side][output] = true; }
+  bool slotless(Side side, EntityId i) const { return slotless_[side][i]; }
   /// The slot as evidence: edge.entity uses something at edge.slot.
   int32_t SlotOfUser(Side side, const Labels::Edge& user) const {
-    return nodes_[side][user.entity].slotless ? 0 : user.slot;
+    return slotless(side, user.entity) ? 0 : user.slot;
   }
 
   /// How many edges of an unmatched pair agree with the matches around it, and how many contradict
@@ -147,7 +147,6 @@ class Matching {
   struct alignas(64) NodeState {
     int32_t made = -1, open_operands = 0, open_users = 0;
     uint32_t changed = 0;  ///< when
-    bool slotless = false, forbidden = false;
     uint64_t token = 0, operand_sum = 0, operand_set = 0, user_sum = 0;
   };
   static uint64_t KeyOf(EntityId before, EntityId after) {
@@ -159,8 +158,9 @@ class Matching {
 
   std::array<const Labels*, 2> labels_;
   // Apart: who is matched with whom is asked far more often than anything else, of nodes that stand
-  // anywhere.
+  // anywhere, and so is who may be matched.
   std::array<IdVector<EntityId, EntityId>, 2> partners_;
+  std::array<IdVector<EntityId, bool>, 2> forbidden_, slotless_;
   std::array<IdVector<EntityId, NodeState>, 2> nodes_;
   std::vector<Made> made_;
   uint32_t clock_ = 0, taken_back_ = 0;
