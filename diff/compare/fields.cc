@@ -10,7 +10,6 @@
 #include "diff/graph/arguments.h"
 #include "diff/graph/type_text.h"
 #include "ir/module.h"
-#include "ir/ops.h"
 
 namespace strata {
 namespace {
@@ -42,11 +41,10 @@ Place PlaceOf(const Listing& listing, EntityId id) {
 
 /// The value that an operator writes, by ATen's rules: `out`, or its first operand. None: it writes
 /// nothing.
-EntityId WrittenBy(const Listing& listing, EntityId id) {
+EntityId WrittenBy(const Labels& labels, const Listing& listing, EntityId id) {
+  if (!labels.mutates[id]) return {};
   const Place place = PlaceOf(listing, id);
   const NodeId node = listing[id].node;
-  if (listing[id].element.valid() || place.node.kind != NodeKind::kCall) return {};
-  if (!TraitsOf(place.graph.op(node)).mutates) return {};
   for (size_t i = 0; i < place.node.num_kwargs; ++i) {
     const NamedArg kwarg = place.graph.kwarg(node, i);
     if (place.module.str(kwarg.name) == "out" && kwarg.value.is_value()) {
@@ -276,8 +274,8 @@ void FieldComparer::CompareAlias(EntityId before, EntityId after,
 
 void FieldComparer::CompareMutation(EntityId before, EntityId after,
                                     std::vector<FieldDiff>& fields) const {
-  const EntityId written_before = WrittenBy(before_, before);
-  const EntityId written_after = WrittenBy(after_, after);
+  const EntityId written_before = WrittenBy(matching_.labels(kBefore), before_, before);
+  const EntityId written_after = WrittenBy(matching_.labels(kAfter), after_, after);
   const EntityId image = written_before.valid() ? ImageOf(written_before) : EntityId{};
   if (written_before.valid() == written_after.valid() && image == written_after) return;
   const auto name = [](const Listing& listing, EntityId id) {

@@ -115,6 +115,7 @@ class Labeller {
     labels_.name[id] = is_element ? 0 : NameOf(graph, node);
     labels_.piece[id] = is_element || IsPiece(graph, node);
     labels_.pure[id] = is_element || IsPure(graph, node);
+    labels_.mutates[id] = !is_element && Mutates(graph, node);
     labels_.telling[id] = has_literals_ && !is_element;
     labels_.SetOp(id, op);
   }
@@ -136,7 +137,7 @@ class Labeller {
 
   /// The traits in an operator's name.
   struct OpTraits {
-    bool piece = false, pure = true;
+    bool piece = false, pure = true, mutates = false;
     uint64_t name = 0;  ///< Labels::name
   };
 
@@ -152,6 +153,7 @@ class Labeller {
       known->pure = std::ranges::none_of(kImpure, [&](std::string_view word) {
         return base.find(word) != std::string_view::npos;
       });
+      known->mutates = strata::TraitsOf(graph.module().str(op)).mutates;
       known->name = HashText(base.ends_with('_') ? base.substr(0, base.size() - 1) : base) | 1;
     }
     return *known;
@@ -168,6 +170,10 @@ class Labeller {
 
   bool IsPure(const Graph& graph, const Node& node) {
     return node.kind == NodeKind::kCall && TraitsOf(graph, node.op).pure;
+  }
+
+  bool Mutates(const Graph& graph, const Node& node) {
+    return node.kind == NodeKind::kCall && TraitsOf(graph, node.op).mutates;
   }
 
   uint64_t LiteralsOf(const Graph& graph, const Entity& entity) {
@@ -296,7 +302,7 @@ Labels::Labels(const Listing& listing, const TypeFields& fields, const SymbolNam
   const auto n = static_cast<size_t>(listing.size());
   for (auto* column : {&op, &literals, &type, &value, &arguments, &attribute, &form, &name})
     column->resize(n);
-  for (auto* column : {&piece, &pure, &telling})
+  for (auto* column : {&piece, &pure, &mutates, &telling})
     column->resize(n);
   kind.resize(n);
   Labeller(listing, fields, symbols, *this).Run();

@@ -52,6 +52,7 @@ struct Labels {
   IdVector<EntityId, bool> piece;  ///< takes a part of its only operand: an element, a slice
   IdVector<EntityId, bool>
       pure;  ///< the same operands give the same value: no input, no random number
+  IdVector<EntityId, bool> mutates;  ///< writes to an operand
   IdVector<EntityId, bool> telling;  ///< has literals that many other calls have not
 
   /// Gives the entity another target: `op`, `literals` and `type` change.
