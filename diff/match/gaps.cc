@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "diff/graph/keyed.h"
 #include "diff/graph/parallel.h"
@@ -16,25 +19,27 @@ constexpr size_t kMaxCells = size_t{64} * 64;
 /// Unmatched nodes of both sides that have the same around them, in order: a stretch between
 /// matched nodes, or a region.
 struct Gap {
-  std::vector<EntityId> before, after;
+  std::span<const EntityId> before, after;
 };
 
-std::vector<Gap> FindGaps(const Matching& matching, const ScopePair& scope) {
+/// Calls `fn` with each gap, in order. It may match the gap's nodes.
+template <class Fn>
+void ForEachGap(const Matching& matching, const ScopePair& scope, Fn&& fn) {
   std::vector<std::pair<EntityId, EntityId>> anchors = matching.Anchors(scope);
   anchors.emplace_back(scope.end[kBefore], scope.end[kAfter]);
   const std::vector<EntityId> before = matching.Unmatched(kBefore, scope);
   const std::vector<EntityId> after = matching.Unmatched(kAfter, scope);
-  std::vector<Gap> gaps;
+  const auto take = [](const std::vector<EntityId>& nodes, size_t& next, EntityId end) {
+    const size_t begin = next;
+    while (next < nodes.size() && nodes[next] < end)
+      ++next;
+    return std::span(nodes).subspan(begin, next - begin);
+  };
   size_t i = 0, j = 0;
   for (const auto& [next_before, next_after] : anchors) {
-    Gap gap;
-    while (i < before.size() && before[i] < next_before)
-      gap.before.push_back(before[i++]);
-    while (j < after.size() && after[j] < next_after)
-      gap.after.push_back(after[j++]);
-    if (!gap.before.empty() && !gap.after.empty()) gaps.push_back(std::move(gap));
+    const Gap gap{take(before, i, next_before), take(after, j, next_after)};
+    if (!gap.before.empty() && !gap.after.empty()) fn(gap);
   }
-  return gaps;
 }
 
 /// What the place in the order is worth, in edges that agree, for nodes with the same label.
@@ -122,7 +127,7 @@ bool IsSameRegion(const Matching& matching, const Gap& gap) {
 
 /// Nodes with the same label, first with first.
 void AlignByLabel(Matching& matching, const Gap& gap, const Labels::Column Labels::* label) {
-  const auto keys = [&](Side side, const std::vector<EntityId>& entities) {
+  const auto keys = [&](Side side, std::span<const EntityId> entities) {
     std::vector<Keyed> result;
     for (EntityId i : entities) {
       if (matching.matched(side, i)) continue;
@@ -179,7 +184,7 @@ void RegionMatcher::Run() {
     const std::span<const EntityId> before = regions_[kBefore].Only(around);
     const std::span<const EntityId> after = regions_[kAfter].Only(around);
     if (before.empty() || after.empty()) continue;
-    gaps.push_back({{before.begin(), before.end()}, {after.begin(), after.end()}});
+    gaps.push_back({before, after});
   }
   std::ranges::sort(gaps, {}, [](const Gap& gap) { return gap.before[0]; });
   for (const Gap& gap : gaps) {
@@ -190,7 +195,7 @@ void RegionMatcher::Run() {
 }
 
 void MatchGaps(Matching& matching, const ScopePair& scope) {
-  for (const Gap& gap : FindGaps(matching, scope)) {
+  ForEachGap(matching, scope, [&](const Gap& gap) {
     if (IsSameRegion(matching, gap)) {
       for (size_t k = 0; k < gap.before.size(); ++k)
         matching.Match(gap.before[k], gap.after[k], Via::kOrder, 0.93);
@@ -200,7 +205,7 @@ void MatchGaps(Matching& matching, const ScopePair& scope) {
       AlignByLabel(matching, gap, &Labels::type);
       AlignByLabel(matching, gap, &Labels::op);
     }
-  }
+  });
 }
 
 }  // namespace strata
