@@ -70,10 +70,22 @@ void MoveBegins(const std::vector<uint64_t>& labels, int32_t floor, Repetition& 
   stretch.end = std::min(2 * begins[last] - begins[last - 1], size);
 }
 
+/// For each place, how many labels before it occur more than once: no others can be common to
+/// parts.
+std::vector<int32_t> RepeatedBefore(const std::vector<int32_t>& classes,
+                                    const std::vector<int32_t>& counts) {
+  std::vector<int32_t> repeated{0};
+  repeated.reserve(classes.size() + 1);
+  for (const int32_t c : classes)
+    repeated.push_back(repeated.back() + (counts[static_cast<size_t>(c)] > 1 ? 1 : 0));
+  return repeated;
+}
+
 /// Stretches of as many parts as `anchors` have places, which are in order of the first one. A part
 /// begins at the place of an anchor. A wrong anchor costs a look at its whole stretch: `budget`
 /// labels may be looked at.
 Repetitions StretchesOf(const std::vector<uint64_t>& labels, const std::vector<int32_t>& classes,
+                        const std::vector<int32_t>& repeated_before,
                         const std::vector<const std::vector<int32_t>*>& anchors, size_t& budget) {
   Repetitions found;
   int32_t end = 0;
@@ -91,6 +103,9 @@ Repetitions StretchesOf(const std::vector<uint64_t>& labels, const std::vector<i
     constexpr int32_t kFewestLabels = 3;
     const int32_t wanted =
         std::max(kFewestLabels * static_cast<int32_t>(anchor->size()), (covered + 1) / 2);
+    const int32_t repeated = repeated_before[static_cast<size_t>(stretch.end)] -
+                             repeated_before[static_cast<size_t>(stretch.begins[0])];
+    if (repeated < wanted) continue;
     const int32_t common = CommonLabels(classes, stretch, wanted);
     if (common < wanted) continue;
     found.stretches.push_back(stretch);
@@ -160,10 +175,11 @@ Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
   std::ranges::stable_sort(anchors, std::greater<>(), [](const auto& of_count) {
     return of_count.size() * of_count[0]->size();
   });
+  const std::vector<int32_t> repeated_before = RepeatedBefore(classes, counts);
   Repetitions best;
   size_t budget = 16 * labels.size();
   for (const auto& of_count : anchors) {
-    Repetitions found = StretchesOf(labels, classes, of_count, budget);
+    Repetitions found = StretchesOf(labels, classes, repeated_before, of_count, budget);
     if (found.explained > best.explained) best = std::move(found);
   }
   if (static_cast<size_t>(best.explained) * 4 < labels.size()) return {};
@@ -173,6 +189,7 @@ Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
 std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<EntityId>& sequence) {
   IdVector<EntityId, int32_t> place_of(labels.size(), -1);
   std::vector<uint64_t> types;
+  types.reserve(sequence.size());
   for (size_t k = 0; k < sequence.size(); ++k) {
     place_of[sequence[k]] = static_cast<int32_t>(k);
     types.push_back(labels.type[sequence[k]]);
