@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <unordered_map>
 #include <vector>
 
 #include "base/random.h"
@@ -143,12 +144,9 @@ Residue FromInteger(int64_t value) {
   return static_cast<Residue>(rest < 0 ? rest + prime : rest);
 }
 
-Residue FromLiteral(double value) {
-  if (std::isnan(value)) return kNan;
-  if (std::isinf(value)) return value > 0 ? kInfinity : kMinusInfinity;
-  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
-  if (std::trunc(value) == value && std::abs(value) <= kExactIntegers)
-    return FromInteger(static_cast<int64_t>(value));
+namespace {
+
+Residue OfFraction(double value) {
   const double size = std::abs(value);
   Residue image = FromSmallFraction(size);
   if (image == kUndefined) {
@@ -156,6 +154,22 @@ Residue FromLiteral(double value) {
     image = FromDyadic(std::isfinite(rounded) && rounded > 0 ? rounded : size);
   }
   return value < 0 ? Neg(image) : image;
+}
+
+}  // namespace
+
+Residue FromLiteral(double value) {
+  if (std::isnan(value)) return kNan;
+  if (std::isinf(value)) return value > 0 ? kInfinity : kMinusInfinity;
+  constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
+  if (std::trunc(value) == value && std::abs(value) <= kExactIntegers)
+    return FromInteger(static_cast<int64_t>(value));
+  // A program has few literals, and every rank reads them.
+  constexpr size_t kMostKnown = 1024;
+  thread_local std::unordered_map<double, Residue> known;
+  if (const auto found = known.find(value); found != known.end()) return found->second;
+  if (known.size() == kMostKnown) known.clear();
+  return known.emplace(value, OfFraction(value)).first->second;
 }
 
 int Compare(Residue a, Residue b) {
