@@ -15,7 +15,9 @@
 #include "prove/bounds.h"
 #include "prove/compare.h"
 #include "prove/evaluator.h"
+#include "prove/inputs.h"
 #include "prove/ops/elementwise.h"
+#include "prove/rank_inputs.h"
 #include "prove/ranks.h"
 
 namespace strata::prove {
@@ -340,12 +342,8 @@ Proof ProveLowering(const Graph& placed, const Graph& lowered, const ProofOption
     proof.reason = error.message();
     return proof;
   };
-  auto mesh = Mesh::Parse(lowered.attribute(lowered.output(), kMeshAttribute));
+  auto mesh = MeshToEvaluate(lowered);
   if (!mesh) return unproven(mesh.error());
-  constexpr int64_t kMaxRanks = 64;
-  if (mesh->num_ranks() > kMaxRanks)
-    return unproven(Error("{} ranks are more than a proof evaluates, which is {}",
-                          mesh->num_ranks(), kMaxRanks));
   auto proof = LoweringProver(placed, lowered, *std::move(mesh), options).Run();
   return proof ? *std::move(proof) : unproven(proof.error());
 }

@@ -20,7 +20,7 @@
 #include "prove/lowering.h"
 #include "prove/rank_inputs.h"
 #include "prove/ranks.h"
-#include "prove/reduce.h"
+#include "prove/sizes/reduce.h"
 
 namespace strata::prove {
 namespace {
@@ -252,11 +252,14 @@ void SayUncertain(Proof& proof) {
   proof.findings.clear();
 }
 
-/// With small sizes. A number that equals a size may be one or not: it may be proven either way.
-Proof ProveReduced(const Graph& before, const Graph& after, const ProofOptions& options) {
+/// A number that equals a size may be one or not: it may be proven either way.
+Proof ProveReducedBy(SizeEquality equality, const Graph& before, const Graph& after,
+                     const ProofOptions& options) {
   Proof proof;
-  for (const Numbers numbers : {Numbers::kKeep, Numbers::kAsSizes}) {
-    const auto pair = Reduce(before, after, numbers);
+  for (const Numbers numbers : {Numbers::kNewAsSizes, Numbers::kKeep, Numbers::kAsSizes}) {
+    const auto pair =
+        Reduce(before, after,
+               {.equality = equality, .numbers = numbers, .stable_ids = options.stable_ids});
     if (!pair) {
       proof = Proof();
       proof.verdict = Verdict::kUnproven;
@@ -272,6 +275,15 @@ Proof ProveReduced(const Graph& before, const Graph& after, const ProofOptions& 
     if (proof.verdict != Verdict::kDiffers || !pair->has_numbers) break;
   }
   return proof;
+}
+
+/// With small sizes. What operators do not say of their sizes may make a legal program an illegal
+/// one; where all sizes of a number are one, it stays legal.
+Proof ProveReduced(const Graph& before, const Graph& after, const ProofOptions& options) {
+  Proof finer = ProveReducedBy(SizeEquality::kByDimension, before, after, options);
+  if (finer.verdict == Verdict::kProven) return finer;
+  Proof coarser = ProveReducedBy(SizeEquality::kByNumber, before, after, options);
+  return coarser.verdict == Verdict::kUnproven ? finer : coarser;
 }
 
 Proof ProveSized(const Graph& before, const Graph& after, const ProofOptions& options) {

@@ -1,9 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -39,8 +40,9 @@ struct Proof {
   /// Operators without a definition. They are the same function of the same operands in both
   /// graphs; nothing else is known of them.
   std::vector<std::string> opaque;
-  /// The graphs were too large: the proof is of the same program with these sizes, new by old.
-  std::map<int64_t, int64_t> reduced_sizes;
+  /// The graphs were too large: the proof is of the same program with these sizes, old and new. One
+  /// number may be several sizes.
+  std::set<std::pair<int64_t, int64_t>> reduced_sizes;
   /// Of the model, and of them those that are the same as one that was evaluated: their values are
   /// equal because its are.
   int64_t layers = 0, layers_left_out = 0;

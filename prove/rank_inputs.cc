@@ -71,7 +71,6 @@ Result<std::vector<Values>> InputsWith(const SavedValues& saved, const Graph& gr
 }  // namespace
 
 Result<Mesh> MeshToEvaluate(const Graph& graph) {
-  constexpr int64_t kMaxRanks = 64;
   const std::string_view text = graph.attribute(graph.output(), kMeshAttribute);
   if (text.empty()) return Mesh();
   STRATA_TRY(Mesh mesh, Mesh::Parse(text));

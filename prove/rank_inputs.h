@@ -10,6 +10,9 @@
 
 namespace strata::prove {
 
+/// Graphs of more are not evaluated.
+inline constexpr int64_t kMaxRanks = 64;
+
 /// The mesh whose ranks run a graph; one rank if it names none. Errors: text of another form, more
 /// ranks than a proof evaluates.
 Result<Mesh> MeshToEvaluate(const Graph& graph);

@@ -89,7 +89,7 @@ std::optional<MutantResult> TryMutant(const Graph& before, const Graph& after,
                         .diagnosis = first.diagnosis,
                         .node = first.node};
   }
-  const Proof same = ProveOnRanks(after, mutant, {.seed = options.seed + 1, .stable_ids = false});
+  const Proof same = ProvePass(after, mutant, {.seed = options.seed + 1, .stable_ids = false});
   return MutantResult{.outcome = same.verdict == Verdict::kProven ? MutantOutcome::kEquivalent
                                                                   : MutantOutcome::kEscaped,
                       .diagnosis = {},

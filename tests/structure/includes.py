@@ -68,7 +68,7 @@ ALLOWED = {
     "passes/placement/rules": IR | {"passes/flex"},
     "passes/simulate": IR | {"passes/core", "passes/placement", "passes/placement/auto"},
     "passes": IR | PASSES,
-    "prove": IR | {"passes/core", "passes/expert", "passes/pipeline", "passes/placement"},
+    "prove": IR | {"passes/core", "passes/expert", "passes/pipeline", "passes/placement", "passes/placement/rules"},
     "runtime/config": IR | {"passes/flex", "passes/memory", "passes/pipeline/schedule", "passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile", "passes/flex", "passes/memory"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},

@@ -1,6 +1,6 @@
 // Graphs that are too large to be evaluated, proven on small sizes.
 
-#include "prove/reduce.h"
+#include "prove/sizes/reduce.h"
 
 #include <functional>
 #include <memory>
@@ -13,7 +13,7 @@
 
 #include "ir/rewriter.h"
 #include "prove/on_ranks.h"
-#include "prove/size_map.h"
+#include "prove/sizes/size_constraints.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {
@@ -49,12 +49,20 @@ void SetInteger(Rewriter& rewriter, std::string_view name, uint32_t argument, in
   rewriter.SetSlot(node, rewriter.graph().node(node).args_begin + argument, Arg::Int(value));
 }
 
+/// The one small number that takes the place of a size.
+int64_t ReducedOf(const Proof& proof, int64_t size) {
+  std::vector<int64_t> numbers;
+  for (const auto& [old, number] : proof.reduced_sizes)
+    if (old == size) numbers.push_back(number);
+  REQUIRE_EQ(numbers.size(), 1);
+  return numbers[0];
+}
+
 TEST_CASE("a graph that is too large is proven on reduced sizes, which the proof names") {
   const Proof proof = ProveEdited([](Rewriter& /*rewriter*/) {});
   CHECK_EQ(proof.verdict, Verdict::kProven);
   CHECK_EQ(proof.reason, "");
-  REQUIRE(proof.reduced_sizes.contains(14336));
-  CHECK_EQ(proof.reduced_sizes.at(14336), 2 * proof.reduced_sizes.at(7168));
+  CHECK_EQ(ReducedOf(proof, 14336), 2 * ReducedOf(proof, 7168));
   std::set<int64_t> numbers;
   for (const auto& [size, number] : proof.reduced_sizes)
     CHECK(numbers.insert(number).second);
@@ -78,7 +86,7 @@ TEST_CASE("another function, number or bound differs on reduced sizes, too") {
 
 TEST_CASE("a number in arithmetic is not taken for the reduced size of another") {
   const Proof whole = ProveEdited([](Rewriter& /*rewriter*/) {});
-  for (const int64_t number : {whole.reduced_sizes.at(4096), int64_t{2048}, int64_t{14336}}) {
+  for (const int64_t number : {ReducedOf(whole, 4096), int64_t{2048}, int64_t{14336}}) {
     const Proof proof =
         ProveEdited([&](Rewriter& rewriter) { SetInteger(rewriter, "scaled", 1, number); });
     CHECK_EQ(proof.verdict, Verdict::kDiffers);
@@ -117,7 +125,7 @@ TEST_CASE("a size that fits no type stays wrong") {
   const Proof proof = ProveEdited([&](Rewriter& rewriter) {
     const NodeId node = NodeNamed(rewriter.graph(), "flat");
     const uint32_t slot = rewriter.graph().args(node)[1].span_begin();
-    rewriter.SetSlot(node, slot, Arg::Int(whole.reduced_sizes.at(65536)));
+    rewriter.SetSlot(node, slot, Arg::Int(ReducedOf(whole, 65536)));
   });
   CHECK_NE(proof.verdict, Verdict::kProven);
 }
@@ -152,22 +160,43 @@ TEST_CASE("a graph with more sizes than small numbers is not proven, and the rea
 
 TEST_CASE("products, sums and divisors of sizes hold for the numbers that replace them") {
   SizeConstraints constraints;
-  constraints.Keep(8);
-  constraints.AddProduct(std::vector<int64_t>{4096}, std::vector<int64_t>{32, 128});
-  constraints.AddProduct(std::vector<int64_t>{4096}, std::vector<int64_t>{8, 512});
-  constraints.AddProduct(std::vector<int64_t>{1024}, std::vector<int64_t>{8, 128});
-  constraints.AddSum(5120, std::vector<int64_t>{4096, 1024});
-  constraints.AddDivisor(8, 32);
+  const auto add = [&](int64_t number) { return constraints.New(number); };
+  const SizeId ranks = add(8), width = add(4096), heads = add(32), head = add(128), part = add(512),
+               keys = add(1024), all = add(5120);
+  constraints.Keep(ranks);
+  constraints.AddProduct(std::vector{width}, std::vector{heads, head});
+  constraints.AddProduct(std::vector{width}, std::vector{ranks, part});
+  constraints.AddProduct(std::vector{keys}, std::vector{ranks, head});
+  constraints.AddSum(all, std::vector{width, keys});
+  constraints.AddDivisor(ranks, heads);
   const auto solved = constraints.Solve();
   REQUIRE(solved.has_value());
-  const auto at = [&](int64_t size) { return solved->at(size); };
-  CHECK_EQ(at(8), 8);
-  CHECK_EQ(at(4096), at(32) * at(128));
-  CHECK_EQ(at(4096), 8 * at(512));
-  CHECK_EQ(at(1024), 8 * at(128));
-  CHECK_EQ(at(5120), at(4096) + at(1024));
-  CHECK_EQ(at(32) % 8, 0);
-  CHECK_LT(at(4096), 4096);
+  const auto at = [&](SizeId size) { return (*solved)[size]; };
+  CHECK_EQ(at(ranks), 8);
+  CHECK_EQ(at(width), at(heads) * at(head));
+  CHECK_EQ(at(width), 8 * at(part));
+  CHECK_EQ(at(keys), 8 * at(head));
+  CHECK_EQ(at(all), at(width) + at(keys));
+  CHECK_EQ(at(heads) % 8, 0);
+  CHECK_LT(at(width), 4096);
+}
+
+TEST_CASE("sizes of one number become different numbers, unless they are one size") {
+  SizeConstraints constraints;
+  const auto add = [&](int64_t number) { return constraints.New(number); };
+  const SizeId width = add(16384), heads = add(128), head = add(128), half = add(64);
+  constraints.AddProduct(std::vector{width}, std::vector{heads, head});
+  constraints.AddProduct(std::vector{head}, std::vector{add(2), half});
+  // The same width is cut again in the same way: by the same heads.
+  const SizeId again = add(16384), heads_again = add(128), head_again = add(128);
+  constraints.Join(width, again);
+  constraints.AddProduct(std::vector{again}, std::vector{heads_again, head_again});
+  const auto solved = constraints.Solve();
+  REQUIRE(solved.has_value());
+  CHECK_EQ((*solved)[head], 2 * (*solved)[half]);
+  CHECK_NE((*solved)[heads], (*solved)[head]);
+  CHECK_EQ((*solved)[heads], (*solved)[heads_again]);
+  CHECK_EQ((*solved)[head], (*solved)[head_again]);
 }
 
 }  // namespace

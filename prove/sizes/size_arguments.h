@@ -11,6 +11,7 @@ enum class IntegerUse : uint8_t {
   kSize,    ///< a size, or a bound within one
   kNumber,  ///< a number of arithmetic
   kReal,    ///< a real number that is whole, or divides 1: 2.0; of 0.25 the 4
+  kLast,    ///< an index: one less than a size, if it is that
   kOther,   ///< anything else: a dimension, a flag, a count
 };
 

@@ -1,4 +1,4 @@
-#include "prove/size_arguments.h"
+#include "prove/sizes/size_arguments.h"
 
 #include <algorithm>
 #include <array>
@@ -17,11 +17,13 @@ struct SizeArguments {
   uint32_t positions;
 };
 
-constexpr std::array<SizeArguments, 30> kSizeArguments = {{
+constexpr std::array<SizeArguments, 32> kSizeArguments = {{
     {"_fused_rms_norm", 1U << 1},
     {"_fused_rms_norm_backward", 1U << 2},
     {"_reshape_alias", 1U << 1},
     {"_unsafe_view", 1U << 1},
+    {"all_to_all_single", 1U << 1 | 1U << 2},
+    {"constant_pad_nd", 1U << 1},
     {"embedding_dense_backward", 1U << 2},
     {"empty", 1U << 0},
     {"expand", 1U << 1},
@@ -55,6 +57,11 @@ uint32_t SizePositions(std::string_view base) {
   return found == kSizeArguments.end() ? 0 : found->positions;
 }
 
+/// Operators with a literal in the place of a tensor, in any overload.
+constexpr std::array<std::string_view, 15> kArithmetic = {
+    "add", "sub", "rsub", "mul", "div", "floor_divide", "remainder", "fmod",
+    "eq",  "ne",  "lt",   "le",  "gt",  "ge",           "pow"};
+
 /// The number, or what it divides 1 by, if that is whole.
 std::optional<int64_t> WholeOf(double number) {
   constexpr double kLargest = 1e15;
@@ -72,7 +79,10 @@ void ForEachInteger(const Graph& graph, NodeId node,
   const Node& n = graph.node(node);
   const std::string_view op = graph.op(node);
   const uint32_t sizes = n.kind == NodeKind::kCall ? SizePositions(BaseName(op)) : 0;
-  const bool is_arithmetic = op.find("Scalar") != std::string_view::npos;
+  const std::string_view base = n.kind == NodeKind::kCall ? BaseName(op) : std::string_view();
+  const bool is_arithmetic = op.find("Scalar") != std::string_view::npos ||
+                             std::ranges::find(kArithmetic, base) != kArithmetic.end();
+  const bool is_clamp = base == "clamp";
   const std::function<void(uint32_t, IntegerUse)> visit = [&](uint32_t slot, IntegerUse use) {
     const Arg& arg = graph.slot(slot);
     if (arg.kind() == ArgKind::kInt) fn(slot, use, arg.as_int());
@@ -87,6 +97,7 @@ void ForEachInteger(const Graph& graph, NodeId node,
     const bool is_size = i < 32 && (sizes >> i & 1U) != 0;
     visit(n.args_begin + i, is_size         ? IntegerUse::kSize
                             : is_arithmetic ? IntegerUse::kNumber
+                            : is_clamp      ? IntegerUse::kLast
                                             : IntegerUse::kOther);
   }
   for (uint32_t i = 0; i < n.num_kwargs; ++i)

@@ -1,0 +1,192 @@
+#include "prove/sizes/call_sizes.h"
+
+#include <algorithm>
+
+#include "ir/module.h"
+#include "prove/sizes/size_arguments.h"
+
+namespace strata::prove {
+namespace {
+
+/// A bound that means the end.
+bool IsEnd(int64_t value) {
+  return value >= int64_t{1} << 62;
+}
+
+}  // namespace
+
+Status CallSizes::Run() {
+  for (const NodeId node : graph_.nodes())
+    if (graph_.node(node).kind == NodeKind::kCall) STRATA_RETURN_IF_ERROR(AddCall(node));
+  return Ok();
+}
+
+Status CallSizes::AddCall(NodeId node) {
+  node_ = node;
+  operands_.clear();
+  results_.clear();
+  for (const ValueId operand : graph_.operands(node))
+    operands_.push_back(sizes_.of(operand));
+  for (size_t i = 0; i < graph_.node(node).num_results; ++i)
+    results_.push_back(sizes_.of(graph_.result(node, i)));
+  STRATA_TRY(const bool is_exchange, AddExchange());
+  if (!is_exchange) {
+    if (const auto rule = ShardingRuleOf(graph_, node)) {
+      AddRule(*rule);
+    } else {
+      AddByShape();
+    }
+    AddStructure();
+  }
+  AddLiterals();
+  return Ok();
+}
+
+std::optional<int64_t> CallSizes::Integer(size_t position, std::string_view name) const {
+  const auto args = graph_.args(node_);
+  const Arg* arg = position < args.size() ? &args[position] : graph_.FindKwarg(node_, name);
+  return arg != nullptr && arg->kind() == ArgKind::kInt ? std::optional(arg->as_int())
+                                                        : std::nullopt;
+}
+size_t CallSizes::DimArgument(size_t position, size_t rank) const {
+  const int64_t dim = Integer(position, "dim").value_or(0);
+  return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
+}
+
+void CallSizes::TieSlot(uint32_t slot, SizeId size) {
+  const Arg& arg = graph_.slot(slot);
+  if (arg.kind() != ArgKind::kInt || arg.as_int() != number(size)) return;
+  constraints_.Join(sizes_.Argument(slot, arg.as_int(), constraints_), size);
+}
+
+void CallSizes::Tie(size_t position, SizeId size) {
+  const Node& node = graph_.node(node_);
+  if (position < node.num_args) TieSlot(node.args_begin + static_cast<uint32_t>(position), size);
+}
+
+void CallSizes::TieList(size_t position, const Dims& sizes) {
+  const auto args = graph_.args(node_);
+  if (position >= args.size() || !args[position].is_span()) return;
+  for (uint32_t i = 0; i < args[position].span_size() && i < sizes.size(); ++i)
+    TieSlot(args[position].span_begin() + i, sizes[i]);
+}
+
+void CallSizes::AddRule(const ShardingRule& rule) {
+  Dims factors(rule.factors.size());
+  std::vector<size_t> uses(factors.size(), 0);
+  Dims alone;
+  const auto visit = [&](const std::vector<Dims>& values, const std::vector<FactorDims>& rules,
+                         const auto& fn) {
+    for (size_t i = 0; i < std::min(values.size(), rules.size()); ++i)
+      for (size_t dim = 0; dim < std::min(values[i].size(), rules[i].size()); ++dim)
+        fn(values[i][dim], rules[i][dim]);
+  };
+  const auto add = [&](SizeId size, const std::vector<int>& loops) {
+    Dims parts;
+    int64_t product = 1;
+    for (const int loop : loops) {
+      const auto at = static_cast<size_t>(loop);
+      const DimId of_loop = rule.factors[at].size;
+      if (++uses[at] == 1)
+        factors[at] = constraints_.New(graph_.module().dims().Hint(of_loop).value_or(1));
+      parts.push_back(factors[at]);
+      product *= number(factors[at]);
+    }
+    if (product == number(size)) constraints_.AddProduct(std::vector{size}, parts);
+  };
+  const auto collect = [&](SizeId size, const std::vector<int>& loops) {
+    if (loops.size() == 1 && uses[static_cast<size_t>(loops[0])] == 1) alone.push_back(size);
+  };
+  visit(operands_, rule.operands, add);
+  visit(results_, rule.results, add);
+  visit(operands_, rule.operands, collect);
+  visit(results_, rule.results, collect);
+  JoinEqual(alone);
+  if (results_.empty()) return;
+  for (const int position : rule.size_lists)
+    TieList(static_cast<size_t>(position), results_[0]);
+  for (const auto& [position, dim] : rule.size_args)
+    if (static_cast<size_t>(dim) < results_[0].size())
+      Tie(static_cast<size_t>(position), results_[0][static_cast<size_t>(dim)]);
+}
+
+void CallSizes::AddByShape() {
+  Dims all;
+  const Dims* shape = nullptr;
+  for (const std::vector<Dims>* values : {&operands_, &results_}) {
+    for (const Dims& dims : *values) {
+      if (dims.empty()) continue;
+      if (shape == nullptr) shape = &dims;
+      const bool is_same = std::ranges::equal(
+          *shape, dims, {}, [&](SizeId a) { return number(a); },
+          [&](SizeId b) { return number(b); });
+      if (is_same) {
+        JoinDims(*shape, dims);
+      } else {
+        all.insert(all.end(), dims.begin(), dims.end());
+      }
+    }
+  }
+  if (all.empty()) return;
+  all.insert(all.end(), shape->begin(), shape->end());
+  JoinEqual(all);
+}
+
+void CallSizes::AddStructure() {
+  if (operands_.empty() || results_.empty()) return;
+  const std::string_view op = base();
+  const Dims &from = operands_[0], &to = results_[0];
+  if (IsSizedView(op)) {
+    constraints_.AddProduct(from, to);
+    const SizeId ranks = RanksGathered(graph_.operands(node_)[0]);
+    if (ranks.valid() && !to.empty()) JoinIfEqual(to[0], ranks);
+  } else if (op == "cat") {
+    Dims parts;
+    const size_t dim = DimArgument(1, to.size());
+    for (const Dims& operand : operands_)
+      if (dim < operand.size()) parts.push_back(operand[dim]);
+    if (dim < to.size()) AddParts(to[dim], parts);
+  } else if (op.starts_with("split") || op == "chunk") {
+    AddSplit(from);
+  } else if (op == "stack" || op == "unbind") {
+    const Dims& more = op == "stack" ? to : from;
+    const size_t dim = DimArgument(1, more.size());
+    if (dim < more.size()) constraints_.Keep(more[dim]);
+  } else if (op.starts_with("slice")) {
+    AddSlice();
+  } else if (op == "constant_pad_nd") {
+    AddPadding(from, to);
+  } else if (op.starts_with("_scaled_dot_product")) {
+    AddHeads();
+  }
+}
+
+void CallSizes::AddHeads() {
+  Dims heads;
+  for (const Dims& operand : operands_)
+    if (operand.size() == 4) heads.push_back(operand[1]);
+  for (const SizeId a : heads)
+    for (const SizeId b : heads)
+      if (number(b) > 0 && number(a) > number(b) && number(a) % number(b) == 0)
+        constraints_.AddDivisor(b, a);
+}
+
+void CallSizes::AddLiterals() {
+  Dims all;
+  for (const std::vector<Dims>* values : {&operands_, &results_})
+    for (const Dims& dims : *values)
+      all.insert(all.end(), dims.begin(), dims.end());
+  ForEachInteger(graph_, node_, [&](uint32_t slot, IntegerUse use, int64_t value) {
+    if (use != IntegerUse::kSize || value < 0 || IsEnd(value)) return;
+    if (sizes_.arguments().contains(slot)) return;
+    const SizeId literal = sizes_.Argument(slot, value, constraints_);
+    for (const SizeId size : all)
+      JoinIfEqual(literal, size);
+  });
+}
+
+Status AddCalls(GraphSizes& sizes, MeshSizes& mesh, SizeConstraints& constraints) {
+  return CallSizes(sizes, mesh, constraints).Run();
+}
+
+}  // namespace strata::prove

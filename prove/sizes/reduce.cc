@@ -1,0 +1,276 @@
+#include "prove/sizes/reduce.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ir/ops.h"
+#include "ir/rewriter.h"
+#include "passes/placement/placement.h"
+#include "prove/evaluator.h"
+#include "prove/inputs.h"
+#include "prove/rank_inputs.h"
+#include "prove/sizes/graph_sizes.h"
+#include "prove/sizes/mesh_sizes.h"
+#include "prove/sizes/size_arguments.h"
+#include "prove/sizes/size_constraints.h"
+#include "prove/work.h"
+
+namespace strata::prove {
+namespace {
+
+constexpr double kMaxInputElements = 1 << 27;  // 1 GB
+constexpr int64_t kLargeSize = 64;             // to be named where it is kept
+
+double Elements(const Graph& graph, ValueId value) {
+  const TypeId type = graph.value(value).type;
+  if (!type.valid()) return 0;
+  double elements = 1;
+  for (const DimId size : graph.module().types()[type].sizes)
+    elements *= static_cast<double>(graph.module().dims().Hint(size).value_or(1));
+  return elements;
+}
+
+std::vector<GraphId> BodiesOf(const Graph& graph, NodeId node) {
+  std::vector<GraphId> bodies;
+  for (const Arg& arg : graph.args(node))
+    if (arg.kind() == ArgKind::kGraph) bodies.push_back(arg.graph());
+  return bodies;
+}
+
+/// Calls `fn` for the graph and the bodies of its nodes.
+template <class Fn>
+void ForEachGraph(Module& module, GraphId id, std::set<int32_t>& seen, const Fn& fn) {
+  if (!seen.insert(id.index).second) return;
+  Graph& graph = module.graph(id);
+  for (const NodeId node : graph.nodes())
+    for (const GraphId body : BodiesOf(graph, node))
+      ForEachGraph(module, body, seen, fn);
+  fn(graph);
+}
+
+/// Whether a number in arithmetic becomes what a size becomes that it is equal to.
+bool IsReplaced(const GraphSizes& sizes, uint32_t slot, IntegerUse use, Numbers numbers) {
+  if (use != IntegerUse::kNumber && use != IntegerUse::kLast) return false;
+  return numbers == Numbers::kAsSizes || (numbers == Numbers::kNewAsSizes && !sizes.IsShared(slot));
+}
+
+/// No literal is what a size becomes: a wrong divisor would be right then. Sizes that arguments of
+/// unknown meaning are equal to stay.
+void AddOtherIntegers(const GraphSizes& sizes, Numbers numbers, SizeConstraints& constraints) {
+  const Graph& graph = sizes.graph();
+  for (const NodeId node : graph.nodes()) {
+    ForEachInteger(graph, node, [&](uint32_t slot, IntegerUse use, int64_t value) {
+      if (use == IntegerUse::kSize || sizes.arguments().contains(slot)) return;
+      constexpr int64_t kLeast = -std::numeric_limits<int64_t>::max();
+      constraints.Avoid(std::abs(std::max(value, kLeast)));
+      if (use == IntegerUse::kOther) constraints.KeepAll(value);
+      if (IsReplaced(sizes, slot, use, numbers))
+        constraints.JoinAll(use == IntegerUse::kLast ? value + 1 : value);
+    });
+  }
+}
+
+std::vector<NamedArg> KeywordsOf(const Graph& graph, NodeId node) {
+  std::vector<NamedArg> keywords;
+  for (size_t i = 0; i < graph.node(node).num_kwargs; ++i)
+    keywords.push_back(graph.kwarg(node, i));
+  return keywords;
+}
+
+/// Numbers in the place of sizes.
+class SizeRewrite {
+ public:
+  SizeRewrite(const SizeConstraints& constraints, const IdVector<SizeId, int64_t>& numbers)
+      : numbers_(numbers) {
+    for (const SizeId size : Ids<SizeId>(numbers.size())) {
+      const int64_t old = constraints.number(size);
+      by_number_.emplace(old, numbers[size]);
+      if (old != numbers[size]) reduced_.emplace(old, numbers[size]);
+    }
+  }
+
+  /// In types and arguments. Returns whether a number of arithmetic equals a size that changes.
+  bool Run(const GraphSizes& sizes, Numbers numbers) const {
+    Graph& graph = sizes.graph();
+    Module& module = graph.module();
+    Rewriter rewriter(graph);
+    bool has_numbers = false;
+    for (const NodeId node : graph.nodes()) {
+      for (size_t i = 0; i < graph.node(node).num_results; ++i) {
+        const ValueId value = graph.result(node, i);
+        if (!graph.value(value).type.valid()) continue;
+        Type type = module.types()[graph.value(value).type];
+        for (size_t dim = 0; dim < type.sizes.size(); ++dim)
+          type.sizes[dim] = module.dims().Const(numbers_[sizes.of(value)[dim]]);
+        type.strides.clear();
+        type.has_strides = false;
+        rewriter.SetType(value, module.types().Intern(type));
+      }
+      std::vector<std::pair<uint32_t, int64_t>> changes;
+      ForEachInteger(graph, node, [&](uint32_t slot, IntegerUse use, int64_t value) {
+        if (const auto argument = sizes.arguments().find(slot);
+            argument != sizes.arguments().end()) {
+          changes.emplace_back(slot, numbers_[argument->second]);
+          return;
+        }
+        if (use != IntegerUse::kNumber && use != IntegerUse::kLast) return;
+        const int64_t less = use == IntegerUse::kLast ? 1 : 0;
+        const auto found = by_number_.find(value + less);
+        if (found == by_number_.end() || found->second == found->first) return;
+        has_numbers = true;
+        if (IsReplaced(sizes, slot, use, numbers)) changes.emplace_back(slot, found->second - less);
+      });
+      for (const auto& [slot, size] : changes)
+        rewriter.SetSlot(node, slot, Arg::Int(size));
+    }
+    return has_numbers;
+  }
+
+  /// Leaves out results and elements of lists that ranks have which are left out.
+  void DropPieces(const GraphSizes& sizes) const {
+    Graph& graph = sizes.graph();
+    Rewriter rewriter(graph);
+    for (auto it = sizes.counts().rbegin(); it != sizes.counts().rend(); ++it) {
+      const auto& [node, size] = *it;
+      const auto count = static_cast<size_t>(numbers_[size]);
+      if (graph.node(node).num_results > 1) {
+        std::vector<TypeId> types;
+        for (size_t i = 0; i < count; ++i)
+          types.push_back(graph.value(graph.result(node, i)).type);
+        rewriter.SetResults(node, types, graph.node(node).returns_tuple);
+        continue;
+      }
+      std::vector<Arg> args(graph.args(node).begin(), graph.args(node).end());
+      for (Arg& arg : args) {
+        if (!arg.is_span()) continue;
+        const auto elements = graph.elements(arg);
+        arg = rewriter.MakeSpan(
+            arg.kind(), std::vector<Arg>(elements.begin(), elements.begin() + numbers_[size]));
+      }
+      rewriter.SetArgs(node, args, KeywordsOf(graph, node));
+    }
+  }
+
+  const std::set<std::pair<int64_t, int64_t>>& reduced() const { return reduced_; }
+
+ private:
+  const IdVector<SizeId, int64_t>& numbers_;
+  std::map<int64_t, int64_t> by_number_;  // sizes that a number of arithmetic is equal to are one
+  std::set<std::pair<int64_t, int64_t>> reduced_;
+};
+
+/// Whether all values can be evaluated.
+bool IsSmall(const Graph& graph) {
+  if (NeedsReduction(graph)) return false;
+  for (const NodeId node : graph.nodes())
+    for (size_t i = 0; i < graph.node(node).num_results; ++i)
+      if (Elements(graph, graph.result(node, i)) > kMaxInputElements / 8) return false;
+  return true;
+}
+
+/// Why reduced sizes are not small.
+Error TooLarge(const SizeConstraints& constraints) {
+  const std::set<int64_t> all = constraints.Kept();
+  if (const auto kept = all.lower_bound(kLargeSize); kept != all.end()) {
+    return Error(ErrorCode::kUnsupported,
+                 "too much depends on sizes that other arguments are equal to: {}",
+                 fmt::join(kept, all.end(), ", "));
+  }
+  return Error(ErrorCode::kUnsupported,
+               "with the smallest numbers that were found for its {} sizes it is too large, too",
+               constraints.NumSizes());
+}
+
+/// That every value has the sizes of its type.
+Status CheckSizes(const Graph& graph) {
+  STRATA_TRY(const std::vector<Value> inputs, MakeInputs(graph, 1));
+  Evaluator evaluator(graph, 1);
+  std::string wrong;
+  STRATA_RETURN_IF_ERROR(evaluator.Run(inputs, [&](NodeId node, std::span<Value> results) {
+    const size_t count = std::min<size_t>(results.size(), graph.node(node).num_results);
+    for (size_t i = 0; i < count && wrong.empty(); ++i) {
+      const TypeId type = graph.value(graph.result(node, i)).type;
+      const auto* tensor = std::get_if<Tensor>(&results[i]);
+      if (!type.valid() || tensor == nullptr) continue;
+      Sizes sizes;
+      for (const DimId dim : graph.module().types()[type].sizes)
+        sizes.push_back(graph.module().dims().Hint(dim).value_or(0));
+      if (sizes != tensor->sizes()) wrong = graph.name(node);
+    }
+  }));
+  if (wrong.empty()) return Ok();
+  return Error(ErrorCode::kUnsupported, "{} has other sizes than its type", wrong);
+}
+
+}  // namespace
+
+bool NeedsReduction(const Graph& graph) {
+  if (ProductsOf(graph) > kMaxProducts || InputElementsOf(graph) > kMaxInputElements) return true;
+  if (!IsLowered(graph)) return false;
+  const auto mesh = Mesh::Parse(graph.attribute(graph.output(), kMeshAttribute));
+  return mesh && (mesh->num_ranks() > kMaxRanks || !CheckWork(graph, mesh->num_ranks()));
+}
+
+Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const ReduceOptions& options) {
+  ReducedPair pair;
+  pair.before_module = before.module().Clone();
+  pair.after_module = after.module().Clone();
+  SizeConstraints constraints;
+  std::vector<GraphSizes> graphs;
+  for (auto [module, id] : {std::pair(pair.before_module.get(), before.id()),
+                            std::pair(pair.after_module.get(), after.id())}) {
+    std::set<int32_t> seen;
+    std::vector<Graph*> found;
+    ForEachGraph(*module, id, seen, [&](Graph& graph) { found.push_back(&graph); });
+    for (Graph* graph : found) {
+      STRATA_TRY(GraphSizes sizes, GraphSizes::Of(*graph, constraints));
+      graphs.push_back(std::move(sizes));
+    }
+  }
+  const auto sizes_of = [&](const Module* module, GraphId id) -> GraphSizes& {
+    return *std::ranges::find_if(graphs, [&](const GraphSizes& sizes) {
+      return &sizes.graph().module() == module && sizes.graph().id() == id;
+    });
+  };
+  const bool by_dimension = options.equality == SizeEquality::kByDimension;
+  STRATA_TRY(Mesh parsed, Mesh::Parse(after.attribute(after.output(), kMeshAttribute)));
+  MeshSizes mesh(std::move(parsed), by_dimension, constraints);
+  for (GraphSizes& sizes : graphs)
+    STRATA_RETURN_IF_ERROR(AddCalls(sizes, mesh, constraints));
+  AddPairs(sizes_of(pair.before_module.get(), before.id()),
+           sizes_of(pair.after_module.get(), after.id()), options.stable_ids, mesh, constraints);
+  // What ties the operands of a body to its inputs is not known.
+  if (!by_dimension || graphs.size() > 2) constraints.JoinEqual();
+  for (const GraphSizes& sizes : graphs)
+    AddOtherIntegers(sizes, options.numbers, constraints);
+  STRATA_TRY(const auto numbers, constraints.Solve());
+  const SizeRewrite rewrite(constraints, numbers);
+  for (const GraphSizes& sizes : graphs) {
+    pair.has_numbers |= rewrite.Run(sizes, options.numbers);
+    rewrite.DropPieces(sizes);
+    Graph& graph = sizes.graph();
+    if (graph.output().valid() && !graph.attribute(graph.output(), kMeshAttribute).empty())
+      Rewriter(graph).SetAttribute(graph.output(), kMeshAttribute, mesh.Text(numbers));
+  }
+  pair.before = &pair.before_module->graph(before.id());
+  pair.after = &pair.after_module->graph(after.id());
+  pair.sizes = rewrite.reduced();
+  for (const Graph* graph : {pair.before, pair.after}) {
+    if (!IsSmall(*graph)) return TooLarge(constraints);
+  }
+  if (!IsLowered(before)) STRATA_RETURN_IF_ERROR(CheckSizes(*pair.before));
+  return pair;
+}
+
+}  // namespace strata::prove

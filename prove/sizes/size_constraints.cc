@@ -1,0 +1,173 @@
+#include "prove/sizes/size_constraints.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/result.h"
+
+namespace strata::prove {
+
+SizeId SizeConstraints::New(int64_t number) {
+  const SizeId size = numbers_.Add(number);
+  parents_.Add(size);
+  by_number_[number].push_back(size);
+  return size;
+}
+
+SizeId SizeConstraints::Root(SizeId size) const {
+  while (parents_[size] != size) {
+    parents_[size] = parents_[parents_[size]];
+    size = parents_[size];
+  }
+  return size;
+}
+
+void SizeConstraints::Join(SizeId a, SizeId b) {
+  STRATA_CHECK(numbers_[a] == numbers_[b], "{} and {} are one size", numbers_[a], numbers_[b]);
+  a = Root(a);
+  b = Root(b);
+  parents_[std::max(a, b)] = std::min(a, b);
+}
+
+void SizeConstraints::JoinEqual() {
+  for (const auto& [number, sizes] : by_number_)
+    JoinAll(number);
+}
+
+void SizeConstraints::JoinAll(int64_t number) {
+  const auto found = by_number_.find(number);
+  if (found == by_number_.end() || !joined_numbers_.insert(number).second) return;
+  for (const SizeId size : found->second)
+    Join(found->second.front(), size);
+}
+
+std::set<int64_t> SizeConstraints::Kept() const {
+  std::set<int64_t> numbers;
+  for (const auto& [number, sizes] : by_number_)
+    if (std::ranges::any_of(sizes, [&](SizeId size) { return IsKept(size); }))
+      numbers.insert(number);
+  return numbers;
+}
+
+size_t SizeConstraints::NumSizes() const {
+  size_t count = 0;
+  for (const SizeId size : Ids<SizeId>(numbers_.size()))
+    count += Root(size) == size ? 1 : 0;
+  return count;
+}
+
+void SizeConstraints::AddProduct(std::span<const SizeId> left, std::span<const SizeId> right) {
+  const auto product_of = [&](std::span<const SizeId> sizes) {
+    double product = 1;
+    for (const SizeId size : sizes)
+      product *= static_cast<double>(numbers_[size]);
+    return product;
+  };
+  if (product_of(left) != product_of(right)) return;
+  const auto without_ones = [&](std::span<const SizeId> sizes) {
+    std::vector<SizeId> rest;
+    std::ranges::copy_if(sizes, std::back_inserter(rest),
+                         [&](SizeId size) { return numbers_[size] != 1; });
+    return rest;
+  };
+  Product product{.left = without_ones(left), .right = without_ones(right)};
+  if (product.left.size() == 1 && product.right.size() == 1) {
+    Join(product.left[0], product.right[0]);
+  } else if (!product.left.empty() || !product.right.empty()) {
+    products_.push_back(std::move(product));
+  }
+}
+
+void SizeConstraints::AddCut(SizeId whole, SizeId ranks, SizeId part) {
+  products_.push_back({.left = {whole}, .right = {ranks, part}, .is_cut = true});
+}
+
+void SizeConstraints::AddSum(SizeId total, std::span<const SizeId> parts) {
+  int64_t sum = 0;
+  for (const SizeId part : parts)
+    sum += numbers_[part];
+  if (sum != numbers_[total]) return;
+  if (parts.size() == 1) {
+    Join(total, parts[0]);
+  } else if (!parts.empty()) {
+    sums_.emplace_back(total, std::vector<SizeId>(parts.begin(), parts.end()));
+  }
+}
+
+std::vector<SizeId> SizeConstraints::Roots(std::span<const SizeId> sizes) const {
+  std::vector<SizeId> roots;
+  for (const SizeId size : sizes)
+    roots.push_back(Root(size));
+  return roots;
+}
+
+std::vector<int64_t> SizeConstraints::Numbers(std::span<const SizeId> sizes) const {
+  std::vector<int64_t> numbers;
+  for (const SizeId size : sizes)
+    numbers.push_back(numbers_[size]);
+  return numbers;
+}
+
+bool SizeConstraints::JoinParts() {
+  bool joined = false;
+  const auto join = [&](SizeId a, SizeId b) {
+    joined |= Root(a) != Root(b);
+    Join(a, b);
+  };
+  std::map<std::pair<SizeId, std::vector<int64_t>>, std::vector<SizeId>> parts_of;
+  std::map<std::vector<SizeId>, SizeId> whole_of;
+  for (const Product& product : products_) {
+    for (const bool swapped : {false, true}) {
+      const std::vector<SizeId>& whole = swapped ? product.right : product.left;
+      const std::vector<SizeId>& parts = swapped ? product.left : product.right;
+      if (whole.size() != 1) continue;
+      const auto [made, is_first] = whole_of.emplace(Roots(parts), whole[0]);
+      if (!is_first && numbers_[made->second] == numbers_[whole[0]]) join(made->second, whole[0]);
+      if (product.is_cut) continue;
+      const auto [known, is_new] =
+          parts_of.emplace(std::pair(Root(whole[0]), Numbers(parts)), parts);
+      for (size_t i = 0; i < parts.size() && !is_new; ++i)
+        join(known->second[i], parts[i]);
+    }
+  }
+  std::map<std::pair<SizeId, std::vector<int64_t>>, std::vector<SizeId>> summands_of;
+  for (const auto& [total, unsorted] : sums_) {
+    std::vector<SizeId> parts = unsorted;
+    std::ranges::stable_sort(parts, {}, [&](SizeId size) { return numbers_[size]; });
+    const auto [known, is_new] = summands_of.emplace(std::pair(Root(total), Numbers(parts)), parts);
+    for (size_t i = 0; i < parts.size() && !is_new; ++i)
+      join(known->second[i], parts[i]);
+  }
+  return joined;
+}
+
+void SizeConstraints::JoinAlike() {
+  // A place: the numbers of an equation, and which of them it is.
+  using Place = std::pair<std::vector<int64_t>, size_t>;
+  std::map<SizeId, std::set<Place>> places;
+  const auto add = [&](std::span<const SizeId> left, std::span<const SizeId> right) {
+    Place place{Numbers(left), 0};
+    place.first.push_back(-1);
+    std::ranges::copy(Numbers(right), std::back_inserter(place.first));
+    for (const std::span<const SizeId> side : {left, right}) {
+      for (const SizeId size : side) {
+        places[Root(size)].insert(place);
+        ++place.second;
+      }
+    }
+  };
+  for (const Product& product : products_)
+    add(product.left, product.right);
+  for (const auto& [total, parts] : sums_)
+    add({&total, 1}, parts);
+  std::map<std::pair<int64_t, std::set<Place>>, SizeId> known;
+  for (const SizeId size : Ids<SizeId>(numbers_.size())) {
+    if (Root(size) != size) continue;
+    const auto found = places.find(size);
+    std::pair<int64_t, std::set<Place>> alike{numbers_[size], {}};
+    if (found != places.end()) alike.second = std::move(found->second);
+    Join(known.emplace(std::move(alike), size).first->second, size);
+  }
+}
+
+}  // namespace strata::prove

@@ -1,0 +1,91 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/id.h"
+#include "base/result.h"
+
+namespace strata::prove {
+
+/// A size of a program that small numbers can take the place of: of a dimension, of a shard, of a
+/// mesh axis, of an argument.
+using SizeId = Id<struct SizeTag>;
+
+/// What the numbers have to satisfy that take the place of sizes. Sizes of one number may become
+/// different numbers, unless they are joined; different ones never become the same.
+class SizeConstraints {
+ public:
+  SizeId New(int64_t number);
+  int64_t number(SizeId size) const { return numbers_[size]; }
+  /// The two are one size. REQUIRES: they are the same number.
+  void Join(SizeId a, SizeId b);
+  /// All sizes of each number are one.
+  void JoinEqual();
+  /// All sizes that are this number are one.
+  void JoinAll(int64_t number);
+  /// The size cannot be replaced.
+  void Keep(SizeId size) { kept_.insert(size); }
+  void KeepAll(int64_t number) { kept_numbers_.insert(number); }
+  /// The number is a literal of the program: it takes the place of no size.
+  void Avoid(int64_t number) { avoided_.insert(number); }
+  /// The products are equal. Parts of one size in one order are the same parts wherever they are
+  /// the same numbers. REQUIRES: of the numbers themselves the products are equal.
+  void AddProduct(std::span<const SizeId> left, std::span<const SizeId> right);
+  /// Ranks cut `whole` into `parts`, which have nothing to do with other parts of it.
+  void AddCut(SizeId whole, SizeId ranks, SizeId part);
+  /// `total` is the sum of `parts`; nothing is added if of the numbers it is not.
+  void AddSum(SizeId total, std::span<const SizeId> parts);
+  /// `divisor` divides `size`.
+  void AddDivisor(SizeId divisor, SizeId size) { divisors_.emplace(divisor, size); }
+  void AddLess(SizeId less, SizeId size) { less_.emplace(less, size); }
+  /// The size becomes no larger number.
+  void DoNotEnlarge(SizeId size) { not_larger_.push_back(size); }
+  /// The product of `sizes`, once they are small, is at most `limit`.
+  void SetLimit(std::vector<SizeId> sizes, int64_t limit) {
+    limited_ = std::move(sizes);
+    limit_ = limit;
+  }
+
+  /// Numbers of sizes that stay.
+  std::set<int64_t> Kept() const;
+  /// Joins sizes that follow to be one, then finds small numbers. Errors: none satisfy all.
+  Result<IdVector<SizeId, int64_t>> Solve();
+  /// How many sizes are different. REQUIRES: Solve was called.
+  size_t NumSizes() const;
+
+ private:
+  friend class SizeSolver;
+  struct Product {
+    std::vector<SizeId> left, right;
+    bool is_cut = false;
+  };
+
+  bool IsKept(SizeId size) const {
+    return kept_.contains(size) || kept_numbers_.contains(numbers_[size]);
+  }
+  SizeId Root(SizeId size) const;
+  std::vector<SizeId> Roots(std::span<const SizeId> sizes) const;
+  std::vector<int64_t> Numbers(std::span<const SizeId> sizes) const;
+  /// Joins what products and sums show to be one size. Returns whether something was joined.
+  bool JoinParts();
+  /// Joins sizes of one number that have the same places in the same equations: of the thousand
+  /// parameters of a model few are different to an optimizer.
+  void JoinAlike();
+
+  IdVector<SizeId, int64_t> numbers_;
+  mutable IdVector<SizeId, SizeId> parents_;  // union-find
+  std::map<int64_t, std::vector<SizeId>> by_number_;
+  std::set<SizeId> kept_;
+  std::set<int64_t> kept_numbers_, joined_numbers_, avoided_;
+  std::vector<Product> products_;
+  std::vector<std::pair<SizeId, std::vector<SizeId>>> sums_;
+  std::set<std::pair<SizeId, SizeId>> divisors_, less_;
+  std::vector<SizeId> limited_, not_larger_;
+  int64_t limit_ = 0;
+};
+
+}  // namespace strata::prove
