@@ -4,7 +4,7 @@ import { current } from "./current.js";
 import { $, copyText, h, plain, save, say, stepOf } from "./dom.js";
 import { around, past } from "./format.js";
 import { ceil, max, min } from "./math.js";
-import { ScenePainter } from "./paint.js";
+import { paintScene } from "./paint.js";
 import { findSubject, hashOf, state } from "./route.js";
 import { ADDED, badgeText, DERIVED, REMOVED, statusWord } from "./status.js";
 import { loadDetail, loadLines, report, str, subjects } from "./store.js";
@@ -230,7 +230,7 @@ function sceneSvg(view) {
   const c = new SvgContext(),
     { width, height } = view.scene,
     look = { ...view.look(view.panes[0]), scale: 1, hover: null };
-  new ScenePainter(c, view.scene, look).paint(() => true);
+  paintScene(c, view.scene, look, () => true);
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="-16 -16 ${ceil(width + 32)} ${
     ceil(height + 32)
   }" width="${ceil(width + 32)}" height="${
@@ -249,7 +249,10 @@ function savePng(view, name) {
   c.fillStyle = colors.bg;
   c.fillRect(0, 0, canvas.width, canvas.height);
   c.setTransform(scale, 0, 0, scale, 16 * scale, 16 * scale);
-  new ScenePainter(c, view.scene, { ...view.look(view.panes[0]), scale: 1, hover: null }).paint(
+  paintScene(
+    c,
+    view.scene,
+    { ...view.look(view.panes[0]), scale: 1, hover: null },
     () => true,
   );
   canvas.toBlob((blob) => save(blob, name));

@@ -6,7 +6,8 @@ import { number, plural } from "./format.js";
 import { listenToMinimap, PanePointers } from "./graph_pointer.js";
 import { HEAD, SceneLayout } from "./layout.js";
 import { abs, max, min, round } from "./math.js";
-import { BOXES, ScenePainter, TWO_LINES } from "./paint.js";
+import { BOXES, TWO_LINES } from "./brush.js";
+import { paintScene } from "./paint.js";
 import { EDGE_LABELS, note, state } from "./route.js";
 import { ADDED, CHANGED, DERIVED, MOVED, REMOVED, SAME, STATUS, statusWord } from "./status.js";
 import { colors } from "./theme.js";
@@ -629,8 +630,12 @@ export class GraphView {
       c.save();
       c.translate(x, y);
       c.scale(scale, scale);
-      new ScenePainter(c, this.scene, this.look(pane)).paint((b) =>
-        b.x < right && b.x + b.width > left && b.y - 16 < bottom && b.y + b.height + 16 > top
+      paintScene(
+        c,
+        this.scene,
+        this.look(pane),
+        (b) =>
+          b.x < right && b.x + b.width > left && b.y - 16 < bottom && b.y + b.height + 16 > top,
       );
       c.restore();
       if (pane.side === "blink") {
