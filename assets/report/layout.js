@@ -2,25 +2,26 @@
 // scene/layout.cc computes rows and columns; here they become pixels, and rows far from every
 // difference are folded.
 
-import { abs, max, min } from "./math.js";
+import { routeLines } from "./layout_lines.js";
+import { abs, max } from "./math.js";
+import {
+  FOLD_H,
+  GAP_X,
+  GAP_Y,
+  GUTTER,
+  HEAD,
+  MARGIN,
+  NODE_H,
+  NODE_W,
+  PAD,
+  RAIL,
+  ROW_GAP,
+  SLAB,
+  THIN,
+} from "./measures.js";
 import { SAME } from "./status.js";
 
-// Measures of the design language.
-export const NODE_W = 148,
-  NODE_H = 38,
-  GAP_X = 14,
-  GAP_Y = 34,
-  GUTTER = 44,
-  PAD = 12,
-  HEAD = 28,
-  SLAB = 46,
-  THIN = 30,
-  ROW_GAP = 20,
-  FOLD_H = 24,
-  MARGIN = 22,
-  RAIL = 12;
-const MIN_WIDTH = 480, MIN_RUN = 3, MAX_SPAN = 7, SIDE_TRACKS = 4;
-const GUTTER_TRACKS = [0, -7, 7, -14, 14];
+const MIN_WIDTH = 480, MIN_RUN = 3;
 const PITCH = NODE_H + GAP_Y, HALF = (NODE_W + GAP_X) / 2;
 
 /**
@@ -105,7 +106,7 @@ export class SceneLayout {
     this.width = max(MIN_WIDTH, detail.twoLanes ? 2 * this.lane + GUTTER : this.lane) +
       2 * pads;
     this.height = this.place(0, 0, 0, this.width, 0);
-    this.route();
+    routeLines(this);
   }
   padOf(cluster) {
     return cluster === 0 ? 0 : PAD + (this.detail.clusters[cluster].skips ? RAIL : 0);
@@ -280,132 +281,5 @@ export class SceneLayout {
         status,
       });
     }
-  }
-
-  // --- Lines ---
-
-  route() {
-    const tracks = new Map();
-    for (const group of this.groups) {
-      for (const box of group.boxes) {
-        const edges = [], seen = new Set();
-        for (const member of box.members) {
-          for (const [from, status] of this.detail.inputs(member)) {
-            const source = this.boxOf.get(from);
-            if (source === box) continue;
-            if (!source || source.block !== box.block) {
-              if (box.node >= 0) (box.stubs ||= []).push([from, status]);
-              continue;
-            }
-            // A source many rows away is shown by name: a line that long cannot be followed.
-            if (abs(source.row - box.row) > MAX_SPAN && box.node >= 0) {
-              (box.stubs ||= []).push([from, status]);
-              continue;
-            }
-            // Several values between two boxes are one line, unless their statuses differ.
-            if (seen.has(source) && status === SAME) continue;
-            seen.add(source);
-            edges.push({
-              a: source,
-              b: box,
-              from,
-              status,
-              cross: source.backward !== box.backward,
-            });
-          }
-        }
-        edges.sort((p, q) => q.cross - p.cross || p.a.x - q.a.x);
-        edges.forEach((edge, k) => {
-          edge.port = box.x + box.width / 2 +
-            (k - (edges.length - 1) / 2) * min(24, (box.width - 40) / edges.length);
-          edge.points = this.points(edge, group.boxes, tracks);
-          if (edge.points) {
-            this.edges.push(edge);
-            edge.a.feeds = true;
-            group.edges.push(edge);
-            box.firstPort = min(box.firstPort ?? Infinity, edge.port);
-          } else if (box.node >= 0) (box.stubs ||= []).push([edge.from, edge.status]);
-        });
-        if (box.stubs) box.stubs.sort((p, q) => (q[1] !== SAME) - (p[1] !== SAME));
-      }
-    }
-  }
-  /**
-   * Orthogonal: straight down where the way is free, else beside the boxes; between lanes through
-   * the gutter. Null: no track is free.
-   */
-  points({ a, b, port, cross }, boxes, tracks) {
-    const down = b.backward ? -1 : 1,
-      end = b.backward ? b.y + b.height : b.y,
-      last = end - down * 5;
-    if (cross) {
-      const track = this.track(tracks, a.block, "gutter", min(a.y, b.y), max(a.y, b.y)),
-        x = a.gutter + GUTTER_TRACKS[track],
-        turn = end - down * 17;
-      if (track >= GUTTER_TRACKS.length) return null;
-      const blocked = boxes.some((o) =>
-        o !== a && o.y < a.y + a.height && o.y + o.height > a.y &&
-        (x > a.x ? o.x > a.x && o.x < x : o.x < a.x && o.x + o.width > x)
-      );
-      if (!blocked) {
-        return [
-          [x > a.x ? a.x + a.width : a.x, a.y + a.height / 2],
-          [x, a.y + a.height / 2],
-          [x, turn],
-          [port, turn],
-          [port, last],
-        ];
-      }
-      const out = a.backward ? a.y : a.y + a.height, step = out + (a.backward ? -1 : 1) * 12;
-      return [[a.x + a.width / 2 + 24, out], [a.x + a.width / 2 + 24, step], [x, step], [x, turn], [
-        port,
-        turn,
-      ], [port, last]];
-    }
-    const start = a.backward ? a.y : a.y + a.height,
-      x = a.x + a.width / 2,
-      near = start + down * 9,
-      far = end - down * 20;
-    if ((end - start) * down > 0) {
-      if (abs(x - port) < 1 && this.free(boxes, x, start, end, a, b)) {
-        return [[x, start], [port, last]];
-      }
-      if (this.free(boxes, port, near, end, a, b)) {
-        return [[x, start], [x, near], [port, near], [port, last]];
-      }
-      if (this.free(boxes, x, start, far, a, b)) {
-        return [[x, start], [x, far], [port, far], [port, last]];
-      }
-    }
-    const track = this.track(
-        tracks,
-        a.block,
-        a.backward,
-        min(start, end),
-        max(start, end),
-      ),
-      offset = 4 + track * 4.5;
-    if (track >= SIDE_TRACKS) return null;
-    const side = a.backward ? a.right - MARGIN + offset : a.left + MARGIN - offset;
-    return [[x, start], [x, near], [side, near], [side, far], [port, far], [port, last]];
-  }
-  free(boxes, x, from, to, a, b) {
-    const [top, bottom] = from < to ? [from, to] : [to, from];
-    return !boxes.some((o) =>
-      o !== a && o !== b && x > o.x - 4 && x < o.x + o.width + 4 && bottom > o.y - 2 &&
-      top < o.y + o.height + 2
-    );
-  }
-  /** The first track on which nothing runs between these heights. */
-  track(tracks, block, lane, top, bottom) {
-    if (!tracks.has(block)) tracks.set(block, {});
-    const of = tracks.get(block)[lane] ||= [];
-    let track = of.findIndex((spans) => spans.every(([t, b]) => bottom < t || top > b));
-    if (track < 0) {
-      track = of.length;
-      of.push([]);
-    }
-    of[track].push([top, bottom]);
-    return track;
   }
 }

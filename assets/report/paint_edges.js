@@ -1,7 +1,7 @@
 // How lines between nodes are drawn, and the words on them.
 
 import { bytes, dtypeOf } from "./format.js";
-import { NODE_H, NODE_W } from "./layout.js";
+import { NODE_H, NODE_W } from "./measures.js";
 import { abs, min } from "./math.js";
 import { ADDED, RELATIONS, REMOVED } from "./status.js";
 import { colors } from "./theme.js";

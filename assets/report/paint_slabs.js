@@ -3,7 +3,7 @@
 import { drawBarcode } from "./barcode.js";
 import { plain } from "./dom.js";
 import { number, plural } from "./format.js";
-import { HEAD, THIN } from "./layout.js";
+import { HEAD, THIN } from "./measures.js";
 import { abs, max, min } from "./math.js";
 import { ADDED, BADGES, SIGN } from "./status.js";
 import { colors, heat } from "./theme.js";
