@@ -73,20 +73,3 @@ export class PanePointers {
     this.view.zoom(factor, clientX - box.left, clientY - box.top);
   }
 }
-/** A click or a drag on the minimap moves the camera there. */
-export function listenToMinimap(view) {
-  const { mini } = view;
-  const jump = (event) => {
-    const box = rectOf(mini), { k, left, top } = view.miniFrame, { room, height } = view.size();
-    view.x = room / 2 - (event.clientX - box.left - left) / k * view.scale;
-    view.y = height / 2 - (event.clientY - box.top - top) / k * view.scale;
-    view.draw();
-  };
-  hear(mini, "pointerdown", (event) => {
-    mini.setPointerCapture(event.pointerId);
-    jump(event);
-  });
-  hear(mini, "pointermove", (event) => {
-    if (event.buttons) jump(event);
-  });
-}

@@ -5,6 +5,21 @@ import { current } from "./current.js";
 import { $, $$, copyText, say, stepOf } from "./dom.js";
 import { around, past } from "./format.js";
 import { mainBox, searchBox } from "./frame.js";
+import {
+  endLight,
+  fitSelection,
+  hide,
+  isolate,
+  light,
+  lightWay,
+  nextLabels,
+  showAll,
+  step,
+  toggleHere,
+  toggleSync,
+  undo,
+  walk,
+} from "./graph_actions.js";
 import { max, min } from "./math.js";
 import { overlaysOf } from "./overlay.js";
 import { Palette } from "./palette.js";
@@ -103,19 +118,19 @@ const ACTIONS = new Map(
     c: () => setHops(state.hops === "all" ? "1" : "all"),
     g: openPalette,
     "?": help,
-    h: onGraph((v) => v.step(false)),
-    l: onGraph((v) => v.step(true)),
-    f: onGraph((v) => v.fitSelection()),
+    h: onGraph((v) => step(v, false)),
+    l: onGraph((v) => step(v, true)),
+    f: onGraph(fitSelection),
     Space: onGraph((v) => v.fitAll()),
-    s: onGraph((v) => v.toggleSync()),
-    t: onGraph((v) => v.nextLabels()),
+    s: onGraph(toggleSync),
+    t: onGraph(nextLabels),
     b: onGraph((v) => v.showBefore(true)),
-    p: onGraph((v) => v.path()),
-    u: again((v) => v.light(["inputs"])),
-    d: again((v) => v.light(["outputs"])),
-    i: again((v) => v.isolate()),
-    x: onGraph((v) => v.hide()),
-    X: onGraph((v) => v.showAll()),
+    p: onGraph(lightWay),
+    u: again((v) => light(v, ["inputs"])),
+    d: again((v) => light(v, ["outputs"])),
+    i: again(isolate),
+    x: onGraph(hide),
+    X: onGraph(showAll),
     y: () => copyLink(),
     Y: () => copyText(state.node, "Name"),
   }).flatMap(([keys, action]) => keys.split(" ").map((key, i) => [key, (n) => action(i ? -n : n)])),
@@ -135,7 +150,7 @@ function help() {
 }
 function clearSelection() {
   $("#results").hidden = true;
-  if (current.graphView && current.graphView.clear()) return;
+  if (current.graphView && endLight(current.graphView)) return;
   if (current.detail) selectNode(-1);
 }
 
@@ -160,7 +175,7 @@ export function onKey(event) {
       p: openPalette,
       f: ACTIONS.get("/"),
       e: openCopies,
-      z: field ? null : () => current.graphView && say(current.graphView.undo(event.shiftKey)),
+      z: field ? null : () => current.graphView && say(undo(current.graphView, event.shiftKey)),
     }[key.toLowerCase()];
     if (action && !dialog) {
       act(action);
@@ -168,8 +183,8 @@ export function onKey(event) {
     return;
   }
   if (event.altKey) {
-    const step = stepOf(event, "ArrowLeft", "ArrowRight");
-    if (step) history.go(step);
+    const pages = stepOf(event, "ArrowLeft", "ArrowRight");
+    if (pages) history.go(pages);
     return;
   }
   if (key === "F3") {
@@ -192,10 +207,10 @@ export function onKey(event) {
     });
   } else if ((count ? /^\d$/ : /^[5-9]$/).test(key)) act(() => say(count += key));
   else if (key === "Enter" && current.graphView) {
-    act(() => current.graphView.toggleHere(event.shiftKey));
+    act(() => toggleHere(current.graphView, event.shiftKey));
   } else if (
     current.graphView && (target === document.body || target === mainBox || within(".panes")) &&
-    current.graphView.walkKey(key)
+    walk(current.graphView, key)
   ) event.preventDefault();
   else if (ACTIONS.has(key)) {
     const times = min(999, Number(count) || 1);

@@ -3,6 +3,7 @@
 import { copies } from "./copy.js";
 import { current, redrawAll } from "./current.js";
 import { $, $$, h, stepOf } from "./dom.js";
+import { openAll } from "./graph_actions.js";
 import { max, min } from "./math.js";
 import { go, goTo, state, views } from "./route.js";
 import { selectNode, showNode } from "./selection.js";
@@ -23,7 +24,7 @@ function commands(keyCommands) {
   }
   if (current.graphView) {
     for (const [words, open] of [["Open every slab", true], ["Close every slab", false]]) {
-      list.push(["Commands", words, "", () => current.graphView.openAll(open)]);
+      list.push(["Commands", words, "", () => openAll(current.graphView, open)]);
     }
   }
   list.push(["Commands", "Switch between light and dark", "", () => {

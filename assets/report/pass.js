@@ -7,6 +7,7 @@ import { $, $$, button, h, stepOf } from "./dom.js";
 import { around, matcher, MINUS, number, past, plural, time } from "./format.js";
 import { GraphView } from "./graph.js";
 import { inspectorPanel } from "./inspector.js";
+import { openFirst } from "./open_slabs.js";
 import { makeOverlay, OVERLAYS, overlaysOf } from "./overlay.js";
 import { failure } from "./overview.js";
 import { patternsTab } from "./patterns.js";
@@ -223,7 +224,7 @@ function openSlabs(view) {
     return;
   }
   if (kept.graph === graphKey() && kept.open) view.setOpen(kept.open);
-  if (view.open.size === 1) view.openFirst();
+  if (view.open.size === 1) openFirst(view.open, view.detail);
 }
 function placeCamera(view, node) {
   const hasNode = node !== undefined;
