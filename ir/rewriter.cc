@@ -1,35 +1,12 @@
 #include "ir/rewriter.h"
 
 #include <algorithm>
-#include <charconv>
+#include <vector>
 
 #include "ir/ops.h"
 
 namespace strata {
 namespace {
-
-/// Words that FX does not take for names, sorted: Python's keywords and builtins, and the globals
-/// of generated code. Source: torch/fx/graph.py, `_Namespace._is_illegal_name`.
-constexpr std::string_view kTakenByPython[] = {
-    "abs",       "aiter",      "all",         "and",        "anext",        "any",
-    "as",        "ascii",      "assert",      "async",      "await",        "bin",
-    "bool",      "break",      "breakpoint",  "bytearray",  "bytes",        "callable",
-    "chr",       "class",      "classmethod", "compile",    "complex",      "continue",
-    "copyright", "credits",    "def",         "del",        "delattr",      "device",
-    "dict",      "dir",        "divmod",      "elif",       "else",         "enumerate",
-    "eval",      "except",     "exec",        "exit",       "filter",       "finally",
-    "float",     "for",        "format",      "from",       "frozenset",    "fx_pytree",
-    "getattr",   "global",     "globals",     "hasattr",    "hash",         "help",
-    "hex",       "id",         "if",          "import",     "in",           "inf",
-    "input",     "int",        "is",          "isinstance", "issubclass",   "iter",
-    "lambda",    "len",        "license",     "list",       "locals",       "map",
-    "max",       "memoryview", "min",         "nan",        "next",         "nonlocal",
-    "not",       "object",     "oct",         "open",       "or",           "ord",
-    "pass",      "pow",        "print",       "property",   "pytree",       "quit",
-    "raise",     "range",      "repr",        "return",     "reversed",     "round",
-    "set",       "setattr",    "slice",       "sorted",     "staticmethod", "str",
-    "sum",       "super",      "torch",       "try",        "tuple",        "type",
-    "vars",      "while",      "with",        "yield",      "zip"};
 
 std::string_view BaseNameFor(const NodeSpec& spec) {
   switch (spec.kind) {
@@ -169,79 +146,6 @@ NodeId Rewriter::Clone(NodeId original) {
   return id;
 }
 
-Arg Rewriter::MakeSpan(ArgKind kind, std::span<const Arg> elements) {
-  const auto begin = static_cast<uint32_t>(graph_.pool_.size());
-  AppendToPool(elements);
-  graph_.links_.resize(graph_.pool_.size());
-  return Arg::Span(kind, begin, static_cast<uint32_t>(elements.size()));
-}
-
-void Rewriter::AppendToPool(std::span<const Arg> args) {
-  std::vector<Arg>& pool = graph_.pool_;
-  const Arg* begin = pool.data();
-  if (args.data() >= begin && args.data() < begin + pool.size()) {
-    const std::vector<Arg> copy(args.begin(), args.end());  // growth would move what we read
-    pool.insert(pool.end(), copy.begin(), copy.end());
-  } else {
-    pool.insert(pool.end(), args.begin(), args.end());
-  }
-}
-
-void Rewriter::Link(NodeId user, uint32_t slot) {
-  const ValueId value = graph_.pool_[slot].value();
-  Value& v = graph_.values_[value.index];
-  int32_t& tail = graph_.last_use_[static_cast<size_t>(value.index)];
-  const auto place = static_cast<int32_t>(slot);
-  graph_.links_[slot] = {user, tail, -1};
-  if (tail >= 0) {
-    graph_.links_[static_cast<size_t>(tail)].next = place;
-  } else {
-    v.first_use = place;
-  }
-  tail = place;
-  ++v.num_uses;
-}
-
-void Rewriter::Unlink(uint32_t slot) {
-  const ValueId value = graph_.pool_[slot].value();
-  Value& v = graph_.values_[value.index];
-  const Graph::UseLink link = graph_.links_[slot];
-  if (link.prev >= 0) {
-    graph_.links_[static_cast<size_t>(link.prev)].next = link.next;
-  } else {
-    v.first_use = link.next;
-  }
-  if (link.next >= 0) {
-    graph_.links_[static_cast<size_t>(link.next)].prev = link.prev;
-  } else {
-    graph_.last_use_[static_cast<size_t>(value.index)] = link.prev;
-  }
-  graph_.links_[slot] = {};
-  --v.num_uses;
-}
-
-void Rewriter::LinkArgs(NodeId user, uint32_t begin, uint32_t count) {
-  for (uint32_t slot = begin; slot < begin + count; ++slot) {
-    const Arg arg = graph_.pool_[slot];
-    if (arg.is_value()) {
-      Link(user, slot);
-    } else if (arg.is_span()) {
-      LinkArgs(user, arg.span_begin(), arg.span_size());
-    }
-  }
-}
-
-void Rewriter::UnlinkArgs(uint32_t begin, uint32_t count) {
-  for (uint32_t slot = begin; slot < begin + count; ++slot) {
-    const Arg arg = graph_.pool_[slot];
-    if (arg.is_value()) {
-      Unlink(slot);
-    } else if (arg.is_span()) {
-      UnlinkArgs(arg.span_begin(), arg.span_size());
-    }
-  }
-}
-
 void Rewriter::InsertAtCursor(NodeId id) {
   Node& node = graph_.nodes_[id.index];
   node.next = cursor_;
@@ -255,48 +159,6 @@ void Rewriter::Detach(NodeId id) {
   (node.prev.valid() ? graph_.nodes_[node.prev.index].next : graph_.first_) = node.next;
   (node.next.valid() ? graph_.nodes_[node.next.index].prev : graph_.last_) = node.prev;
   if (cursor_ == id) cursor_ = node.next;
-}
-
-void Rewriter::ReplaceUses(ValueId old_value, ValueId new_value) {
-  if (old_value == new_value) return;
-  // Views that read the old value now read the new one.
-  if (auto views = graph_.aliases_.extract(old_value.index)) {
-    for (ValueId view : views.mapped()) {
-      if (graph_.value(view).alias_of == old_value && view != new_value) SetAlias(view, new_value);
-    }
-  }
-  while (graph_.value(old_value).first_use >= 0) {
-    const auto slot = static_cast<uint32_t>(graph_.value(old_value).first_use);
-    ReplaceUse({graph_.links_[slot].user, slot}, new_value);
-  }
-}
-
-void Rewriter::ReplaceUse(Use use, ValueId new_value) {
-  SetSlot(use.user, use.slot, new_value);
-}
-
-void Rewriter::SetSlot(NodeId node, uint32_t slot, Arg arg) {
-  UnlinkArgs(slot, 1);
-  graph_.pool_[slot] = arg;
-  LinkArgs(node, slot, 1);
-}
-
-void Rewriter::SetArgs(NodeId id, std::span<const Arg> args, std::span<const NamedArg> kwargs) {
-  Node& node = graph_.nodes_[id.index];
-  // The new arguments may be views of the pool, which grows.
-  const std::vector<Arg> positional(args.begin(), args.end());
-  const std::vector<NamedArg> named(kwargs.begin(), kwargs.end());
-  UnlinkArgs(node.args_begin, node.num_args + 2u * node.num_kwargs);
-  node.args_begin = static_cast<uint32_t>(graph_.pool_.size());
-  node.num_args = static_cast<uint32_t>(positional.size());
-  node.num_kwargs = static_cast<uint16_t>(named.size());
-  graph_.pool_.insert(graph_.pool_.end(), positional.begin(), positional.end());
-  for (const NamedArg& kwarg : named) {
-    graph_.pool_.push_back(Arg::String(kwarg.name));
-    graph_.pool_.push_back(kwarg.value);
-  }
-  graph_.links_.resize(graph_.pool_.size());
-  LinkArgs(id, node.args_begin, node.num_args + 2u * node.num_kwargs);
 }
 
 void Rewriter::SetOp(NodeId node, std::string_view op) {
@@ -441,59 +303,6 @@ void Rewriter::SetAttribute(NodeId node, std::string_view key, std::string_view 
   } else if (found) {
     list.erase(place);
   }
-}
-
-bool Rewriter::IsTaken(StrId name) const {
-  const auto index = static_cast<size_t>(name.index);
-  return index < names_.size() && names_[index];
-}
-
-void Rewriter::SetTaken(StrId name, bool taken) {
-  if (!name.valid()) return;
-  const auto index = static_cast<size_t>(name.index);
-  if (index >= names_.size()) names_.resize(std::max(index + 1, names_.size() * 2));
-  names_[index] = taken;
-}
-
-void Rewriter::LearnNames() {
-  names_known_ = true;
-  for (NodeId id : graph_.nodes()) {
-    const Node& node = graph_.node(id);
-    SetTaken(node.name, true);
-    for (size_t i = 0; i < node.num_results; ++i) {
-      const StrId name = graph_.value(graph_.result(id, i)).name;
-      SetTaken(name, true);
-    }
-  }
-}
-
-StrId Rewriter::UniqueName(std::string_view wanted) {
-  if (!names_known_) LearnNames();
-  std::string base;
-  for (char c : wanted) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    base += plain ? c : '_';
-  }
-  // FX counts copies from the name without its number: add_3 copied is add_4, not add_3_1.
-  if (const size_t digits = base.find_last_not_of("0123456789");
-      digits != std::string::npos && digits + 1 < base.size() && base[digits] == '_' &&
-      digits > 0) {
-    base.resize(digits);
-  }
-  if (base.empty() || (base[0] >= '0' && base[0] <= '9')) base.insert(base.begin(), '_');
-  StrId name = module_.Intern(base);
-  int32_t& suffix = next_suffix_[name];
-  bool is_taken = std::ranges::binary_search(kTakenByPython, base) || IsTaken(name);
-  const size_t length = base.size();
-  for (; is_taken; is_taken = IsTaken(name)) {
-    base.resize(length);
-    base += '_';
-    char digits[12];
-    base.append(digits, std::to_chars(digits, digits + sizeof digits, ++suffix).ptr);
-    name = module_.Intern(base);
-  }
-  SetTaken(name, true);
-  return name;
 }
 
 }  // namespace strata
