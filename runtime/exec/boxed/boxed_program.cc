@@ -1,7 +1,6 @@
 #include "runtime/exec/boxed/boxed_program.h"
 
 #include <algorithm>
-#include <exception>
 #include <optional>
 #include <utility>
 
@@ -13,11 +12,11 @@
 #include <fmt/format.h>
 
 #include "runtime/aten/literals.h"
+#include "runtime/exec/boxed/program_capture.h"
+#include "runtime/exec/boxed/step_streams.h"
 #include "runtime/exec/step/measured_workspace.h"
 #include "runtime/exec/step/observer.h"
 #include "runtime/exec/step/step_binder.h"
-#include "runtime/plan/device/graph_replay.h"
-#include "runtime/plan/device/schedule.h"
 #include "runtime/plan/memory/buffer_assignment.h"
 #include "runtime/plan/memory/transient.h"
 
@@ -45,16 +44,6 @@ Tensor LaidOutAs(const Tensor& tensor, const PlanLayout& layout) {
   return copy;
 }
 
-/// The device's errors pass through operators' code as what those throw.
-void OrThrow(const Status& status) {
-  TORCH_CHECK(status.has_value(), status.has_value() ? "" : status.error().message());
-}
-
-std::string_view ModuleOf(const PlanStep& step) {
-  const std::string_view where = step.where;
-  return where.substr(0, where.find(" ("));
-}
-
 }  // namespace
 
 struct BoxedProgram::State {
@@ -73,31 +62,20 @@ struct BoxedProgram::State {
 
   const Plan& plan;
   Device* device;
-  DeviceSchedule schedule;
   std::vector<c10::IValue> values;              // by slot; between runs only constants
   std::vector<std::optional<int64_t>> numbers;  // by slot: sizes that the last run read from data
   TransientMemory transient, transient_outputs;
   std::vector<Step> steps;
   torch::jit::Stack stack;
   size_t current_step = 0;
-  int32_t current_stream = 0;
-  size_t next_fork = 0;
-
-  // Of a captured run.
-  std::optional<CapturedRun> captured;
-  std::span<const Tensor> run_inputs;
-  std::vector<Tensor> run_outputs;
-  std::vector<Tensor> graph_inputs, graph_outputs;  // the graph's memory
-  std::vector<bool> writes_input;
-  bool is_capturing = false;
-  std::exception_ptr thrown;  // by an operator, until the capture has ended
-  std::vector<KernelAnnotation> annotations;
+  std::optional<StepStreams> streams;      // on a device
+  std::optional<ProgramCapture> captured;  // of a plan that can be captured, on a device
 
   c10::IValue& Value(int32_t slot) { return values[static_cast<size_t>(slot)]; }
   const PlanSlot& Slot(int32_t slot) const { return plan.slots[static_cast<size_t>(slot)]; }
 
   Status BindAll(const Constants& constants) {
-    if (device != nullptr) schedule = ScheduleOnDevice(plan);
+    if (device != nullptr) streams.emplace(plan, *device);
     std::vector<DeviceFunction*> kernels;
     if (!plan.kernels.empty()) {
       if (device == nullptr) return Error(ErrorCode::kInternal, "kernels need a device");
@@ -124,13 +102,9 @@ struct BoxedProgram::State {
       Value(constant.slot) = device == nullptr ? known->second : OnDevice(known->second);
     }
     if (device != nullptr && plan.captures) {
-      writes_input = WrittenInputs(plan);
-      std::vector<size_t> fixed;
-      for (size_t i = 0; i < plan.inputs.size(); ++i) {
-        if (plan.inputs[i].is_static) fixed.push_back(i);
-      }
-      captured.emplace(device->graphs(), std::move(fixed),
-                       [this](std::span<const ReplayInput>) { return IssueForGraph(); });
+      captured.emplace(plan, *device, [this](std::span<const Tensor> inputs) {
+        return RunSteps(inputs, nullptr);
+      });
     }
     return Ok();
   }
@@ -146,7 +120,7 @@ struct BoxedProgram::State {
   Status BindOne(size_t index, const std::vector<DeviceFunction*>& kernels) {
     PlanStep step = plan.steps[index];
     Step& bound = steps[index];
-    if (device != nullptr) step.kills = schedule.releases[index];
+    if (streams) step.kills = streams->schedule().releases[index];
     if (step.kernel >= 0) {
       bound.kernel = kernels[static_cast<size_t>(step.kernel)];
       bound.releases = step.kills;
@@ -188,10 +162,10 @@ struct BoxedProgram::State {
   std::vector<Tensor> RunSteps(std::span<const Tensor> inputs, ExecutionObserver* observer) {
     for (size_t i = 0; i < inputs.size(); ++i)
       Value(plan.inputs[i].slot) = inputs[i];
-    BeginStreams();
+    if (streams) streams->Begin();
     for (current_step = 0; current_step < steps.size(); ++current_step)
       RunStep(current_step, observer);
-    JoinStreams();
+    if (streams) streams->Join();
     std::vector<Tensor> outputs;
     for (const int32_t slot : plan.outputs)
       outputs.push_back(slot < 0 ? Tensor() : Value(slot).toTensor());
@@ -202,7 +176,7 @@ struct BoxedProgram::State {
   void RunStep(size_t index, ExecutionObserver* observer) {
     const PlanStep& planned = plan.steps[index];
     const Step& step = steps[index];
-    EnterStream(index, planned);
+    if (streams) streams->Enter(index, planned);
     if (step.kernel != nullptr) {
       RunKernel(planned, step.kernel);
       if (observer != nullptr) ShowKernel(planned, *observer);
@@ -215,48 +189,8 @@ struct BoxedProgram::State {
     }
     for (const int32_t slot : step.releases)
       Value(slot) = c10::IValue();
-    LeaveStep(index, planned);
-  }
-
-  // --- Streams -----------------------------------------------------------------------------------
-
-  void BeginStreams() {
-    if (device == nullptr) return;
-    next_fork = 0;
-    current_stream = 0;
-    if (schedule.start_event >= 0) OrThrow(device->Record(schedule.start_event));
-  }
-
-  void SwitchTo(int32_t stream) {
-    if (stream == current_stream) return;
-    OrThrow(device->UseStream(stream));
-    current_stream = stream;
-  }
-
-  void EnterStream(size_t index, const PlanStep& step) {
-    if (device == nullptr || step.is_view) return;
-    SwitchTo(step.stream);
-    const StreamPlan& streams = schedule.streams;
-    if (next_fork < streams.forks.size() &&
-        streams.forks[next_fork] == static_cast<int32_t>(index)) {
-      OrThrow(device->Wait(schedule.start_event));
-      ++next_fork;
-    }
-    for (const int32_t wait : streams.waits[index])
-      OrThrow(device->Wait(schedule.events[static_cast<size_t>(wait)]));
-  }
-
-  void LeaveStep(size_t index, const PlanStep& step) {
-    if (device == nullptr) return;
-    if (schedule.events[index] >= 0) OrThrow(device->Record(schedule.events[index]));
-    if (is_capturing) Annotate(step);
-  }
-
-  void JoinStreams() {
-    if (device == nullptr) return;
-    SwitchTo(0);
-    for (const int32_t step : schedule.streams.joins)
-      OrThrow(device->Wait(schedule.events[static_cast<size_t>(step)]));
+    if (streams) streams->Leave(index);
+    if (captured) captured->AfterStep(planned);
   }
 
   // --- Operators and kernels ---------------------------------------------------------------------
@@ -308,7 +242,7 @@ struct BoxedProgram::State {
 
   /// With an observer, waits for the device: a step's time includes its work there.
   void AwaitDevice() const {
-    if (device != nullptr) OrThrow(device->Synchronize());
+    if (device != nullptr) ThrowUnlessOk(device->Synchronize());
   }
 
   void Show(const PlanStep& step, ExecutionObserver& observer) const {
@@ -359,7 +293,7 @@ struct BoxedProgram::State {
     std::vector<void*> addresses;
     for (const Tensor& tensor : tensors)
       addresses.push_back(tensor.mutable_data_ptr());
-    OrThrow(device->Launch(function, addresses));
+    ThrowUnlessOk(device->Launch(function, addresses));
   }
 
   void Clear() {
@@ -368,80 +302,6 @@ struct BoxedProgram::State {
     for (const Plan::Constant& constant : plan.constants)
       kept[static_cast<size_t>(constant.slot)] = std::move(Value(constant.slot));
     values = std::move(kept);
-  }
-
-  // --- Capture -----------------------------------------------------------------------------------
-
-  Result<std::vector<DeviceBuffer>> IssueForGraph() {
-    is_capturing = captured->state() == CapturedRun::State::kWarm;
-    annotations.clear();
-    // A capture that was begun must end: what operators throw waits until then.
-    std::exception_ptr failure;
-    try {
-      run_outputs = RunSteps(run_inputs, nullptr);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    is_capturing = false;
-    if (failure) {
-      thrown = failure;
-      return Error("an operator failed");
-    }
-    std::vector<DeviceBuffer> buffers;
-    for (const Tensor& output : run_outputs)
-      buffers.push_back(BufferOf(output));
-    return buffers;
-  }
-  static DeviceBuffer BufferOf(const Tensor& tensor) {
-    if (!tensor.defined()) return {};
-    return {.address = tensor.mutable_data_ptr(), .bytes = static_cast<int64_t>(tensor.nbytes())};
-  }
-
-  Result<std::vector<Tensor>> RunCaptured(std::span<const Tensor> inputs) {
-    std::vector<ReplayInput> buffers;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!plan.inputs[i].is_static && !inputs[i].is_non_overlapping_and_dense()) {
-        return Error(ErrorCode::kUnsupported, "input {} of captured graph {} has gaps",
-                     Slot(plan.inputs[i].slot).name, plan.graph);
-      }
-      buffers.emplace_back(BufferOf(inputs[i]));
-    }
-    run_inputs = inputs;
-    const bool captures = captured->state() == CapturedRun::State::kWarm;
-    auto called = captured->Call(buffers);
-    run_inputs = {};
-    if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
-    if (!called) return std::move(called).error();
-    if (captured->state() != CapturedRun::State::kCaptured) return std::exchange(run_outputs, {});
-    if (captures) {
-      graph_inputs.assign(inputs.begin(), inputs.end());
-      graph_outputs = std::exchange(run_outputs, {});
-    } else {
-      STRATA_RETURN_IF_ERROR(CopyBack(inputs));
-    }
-    return graph_outputs;
-  }
-
-  /// What the graph wrote to its copies of inputs belongs to the caller's.
-  Status CopyBack(std::span<const Tensor> inputs) {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const DeviceBuffer from = BufferOf(graph_inputs[i]), to = BufferOf(inputs[i]);
-      if (!writes_input[i] || from.address == to.address) continue;
-      STRATA_RETURN_IF_ERROR(device->Copy(to, from));
-    }
-    return Ok();
-  }
-
-  void Annotate(const PlanStep& step) {
-    const int64_t recorded = device->NumRecorded();
-    const int64_t before = annotations.empty() ? 0 : annotations.back().last;
-    if (recorded == before) return;
-    if (!annotations.empty() && annotations.back().module == ModuleOf(step)) {
-      annotations.back().last = recorded;
-    } else {
-      annotations.push_back(
-          {.module = std::string(ModuleOf(step)), .first = before, .last = recorded});
-    }
   }
 };
 
@@ -460,7 +320,7 @@ Result<std::unique_ptr<BoxedProgram>> BoxedProgram::Bind(const Plan& plan,
 Result<std::vector<Tensor>> BoxedProgram::Run(std::span<const Tensor> inputs,
                                               ExecutionObserver* observer) {
   const c10::InferenceMode no_autograd;
-  if (state_->captured && observer == nullptr) return state_->RunCaptured(inputs);
+  if (state_->captured && observer == nullptr) return state_->captured->Run(inputs);
   return state_->RunSteps(inputs, observer);
 }
 
@@ -489,11 +349,12 @@ PlannedMemory BoxedProgram::planned_memory() const {
 }
 
 bool BoxedProgram::reuses_outputs() const {
-  return state_->captured && state_->captured->state() == CapturedRun::State::kCaptured;
+  return state_->captured && state_->captured->is_captured();
 }
 
 const std::vector<KernelAnnotation>& BoxedProgram::annotations() const {
-  return state_->annotations;
+  static const std::vector<KernelAnnotation> kNone;
+  return state_->captured ? state_->captured->annotations() : kNone;
 }
 
 }  // namespace strata

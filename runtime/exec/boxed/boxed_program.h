@@ -1,13 +1,13 @@
 #pragma once
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "base/result.h"
+#include "runtime/exec/boxed/program_capture.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/plan/memory/planned_memory.h"
 #include "runtime/plan/plan.h"
@@ -16,13 +16,6 @@
 namespace strata {
 
 class ExecutionObserver;
-
-/// The nodes that steps of one module left in a device graph, in the order of their capture.
-struct KernelAnnotation {
-  std::string module;
-  int64_t first = 0, last = 0;  ///< nodes [first, last)
-  friend bool operator==(const KernelAnnotation&, const KernelAnnotation&) = default;
-};
 
 /// A plan whose steps call operators one after the other, with what they return as the next ones'
 /// arguments. Without a device on the calling thread, as they come.
