@@ -11,6 +11,7 @@
 
 #include "cli/core/command.h"
 #include "runtime/train/exported_model.h"
+#include "runtime/train/files/checkpoint_folder.h"
 #include "runtime/train/resume.h"
 
 namespace strata::cli {

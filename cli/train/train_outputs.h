@@ -10,6 +10,7 @@
 #include "runtime/train/event_file.h"
 #include "runtime/train/exported_model.h"
 #include "runtime/train/files/checkpoint.h"
+#include "runtime/train/files/checkpoint_writer.h"
 #include "runtime/train/metrics.h"
 #include "runtime/train/trainer.h"
 

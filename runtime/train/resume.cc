@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "runtime/files/safetensors.h"
+#include "runtime/train/files/checkpoint_folder.h"
 #include "runtime/train/metrics.h"
 
 namespace strata {

@@ -20,6 +20,7 @@
 #include "runtime/train/data/data.h"
 #include "runtime/train/data/packing.h"
 #include "runtime/train/files/checkpoint.h"
+#include "runtime/train/files/checkpoint_writer.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"

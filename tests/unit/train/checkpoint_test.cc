@@ -14,6 +14,8 @@
 #include <doctest/doctest.h>
 
 #include "base/file.h"
+#include "runtime/train/files/checkpoint_folder.h"
+#include "runtime/train/files/checkpoint_writer.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 

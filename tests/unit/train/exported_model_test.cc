@@ -11,6 +11,7 @@
 #include "runtime/config/course.h"
 #include "runtime/files/tensor_files.h"
 #include "runtime/train/files/checkpoint.h"
+#include "runtime/train/files/checkpoint_writer.h"
 #include "runtime/train/initial_weights.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
