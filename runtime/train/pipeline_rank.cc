@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "passes/pipeline/multiplex_overlaps.h"
-#include "passes/pipeline/split_stages.h"
 #include "runtime/ranks/rank_team.h"
 
 namespace strata {
@@ -33,13 +32,6 @@ bool IsForward(ActionType type) {
 
 }  // namespace
 
-std::map<std::string, size_t> InputPositions(const Graph& graph) {
-  std::map<std::string, size_t> positions;
-  for (const NodeId node : graph.placeholders())
-    positions.emplace(StageInputName(graph, node), positions.size());
-  return positions;
-}
-
 PipelineRank::PipelineRank(TrainingGraphs& graphs, const PipelineSchedule& schedule,
                            std::vector<Action> program, int64_t rank, int64_t stride)
     : graphs_(graphs),
@@ -49,69 +41,14 @@ PipelineRank::PipelineRank(TrainingGraphs& graphs, const PipelineSchedule& sched
       stride_(stride) {}
 
 Status PipelineRank::Bind(const TracedTraining& traced) {
-  const Graph& step = *traced.module->FindGraph(kStepGraph);
-  input_index_ = InputPositions(step);
-  for (const NodeId node : step.placeholders())
-    if (step.attribute(node, "input") == "parameter")
-      gradient_index_.emplace(StageInputName(step, node), gradient_index_.size());
-  num_extras_ = step.operands(step.output()).size() - 1 - gradient_index_.size();
-  for (size_t stage = 0; stage < rank_of_stage_.size(); ++stage) {
-    if (rank_of_stage_[stage] != rank_) continue;
-    const std::string name = fmt::format("stage{}", stage);
-    Stage made;
-    STRATA_TRY(made.forward, Resolve(traced, name + ".forward"));
-    STRATA_TRY(made.backward, Resolve(traced, name + ".backward"));
-    if (traced.module->FindGraph(name + ".backward_input") != nullptr) {
-      STRATA_TRY(made.input, Resolve(traced, name + ".backward_input"));
-      STRATA_TRY(made.weight, Resolve(traced, name + ".backward_weight"));
-    }
-    if (traced.module->FindGraph(kAccumulateGraph) != nullptr) {
-      STRATA_TRY(made.accumulate, Resolve(traced, name + ".accumulate"));
-    }
-    for (const auto& [suffix, graph] :
-         {std::pair(".unshard", &made.unshard), {".reduce", &made.reduce}})
-      if (traced.module->FindGraph(name + suffix) != nullptr) {
-        STRATA_TRY(*graph, Resolve(traced, name + suffix));
-      }
-    if (traced.module->FindGraph(kValidateGraph) != nullptr) {
-      STRATA_TRY(made.validate, Resolve(traced, name + std::string(kStageValidateSuffix)));
-    }
-    stages_.emplace(static_cast<int64_t>(stage), std::move(made));
-  }
-  for (const Action& action : program_) {
-    if (action.type != ActionType::kOverlap) continue;
-    std::string name = OverlapGraphName(action.parts.at(0).stage, action.parts.at(1).stage);
-    if (traced.module->FindGraph(name) != nullptr) overlaps_.insert(std::move(name));
-  }
-  return FindShared(traced);
-}
-
-Status PipelineRank::FindShared(const TracedTraining& traced) {
-  const Graph& step = *traced.module->FindGraph(kStepGraph);
-  std::map<std::string, std::set<int64_t>> readers;
-  for (size_t stage = 0; stage < rank_of_stage_.size(); ++stage) {
-    const Graph* graph = traced.module->FindGraph(fmt::format("stage{}", stage));
-    STRATA_TRY(const StageSlots slots, StageSlotsOf(*graph));
-    for (const StageSlot& slot : slots.inputs)
-      if (slot.kind == StageSlot::Kind::kInput) readers[slot.name].insert(rank_of_stage_[stage]);
-  }
-  for (const NodeId node : step.placeholders()) {
-    if (step.attribute(node, "input") != "parameter") continue;
-    const std::string stage(step.attribute(node, kStageAttribute));
-    Shared shared{.name = StageInputName(step, node),
-                  .owner = rank_of_stage_[static_cast<size_t>(std::stoull(stage))]};
-    shared.input = input_index_.at(shared.name);
-    shared.readers = readers[shared.name];
-    shared.readers.erase(shared.owner);
-    if (!shared.readers.empty()) shared_.push_back(std::move(shared));
-  }
+  STRATA_TRY(bound_, BindStages(traced, rank_of_stage_, rank_, program_));
   return Ok();
 }
 
 void PipelineRank::ShareParameters(Tensors& inputs) const {
   const int64_t team_rank = RankTeam::CurrentRank();
   const auto place_of = [&](int64_t rank) { return team_rank + (rank - rank_) * stride_; };
-  for (const Shared& shared : shared_) {
+  for (const SharedParameter& shared : bound_.shared) {
     if (shared.owner == rank_) {
       for (const int64_t reader : shared.readers)
         RankTeam::Send(place_of(reader), shared.name, {inputs[shared.input]});
@@ -121,46 +58,15 @@ void PipelineRank::ShareParameters(Tensors& inputs) const {
   }
 }
 
-Result<PipelineRank::StageGraph> PipelineRank::Resolve(const TracedTraining& traced,
-                                                       const std::string& name) const {
-  const Graph* graph = traced.module->FindGraph(name);
-  if (graph == nullptr)
-    return Error("no graph '{}': pipeline: run split-stages, split-backward, split-optimizer",
-                 name);
-  STRATA_TRY(const StageSlots slots, StageSlotsOf(*graph));
-  const bool accumulates = name.ends_with(".accumulate");
-  const std::map<std::string, size_t> sums =
-      accumulates ? InputPositions(*traced.module->FindGraph(kAccumulateGraph))
-                  : std::map<std::string, size_t>();
-  const auto number_of = [&](const StageSlot& slot) -> size_t {
-    switch (slot.kind) {
-      case StageSlot::Kind::kInput:
-        return accumulates ? sums.at(slot.name) : input_index_.at(slot.name);
-      case StageSlot::Kind::kParameterGradient:
-        return gradient_index_.at(slot.name);
-      case StageSlot::Kind::kLoss:
-        return 0;
-      default:
-        return static_cast<size_t>(std::stoull(slot.name));
-    }
-  };
-  StageGraph resolved{.name = name, .inputs = {}, .outputs = {}};
-  for (const StageSlot& slot : slots.inputs)
-    resolved.inputs.emplace_back(slot.kind, number_of(slot));
-  for (const StageSlot& slot : slots.outputs)
-    resolved.outputs.emplace_back(slot.kind, number_of(slot));
-  return resolved;
-}
-
 std::vector<std::string> PipelineRank::GraphNames() const {
   std::vector<std::string> names;
-  for (const auto& [number, stage] : stages_) {
+  for (const auto& [number, stage] : bound_.stages) {
     for (const StageGraph* graph :
          {&stage.unshard, &stage.forward, &stage.backward, &stage.input, &stage.weight,
           &stage.accumulate, &stage.reduce, &stage.validate})
       if (!graph->name.empty()) names.push_back(graph->name);
   }
-  names.insert(names.end(), overlaps_.begin(), overlaps_.end());
+  names.insert(names.end(), bound_.overlaps.begin(), bound_.overlaps.end());
   return names;
 }
 
@@ -179,8 +85,8 @@ Status PipelineRank::Run(std::span<const Tensors> inputs, Sums& sums, bool is_la
   sums_ = &sums;
   is_last_ = is_last;
   sums.losses.resize(inputs.size());
-  sums.gradients.resize(gradient_index_.size());
-  sums.extras.resize(num_extras_);
+  sums.gradients.resize(bound_.gradient_index.size());
+  sums.extras.resize(bound_.num_extras);
   spans_.clear();
   for (const Action& action : program_) {
     const int64_t begin = measures_ ? NowNs() : 0;
@@ -189,14 +95,14 @@ Status PipelineRank::Run(std::span<const Tensors> inputs, Sums& sums, bool is_la
     if (measures_) spans_.push_back({.begin_ns = begin, .end_ns = NowNs()});
   }
   // A schedule that says what it sends need not say this.
-  for (const auto& [stage, graphs] : stages_)
+  for (const auto& [stage, graphs] : bound_.stages)
     STRATA_RETURN_IF_ERROR(Reduce(stage));
   whole_.clear();
   return Ok();
 }
 
 Status PipelineRank::Unshard(int64_t stage) {
-  const StageGraph& graph = stages_.at(stage).unshard;
+  const StageGraph& graph = bound_.stages.at(stage).unshard;
   if (graph.name.empty() || whole_.contains(stage)) return Ok();
   STRATA_TRY(const Tensors arguments, Arguments(graph, {.stage = stage, .microbatch = 0}));
   STRATA_TRY(whole_[stage], graphs_.Run(graph.name, arguments));
@@ -204,7 +110,7 @@ Status PipelineRank::Unshard(int64_t stage) {
 }
 
 Status PipelineRank::Reduce(int64_t stage) {
-  const StageGraph& graph = stages_.at(stage).reduce;
+  const StageGraph& graph = bound_.stages.at(stage).reduce;
   if (graph.name.empty() || !is_last_ || !reduced_.insert(stage).second) return Ok();
   Tensors arguments;
   for (const auto& [kind, number] : graph.inputs)
@@ -249,7 +155,7 @@ Result<std::vector<PipelineRank::Tensors>> PipelineRank::Validate(std::span<cons
   Begin(inputs);
   const auto last = static_cast<int64_t>(rank_of_stage_.size()) - 1;
   std::vector<Tensors> results(IsLocal(last) ? inputs.size() : 0);
-  for (const auto& [number, stage] : stages_) {
+  for (const auto& [number, stage] : bound_.stages) {
     for (size_t batch = 0; batch < inputs.size(); ++batch) {
       const auto action = [&](ActionType type) {
         return Action{.stage = number, .type = type, .microbatch = static_cast<int64_t>(batch)};
@@ -297,14 +203,14 @@ Result<PipelineRank::Tensors> PipelineRank::Arguments(const StageGraph& graph,
 }
 
 Status PipelineRank::Forward(const Action& action) {
-  const StageGraph& graph = stages_.at(action.stage).forward;
+  const StageGraph& graph = bound_.stages.at(action.stage).forward;
   STRATA_TRY(const Tensors arguments, Arguments(graph, action));
   STRATA_TRY(Tensors results, graphs_.Run(graph.name, arguments));
   return FinishForward(action, std::move(results));
 }
 
 Status PipelineRank::FinishForward(const Action& action, Tensors results) {
-  const StageGraph& graph = stages_.at(action.stage).forward;
+  const StageGraph& graph = bound_.stages.at(action.stage).forward;
   const Key key = {action.stage, action.microbatch};
   Tensors activations;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -324,7 +230,7 @@ Status PipelineRank::FinishForward(const Action& action, Tensors results) {
 }
 
 Status PipelineRank::Backward(const Action& action) {
-  const StageGraph& graph = stages_.at(action.stage).backward;
+  const StageGraph& graph = bound_.stages.at(action.stage).backward;
   STRATA_TRY(Tensors arguments, Arguments(graph, action));
   // Their memory is free as soon as the graph has read them.
   KeepFor({}, action);
@@ -334,7 +240,7 @@ Status PipelineRank::Backward(const Action& action) {
 }
 
 Status PipelineRank::FinishBackward(const Action& action, Tensors results) {
-  Stage& stage = stages_.at(action.stage);
+  StageGraphs& stage = bound_.stages.at(action.stage);
   Tensors gradients, to_previous;
   for (size_t i = 0; i < results.size(); ++i) {
     const auto [kind, number] = stage.backward.outputs[i];
@@ -347,13 +253,13 @@ Status PipelineRank::FinishBackward(const Action& action, Tensors results) {
 
 Status PipelineRank::Overlap(const Action& forward, const Action& backward) {
   const std::string name = OverlapGraphName(forward.stage, backward.stage);
-  if (!overlaps_.contains(name)) {
+  if (!bound_.overlaps.contains(name)) {
     STRATA_RETURN_IF_ERROR(Forward(forward));
     return Backward(backward);
   }
-  const StageGraph& graph = stages_.at(backward.stage).backward;
+  const StageGraph& graph = bound_.stages.at(backward.stage).backward;
   STRATA_TRY(Tensors arguments, Arguments(graph, backward));
-  STRATA_TRY(const Tensors more, Arguments(stages_.at(forward.stage).forward, forward));
+  STRATA_TRY(const Tensors more, Arguments(bound_.stages.at(forward.stage).forward, forward));
   arguments.insert(arguments.end(), more.begin(), more.end());
   KeepFor({}, backward);
   STRATA_TRY(Tensors results, graphs_.Run(name, arguments));
@@ -365,7 +271,7 @@ Status PipelineRank::Overlap(const Action& forward, const Action& backward) {
 }
 
 Status PipelineRank::BackwardInput(const Action& action) {
-  Stage& stage = stages_.at(action.stage);
+  StageGraphs& stage = bound_.stages.at(action.stage);
   if (stage.input.name.empty()) return Ok();  // W does all
   STRATA_TRY(const Tensors arguments, Arguments(stage.input, action));
   STRATA_TRY(Tensors results, graphs_.Run(stage.input.name, arguments));
@@ -382,7 +288,7 @@ Status PipelineRank::BackwardInput(const Action& action) {
 }
 
 Status PipelineRank::BackwardWeight(const Action& action) {
-  Stage& stage = stages_.at(action.stage);
+  StageGraphs& stage = bound_.stages.at(action.stage);
   if (stage.weight.name.empty()) return Backward(action);
   STRATA_TRY(Tensors arguments, Arguments(stage.weight, action));
   KeepFor({}, action);
@@ -411,18 +317,19 @@ void PipelineRank::KeepFor(const StageGraph& graph, const Action& action) {
 }
 
 /// Of the gradients of a microbatch and its further outputs.
-Status PipelineRank::AddUp(Stage& stage, const Action& action, Tensors gradients) {
-  gradients.resize(gradient_index_.size());
+Status PipelineRank::AddUp(StageGraphs& stage, const Action& action, Tensors gradients) {
+  gradients.resize(bound_.gradient_index.size());
   Tensors extras;
   if (const auto found = extras_.find({action.stage, action.microbatch}); found != extras_.end()) {
     extras = std::move(found->second);
     extras_.erase(found);
   }
-  extras.resize(num_extras_);
+  extras.resize(bound_.num_extras);
   return Accumulate(stage, gradients, extras);
 }
 
-Status PipelineRank::Accumulate(Stage& stage, const Tensors& gradients, const Tensors& extras) {
+Status PipelineRank::Accumulate(StageGraphs& stage, const Tensors& gradients,
+                                const Tensors& extras) {
   const auto own = [&](const Tensor& value) {
     const bool is_lent =
         !stage.accumulate.name.empty() && graphs_.LendsOutputs(stage.backward.name);

@@ -15,12 +15,10 @@
 #include "passes/pipeline/schedule/lowering.h"
 #include "passes/pipeline/schedule/schedule.h"
 #include "passes/pipeline/slots.h"
+#include "runtime/train/pipeline_stages.h"
 #include "runtime/train/training_graphs.h"
 
 namespace strata {
-
-/// The positions of a graph's inputs, by their names.
-std::map<std::string, size_t> InputPositions(const Graph& graph);
 
 /// What one rank of a pipeline does in a step: the actions of its schedule, which run the graphs of
 /// its stages (passes/pipeline/split_backward.h) and send values to the ranks of other stages.
@@ -72,28 +70,7 @@ class PipelineRank {
   using Tensors = std::vector<at::Tensor>;
   using Key = std::pair<int64_t, int64_t>;  // stage, microbatch
 
-  /// A graph, with its slots' numbers: positions in lists of tensors.
-  struct StageGraph {
-    std::string name;
-    std::vector<std::pair<StageSlot::Kind, size_t>> inputs, outputs;
-  };
-  struct Stage {
-    StageGraph forward, backward, accumulate;
-    StageGraph input, weight;    ///< without names: the backward is not split
-    StageGraph validate;         ///< without a name: there is no validation
-    StageGraph unshard, reduce;  ///< without names: the other graphs do this for each microbatch
-  };
-  /// A parameter that stages of other ranks than its own read.
-  struct Shared {
-    size_t input = 0;  ///< of the step
-    std::string name;
-    int64_t owner = 0;
-    std::set<int64_t> readers = {};  ///< without the owner
-  };
-
-  Status FindShared(const TracedTraining& traced);
   void Begin(std::span<const Tensors> inputs);
-  Result<StageGraph> Resolve(const TracedTraining& traced, const std::string& name) const;
   Status RunAction(const Action& action);
   Status Unshard(int64_t stage);
   /// What is left to reduce, of the microbatches of all runs.
@@ -107,12 +84,12 @@ class PipelineRank {
   Status FinishBackward(const Action& action, Tensors results);
   Status BackwardInput(const Action& action);
   Status BackwardWeight(const Action& action);
-  Status AddUp(Stage& stage, const Action& action, Tensors gradients);
+  Status AddUp(StageGraphs& stage, const Action& action, Tensors gradients);
   /// Drops the values of a microbatch that the graph does not read.
   void KeepFor(const StageGraph& graph, const Action& action);
   std::map<Key, Tensors>& ValuesOf(StageSlot::Kind kind);
   Result<Tensors> Arguments(const StageGraph& graph, const Action& action);
-  Status Accumulate(Stage& stage, const Tensors& gradients, const Tensors& extras);
+  Status Accumulate(StageGraphs& stage, const Tensors& gradients, const Tensors& extras);
   bool IsLocal(int64_t stage) const;
   /// Gives values to a neighbour stage on this rank, or keeps them until they are sent.
   void HandOver(const Action& action, StageSlot::Kind kind, Tensors values);
@@ -123,11 +100,7 @@ class PipelineRank {
   std::vector<int64_t> rank_of_stage_;
   std::vector<Action> program_;
   int64_t rank_, stride_, team_rank_ = 0;
-  std::map<std::string, size_t> input_index_, gradient_index_;  // of the step, by name
-  size_t num_extras_ = 0;
-  std::map<int64_t, Stage> stages_;  // of this rank
-  std::vector<Shared> shared_;       // of all ranks, in the order of the inputs
-  std::set<std::string> overlaps_;   // graphs
+  BoundStages bound_;
 
   // Of the step that runs.
   std::span<const Tensors> inputs_;
