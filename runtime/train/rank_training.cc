@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "runtime/train/joint_program.h"
+#include "runtime/train/pipeline_stages.h"
 
 namespace strata {
 namespace {
