@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "ir/module.h"
+#include "ir/op_name.h"
 
 namespace strata {
 namespace {
@@ -288,25 +287,6 @@ constexpr std::string_view kOutOverloads[] = {
 };
 // clang-format on
 
-struct OpName {
-  std::string_view library, base, overload;  // "aten", "add", "Tensor"
-  std::string_view qualified;                // "aten.add"
-};
-
-OpName Split(std::string_view op) {
-  const size_t dot = op.find('.');
-  if (dot == std::string_view::npos) return {{}, op, {}, op};
-  OpName name{op.substr(0, dot), op.substr(dot + 1), {}, op};
-  // Only operator libraries have overloads: `torch._C._set_grad_enabled` is a path.
-  if (name.library == "torch") return name;
-  if (const size_t second = name.base.find('.'); second != std::string_view::npos) {
-    name.overload = name.base.substr(second + 1);
-    name.base = name.base.substr(0, second);
-    name.qualified = op.substr(0, dot + 1 + second);
-  }
-  return name;
-}
-
 // The entry of the very overload, else the one of the operator, else null.
 const Entry* FindEntry(const OpName& name, std::string_view op) {
   for (const std::string_view key : {op, name.qualified}) {
@@ -337,72 +317,10 @@ std::optional<std::string> AtenName(std::string_view op) {
   return std::nullopt;
 }
 
-// An operator states its effects in its schema; a function of Python may do anything.
-bool IsOperator(std::string_view op) {
-  return !Split(op).overload.empty();
-}
-
-// Which nodes must stay; remembers what it found out of bodies, that nest.
-class Purity {
- public:
-  explicit Purity(const Module& module) : module_(module) {}
-
-  bool IsImpure(const Graph& graph, NodeId node) {
-    switch (graph.node(node).kind) {
-      case NodeKind::kPlaceholder:
-      case NodeKind::kOutput:
-      case NodeKind::kCallMethod:
-      case NodeKind::kCallModule:
-        return true;
-      case NodeKind::kGetAttr:
-      case NodeKind::kErased:
-        return false;
-      case NodeKind::kCall: {
-        const OpTraits traits = TraitsOf(graph.op(node));
-        if (traits.mutates || traits.effectful || traits.random) return true;
-        if (!traits.known && !IsOperator(graph.op(node))) return true;
-        return RunsImpureBody(graph, node);
-      }
-    }
-    return true;
-  }
-
- private:
-  // Bodies are arguments, or attributes that are arguments.
-  bool RunsImpureBody(const Graph& graph, NodeId node) {
-    const auto refers_to_impure = [&](NodeId referrer) {
-      return std::ranges::any_of(graph.args(referrer), [&](const Arg& arg) {
-        return arg.kind() == ArgKind::kGraph && IsImpureBody(arg.graph());
-      });
-    };
-    bool found = refers_to_impure(node);
-    graph.ForEachOperand(node, [&](ValueId operand) {
-      const NodeId def = graph.value(operand).def;
-      if (graph.node(def).kind == NodeKind::kGetAttr) found = found || refers_to_impure(def);
-    });
-    return found;
-  }
-
-  bool IsImpureBody(GraphId id) {
-    bodies_.resize(module_.num_graphs());
-    std::optional<bool>& impure = bodies_[static_cast<size_t>(id.index)];
-    if (impure) return *impure;
-    const Graph& body = module_.graph(id);
-    impure = std::ranges::any_of(body.nodes(), [&](NodeId node) {
-      const NodeKind kind = body.node(node).kind;
-      return kind != NodeKind::kPlaceholder && kind != NodeKind::kOutput && IsImpure(body, node);
-    });
-    return *impure;
-  }
-
-  const Module& module_;
-  std::vector<std::optional<bool>> bodies_;
-};
-
 }  // namespace
 
 OpTraits TraitsOf(std::string_view op) {
-  const OpName name = Split(op);
+  const OpName name = SplitOpName(op);
   const Entry* entry = FindEntry(name, op);
   if (entry == nullptr) {
     if (const auto aten = AtenName(op)) return TraitsOf(*aten);
@@ -421,17 +339,13 @@ OpTraits TraitsOf(std::string_view op) {
 }
 
 std::string_view BaseName(std::string_view op) {
-  const std::string_view base = Split(op).base;
+  const std::string_view base = SplitOpName(op).base;
   const size_t dot = base.rfind('.');
   return dot == std::string_view::npos ? base : base.substr(dot + 1);
 }
 
 bool IsOverloadOf(std::string_view op, std::string_view base) {
   return op.starts_with(base) && (op.size() == base.size() || op[base.size()] == '.');
-}
-
-bool IsImpure(const Graph& graph, NodeId node) {
-  return Purity(graph.module()).IsImpure(graph, node);
 }
 
 }  // namespace strata

@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "ir/module.h"
+#include "ir/op_name.h"
+#include "ir/ops.h"
+
+namespace strata {
+namespace {
+
+// Which nodes must stay; remembers what it found out of bodies, that nest.
+class Purity {
+ public:
+  explicit Purity(const Module& module) : module_(module) {}
+
+  bool IsImpure(const Graph& graph, NodeId node) {
+    switch (graph.node(node).kind) {
+      case NodeKind::kPlaceholder:
+      case NodeKind::kOutput:
+      case NodeKind::kCallMethod:
+      case NodeKind::kCallModule:
+        return true;
+      case NodeKind::kGetAttr:
+      case NodeKind::kErased:
+        return false;
+      case NodeKind::kCall: {
+        const OpTraits traits = TraitsOf(graph.op(node));
+        if (traits.mutates || traits.effectful || traits.random) return true;
+        // An operator states its effects in its schema; a function of Python may do anything.
+        if (!traits.known && SplitOpName(graph.op(node)).overload.empty()) return true;
+        return RunsImpureBody(graph, node);
+      }
+    }
+    return true;
+  }
+
+ private:
+  // Bodies are arguments, or attributes that are arguments.
+  bool RunsImpureBody(const Graph& graph, NodeId node) {
+    const auto refers_to_impure = [&](NodeId referrer) {
+      return std::ranges::any_of(graph.args(referrer), [&](const Arg& arg) {
+        return arg.kind() == ArgKind::kGraph && IsImpureBody(arg.graph());
+      });
+    };
+    bool found = refers_to_impure(node);
+    graph.ForEachOperand(node, [&](ValueId operand) {
+      const NodeId def = graph.value(operand).def;
+      if (graph.node(def).kind == NodeKind::kGetAttr) found = found || refers_to_impure(def);
+    });
+    return found;
+  }
+
+  bool IsImpureBody(GraphId id) {
+    bodies_.resize(module_.num_graphs());
+    std::optional<bool>& impure = bodies_[static_cast<size_t>(id.index)];
+    if (impure) return *impure;
+    const Graph& body = module_.graph(id);
+    impure = std::ranges::any_of(body.nodes(), [&](NodeId node) {
+      const NodeKind kind = body.node(node).kind;
+      return kind != NodeKind::kPlaceholder && kind != NodeKind::kOutput && IsImpure(body, node);
+    });
+    return *impure;
+  }
+
+  const Module& module_;
+  std::vector<std::optional<bool>> bodies_;
+};
+
+}  // namespace
+
+bool IsImpure(const Graph& graph, NodeId node) {
+  return Purity(graph.module()).IsImpure(graph, node);
+}
+
+}  // namespace strata
