@@ -1,0 +1,394 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ir/module.h"
+#include "ir/ops.h"
+#include "passes/compile/dynamic_kernel.h"
+#include "passes/compile/pointwise.h"
+#include "passes/flex/flex_body.h"
+#include "passes/flex/flex_node.h"
+#include "passes/memory/offloadable.h"
+#include "runtime/plan/flex_step.h"
+#include "runtime/plan/in_flight.h"
+#include "runtime/plan/kills.h"
+#include "runtime/plan/layouts.h"
+#include "runtime/plan/partition.h"
+#include "runtime/plan/plan.h"
+#include "runtime/plan/where.h"
+
+namespace strata {
+namespace {
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const PlanOptions& options, const SymbolSizes& sizes)
+      : module_(graph.module()), scope_(graph) {
+    plan_.graph = graph.name_text();
+    plan_.options = options;
+    plan_.sizes = sizes;
+    plan_.graph_fingerprint = FingerprintOf(graph);
+    plan_.captures =
+        graph.output().valid() && graph.attribute(graph.output(), "cuda_graph") == "full";
+  }
+
+  Result<Plan> Run() {
+    const Graph& graph = *scope_.graph;
+    for (const NodeId node : graph.nodes()) {
+      auto lowered = LowerNode(node);
+      if (!lowered) {
+        return std::move(lowered).error().In(
+            fmt::format("graph {} cannot be executed: {}", plan_.graph, graph.name(node)));
+      }
+    }
+    if (!plan_.options.keep_values) AddKills(plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  /// A graph that is being lowered: the program, or inside it the body of a fused node or region.
+  struct Scope {
+    explicit Scope(const Graph& g) : graph(&g), slot_of(static_cast<size_t>(g.value_bound()), -1) {}
+    const Graph* graph;
+    std::vector<int32_t> slot_of;  // by value
+    UnbackedSizes unbacked_sizes;  // a body names sizes as it likes
+    NodeId fused;                  // of the program, when this is its body
+    int32_t stream = 0;            // of that node
+  };
+
+  const Graph& graph() const { return *scope_.graph; }
+
+  Status LowerNode(NodeId node) {
+    switch (graph().node(node).kind) {
+      case NodeKind::kPlaceholder:
+        return AddInput(node);
+      case NodeKind::kGetAttr:
+        return AddConstant(node);
+      case NodeKind::kCall:
+        return AddStep(node);
+      case NodeKind::kOutput:
+        return AddOutputs(node);
+      default:
+        return Unsupported("calls of methods and modules are not operators");
+    }
+  }
+
+  Status AddInput(NodeId node) {
+    const ValueId value = graph().result(node);
+    const TypeId type_id = graph().value(value).type;
+    if (!type_id.valid() || module_.types()[type_id].kind != TypeKind::kTensor) {
+      return Unsupported("an input must be a tensor of known type");
+    }
+    const Type& type = module_.types()[type_id];
+    Plan::Input input{.slot = NewSlot(value), .dtype = type.dtype, .sizes = {}, .strides = {}};
+    STRATA_TRY(input.sizes, InputSizes(type.sizes));
+    const bool is_sized = std::ranges::find(input.sizes, kAnySize) == input.sizes.end();
+    if (type.has_strides && is_sized) {
+      STRATA_TRY(input.strides, Numbers(type.strides));
+    }
+    const std::string_view kind = graph().attribute(node, "input");
+    input.is_static = kind == "parameter" || kind == "buffer" || kind == "state";
+    plan_.inputs.push_back(std::move(input));
+    return Ok();
+  }
+
+  /// A size that an earlier graph read from data is any number.
+  Result<std::vector<int64_t>> InputSizes(std::span<const DimId> dims) const {
+    std::vector<int64_t> sizes;
+    for (const DimId dim : dims) {
+      if (IsDataDependent(dim)) {
+        sizes.push_back(kAnySize);
+        continue;
+      }
+      STRATA_TRY(const int64_t number, NumberOf(module_, dim, plan_.sizes));
+      sizes.push_back(number);
+    }
+    return sizes;
+  }
+
+  /// Whether it mentions an unbacked symbol without a number in this plan.
+  bool IsDataDependent(DimId dim) const {
+    const DimTable& dims = module_.dims();
+    if (dims.kind(dim) == DimKind::kSymbol) {
+      const Symbol* symbol = dims.FindSymbol(module_.strings().Find(dims.name(dim)));
+      return symbol != nullptr && !symbol->backed && !plan_.sizes.contains(dims.name(dim));
+    }
+    return std::ranges::any_of(dims.operands(dim),
+                               [&](DimId operand) { return IsDataDependent(operand); });
+  }
+
+  Result<std::vector<int64_t>> Numbers(std::span<const DimId> dims) const {
+    return NumbersOf(module_, dims, plan_.sizes);
+  }
+
+  Status AddConstant(NodeId node) {
+    if (graph().node(node).num_args > 0) return Ok();  // a body, for the node that runs it
+    plan_.constants.push_back(
+        {.slot = NewSlot(graph().result(node)), .path = std::string(graph().op(node))});
+    return Ok();
+  }
+
+  Status AddStep(NodeId node) {
+    const Node& n = graph().node(node);
+    const OpTraits traits = TraitsOf(graph().op(node));
+    PlanStep step{.node = scope_.fused.valid() ? scope_.fused : node,
+                  .op = std::string(graph().op(node)),
+                  .args = {},
+                  .kwargs = {},
+                  .returns_tuple = n.returns_tuple,
+                  .mutates = traits.mutates,
+                  .is_pure = !IsImpure(graph(), node),
+                  .stream = scope_.fused.valid() ? scope_.stream : n.stream,
+                  .results = {},
+                  .kills = {},
+                  .where = WhereOf(graph(), node)};
+    std::span<const Arg> args = graph().args(node);
+    if (step.op == kFusedOp) {
+      STRATA_TRY(const GraphId body, BodyOf(args));
+      if (plan_.options.unfuse || RegionBodyOf(graph(), node))
+        return InlineBody(node, module_.graph(body));
+      STRATA_TRY(step.kernel, KernelOf(body, /*exact=*/n.num_kwargs == 0));
+      if (step.kernel < 0 || !TakeOpenNumbers(node, module_.graph(body), step))
+        return InlineBody(node, module_.graph(body));
+      step.mutates = !plan_.kernels[static_cast<size_t>(step.kernel)].written_inputs.empty();
+      args = args.subspan(1);
+    }
+    if (IsFlexOp(step.op)) {
+      const auto lower = [this](const Arg& arg) { return LowerArg(arg); };
+      STRATA_RETURN_IF_ERROR(LowerFlexNode(graph(), node, lower, step));
+      args = {};
+    }
+    for (const Arg& arg : args) {
+      STRATA_TRY(PlanArg lowered, LowerArg(arg));
+      step.args.push_back(std::move(lowered));
+    }
+    for (size_t i = 0; i < n.num_kwargs && step.kernel < 0; ++i) {
+      const NamedArg kwarg = graph().kwarg(node, i);
+      STRATA_TRY(PlanArg lowered, LowerArg(kwarg.value));
+      step.kwargs.emplace_back(module_.str(kwarg.name), std::move(lowered));
+    }
+    // The last reader of what is awaited orders nodes; the wait does not read its result.
+    if (step.op == kTransferWaitOp && step.args.size() > 2) step.args.resize(2);
+    bool has_results = false, are_aliases = true;
+    for (size_t i = 0; i < n.num_results; ++i) {
+      const ValueId value = graph().result(node, i);
+      const bool is_read = graph().value(value).num_uses > 0 || plan_.options.keep_values;
+      // A result that an operator writes needs a slot, read or not: the slot says what is written.
+      const bool is_written =
+          (plan_.options.static_memory || step.mutates) && graph().value(value).type.valid();
+      step.results.push_back(is_read || is_written ? NewSlot(value) : -1);
+      if (step.results.back() < 0) step.unread_bytes += OwnBytes(value);
+      has_results = has_results || graph().value(value).type.valid();
+      are_aliases = are_aliases && graph().value(value).alias_of.valid();
+    }
+    step.is_view = has_results && are_aliases && !step.mutates && !traits.effectful;
+    AddPartition(PartitionOf(graph(), node, plan_.sizes, [this](ValueId v) { return SlotOf(v); }));
+    AddFlexKernel(node, step);
+    plan_.steps.push_back(std::move(step));
+    return Ok();
+  }
+
+  void AddPartition(std::optional<SizePartition> partition) {
+    if (!partition) return;
+    const bool is_known = std::ranges::any_of(plan_.partitions, [&](const SizePartition& other) {
+      return other.slots == partition->slots;
+    });
+    if (!is_known) plan_.partitions.push_back(*std::move(partition));
+  }
+
+  void AddFlexKernel(NodeId node, PlanStep& step) {
+    if (plan_.options.unfuse || !plan_.options.static_memory) return;
+    auto kernel = FlexKernelOf(graph(), node, plan_, step);
+    if (!kernel) return;
+    step.flex_kernel = static_cast<int32_t>(plan_.flex_kernels.size());
+    plan_.flex_kernels.push_back(*std::move(kernel));
+  }
+
+  /// The graph that the first argument of a fused node names.
+  Result<GraphId> BodyOf(std::span<const Arg> args) const {
+    const auto body = args.empty() ? std::nullopt : BodyNamedBy(graph(), args[0]);
+    if (!body) return Unsupported("a fused node must name its body");
+    return *body;
+  }
+
+  /// -1: the body has no kernel at the sizes of this plan, though it has one at most sizes.
+  Result<int32_t> KernelOf(GraphId body, bool exact) {
+    const auto [known, is_new] = kernel_of_.try_emplace(std::pair(body.index, exact), -1);
+    if (!is_new) return known->second;
+    auto kernel = MakeKernel(module_.graph(body), exact, plan_.sizes);
+    if (!kernel && plan_.sizes.empty() && scope_.unbacked_sizes.empty())
+      return std::move(kernel).error();
+    if (!kernel || (!kernel->unbacked_symbols.empty() && !plan_.options.is_static())) return -1;
+    plan_.kernels.push_back(std::move(kernel).value());
+    return known->second = static_cast<int32_t>(plan_.kernels.size()) - 1;
+  }
+
+  /// False: the kernel takes a data-dependent size that is unknown here.
+  bool TakeOpenNumbers(NodeId node, const Graph& body, PlanStep& step) const {
+    const Kernel& kernel = plan_.kernels[static_cast<size_t>(step.kernel)];
+    if (kernel.unbacked_symbols.empty()) return true;
+    auto numbers =
+        DynamicNumbersOf(kernel, UnbackedSizesInside(graph(), node, body, scope_.unbacked_sizes));
+    if (numbers) step.dynamic_numbers = *std::move(numbers);
+    return numbers.has_value();
+  }
+
+  Status InlineBody(NodeId node, const Graph& body) {
+    Scope inner(body);
+    inner.unbacked_sizes = UnbackedSizesInside(graph(), node, body, scope_.unbacked_sizes);
+    const bool is_outermost = !scope_.fused.valid();  // a region may hold fused nodes
+    inner.fused = is_outermost ? node : scope_.fused;
+    inner.stream = is_outermost ? graph().node(node).stream : scope_.stream;
+    const std::vector<NodeId> placeholders = body.placeholders();
+    const std::span<const Arg> args = graph().args(node).subspan(1);
+    if (args.size() != placeholders.size()) return Unsupported("a fused node must fit its body");
+    for (size_t i = 0; i < args.size(); ++i) {
+      inner.slot_of[static_cast<size_t>(body.result(placeholders[i]).index)] =
+          SlotOf(args[i].value());
+    }
+    std::swap(scope_, inner);
+    for (const NodeId inside : body.nodes()) {
+      if (body.node(inside).kind == NodeKind::kCall) STRATA_RETURN_IF_ERROR(AddStep(inside));
+    }
+    std::swap(scope_, inner);
+    size_t index = 0;
+    for (const Arg& output : body.elements(body.args(body.output())[0])) {
+      const ValueId result = graph().result(node, index++);
+      const int32_t slot = inner.slot_of[static_cast<size_t>(output.value().index)];
+      scope_.slot_of[static_cast<size_t>(result.index)] = slot;
+      if (is_outermost) plan_.slots[static_cast<size_t>(slot)].value = result;
+    }
+    return Ok();
+  }
+
+  Status AddOutputs(NodeId node) {
+    const auto add = [&](const Arg& arg) -> Status {
+      STRATA_TRY(const PlanArg output, LowerArg(arg));
+      if (output.kind != ArgKind::kValue && output.kind != ArgKind::kNone) {
+        return Unsupported("an output must be a tensor or None");
+      }
+      plan_.outputs.push_back(output.slot);
+      return Ok();
+    };
+    for (const Arg& arg : graph().args(node)) {
+      if (!arg.is_span()) {
+        STRATA_RETURN_IF_ERROR(add(arg));
+        continue;
+      }
+      for (const Arg& element : graph().elements(arg))
+        STRATA_RETURN_IF_ERROR(add(element));
+    }
+    return Ok();
+  }
+
+  Result<PlanArg> LowerArg(const Arg& arg) {
+    PlanArg lowered;
+    lowered.kind = arg.kind();
+    switch (arg.kind()) {
+      case ArgKind::kNone:
+        return lowered;
+      case ArgKind::kValue:
+        if (const auto body = BodyNamedBy(graph(), arg)) {
+          lowered.kind = ArgKind::kString;
+          lowered.text = FlexBodyText(module_.graph(*body));
+          return lowered;
+        }
+        lowered.slot = SlotOf(arg.value());
+        return lowered;
+      case ArgKind::kInt:
+        lowered.integer = arg.as_int();
+        return lowered;
+      case ArgKind::kBool:
+        lowered.integer = arg.as_bool() ? 1 : 0;
+        return lowered;
+      case ArgKind::kFloat:
+        lowered.real = arg.as_float();
+        return lowered;
+      case ArgKind::kDType:
+        lowered.dtype = arg.dtype();
+        return lowered;
+      case ArgKind::kString:
+      case ArgKind::kDevice:
+      case ArgKind::kRaw:
+        lowered.text = module_.str(arg.str());
+        return lowered;
+      case ArgKind::kDim: {
+        STRATA_TRY(const int64_t number, NumberOf(module_, arg.dim(), plan_.sizes));
+        lowered.kind = ArgKind::kInt;
+        lowered.integer = number;
+        return lowered;
+      }
+      case ArgKind::kList:
+      case ArgKind::kTuple:
+        for (const Arg& element : graph().elements(arg)) {
+          STRATA_TRY(PlanArg item, LowerArg(element));
+          lowered.elements.push_back(std::move(item));
+        }
+        return lowered;
+      case ArgKind::kGraph:
+        return Unsupported("higher-order operators do not run yet");
+      case ArgKind::kDict:
+      case ArgKind::kCall:
+        return Unsupported("an operator takes no dictionaries and no calls");
+    }
+    return Unsupported("an argument of unknown kind");
+  }
+
+  /// Bytes of a value that shares no memory; 0 if unknown.
+  int64_t OwnBytes(ValueId value) const {
+    const Value& v = graph().value(value);
+    if (!v.type.valid() || v.alias_of.valid() || WaitedFor(value).valid()) return 0;
+    const std::optional<PlanLayout> layout = LayoutOf(module_, v.type, plan_.sizes);
+    return layout ? layout->storage_bytes() : 0;
+  }
+
+  /// What a wait returns is what it waits for.
+  ValueId WaitedFor(ValueId value) const {
+    const NodeId def = graph().value(value).def;
+    if (!def.valid() || !IsWait(graph().op(def))) return {};
+    const std::span<const Arg> args = graph().args(def);
+    return !args.empty() && args[0].is_value() ? args[0].value() : ValueId();
+  }
+
+  int32_t NewSlot(ValueId value) {
+    const Value& v = graph().value(value);
+    const auto slot = static_cast<int32_t>(plan_.slots.size());
+    const ValueId shared = v.alias_of.valid() ? v.alias_of : WaitedFor(value);
+    const int32_t owner = shared.valid() ? SlotOf(shared) : -1;
+    plan_.slots.push_back(
+        {.value = scope_.fused.valid() ? ValueId{} : value,
+         .name = std::string(graph().value_name(value)),
+         .type = v.type.valid() ? module_.types().ToString(v.type) : "",
+         .layout = LayoutOf(module_, v.type, plan_.sizes),
+         .storage = owner >= 0 ? plan_.slots[static_cast<size_t>(owner)].storage : slot});
+    PlanSlot& made = plan_.slots.back();
+    if (v.type.valid() && module_.types()[v.type].kind == TypeKind::kSymInt) {
+      scope_.unbacked_sizes.emplace(module_.dims().name(module_.types()[v.type].dim), slot);
+    } else if (!made.layout) {
+      made.dynamic_layout = DynamicLayoutOf(module_, v.type, plan_.sizes, scope_.unbacked_sizes);
+    }
+    return scope_.slot_of[static_cast<size_t>(value.index)] = slot;
+  }
+  int32_t SlotOf(ValueId value) const { return scope_.slot_of[static_cast<size_t>(value.index)]; }
+
+  static Error Unsupported(std::string_view why) {
+    return Error(ErrorCode::kUnsupported, "{}", why);
+  }
+
+  const Module& module_;
+  Scope scope_;
+  std::map<std::pair<int32_t, bool>, int32_t> kernel_of_;  // by body and exactness
+  Plan plan_;
+};
+
+}  // namespace
+
+Result<Plan> Lower(const Graph& graph, const PlanOptions& options, const SymbolSizes& sizes) {
+  return Lowering(graph, options, sizes).Run();
+}
+
+}  // namespace strata

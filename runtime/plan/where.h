@@ -1,0 +1,11 @@
+#pragma once
+#include <string>
+
+#include "ir/graph.h"
+
+namespace strata {
+
+/// `layers.0.attention.wo (runtime/models/llama3.cc:79)`, for messages.
+std::string WhereOf(const Graph& graph, NodeId node);
+
+}  // namespace strata
