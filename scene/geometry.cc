@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "scene/fold_block.h"
 #include "scene/geometry_lines.h"
 #include "scene/index.h"
 
@@ -15,23 +16,14 @@ namespace {
 using M = SceneMeasures;
 
 constexpr double kMinWidth = 480;
-constexpr size_t kMinRun = 3;        // closed equal neighbours that are drawn as one slab
-constexpr size_t kMaxRow = 3;        // independent closed slabs side by side
-constexpr int32_t kMostRails = 3;    // per side of a slab
-constexpr int32_t kSmallScene = 60;  // nodes; all of its differences are opened
-
-/// The boxes of a block before they have positions.
-struct FoldedBlock {
-  std::vector<SceneBox> boxes;  // `x` in half columns from the middle of the lane
-  int32_t height = 0;           // rows
-};
+constexpr size_t kMinRun = 3;      // closed equal neighbours that are drawn as one slab
+constexpr size_t kMaxRow = 3;      // independent closed slabs side by side
+constexpr int32_t kMostRails = 3;  // per side of a slab
 
 class Maker {
  public:
   Maker(const Scene& scene, const SceneView& view)
-      : scene_(scene), view_(view), lanes_(scene.clusters.size()) {
-    const SceneCounts& counts = scene.clusters.front().counts;
-    all_ = view.hops == SceneView::kAllHops || counts.differences() == 0;
+      : scene_(scene), view_(view), folder_(scene, view), lanes_(scene.clusters.size()) {
     made_.box_of.assign(scene.nodes.size(), -1);
     made_.slab_of.assign(scene.clusters.size(), -1);
   }
@@ -66,7 +58,7 @@ class Maker {
       for (size_t b = 0; b < blocks.size(); ++b) {
         if (!blocks[b].clusters.empty()) continue;
         FoldedBlock& folded = folded_[{index, static_cast<int32_t>(b)}];
-        folded = Fold(blocks[b], index, static_cast<int32_t>(b));
+        folded = folder_.Fold(blocks[b], index, static_cast<int32_t>(b));
         for (const SceneBox& box : folded.boxes)
           reach = std::max(reach, std::abs(box.x));
       }
@@ -78,90 +70,6 @@ class Maker {
     lane_ = M::kNodeWidth + 2 * reach * M::kHalf + 2 * M::kMargin;
     made_.width =
         std::max(kMinWidth, scene_.has_backward ? 2 * lane_ + M::kGutter : lane_) + 2 * pads;
-  }
-
-  bool ByHand(int32_t node) const {
-    return view_.hidden.contains(node) || (view_.only && !view_.only->contains(node));
-  }
-  bool IsHidden(int32_t node, bool unfolded) const {
-    if (unfolded) return false;
-    if (ByHand(node)) return true;
-    const SceneNode& n = scene_.nodes[At(node)];
-    return !all_ && !view_.only && n.status == SceneStatus::kSame &&
-           int32_t{n.distance} > view_.hops;
-  }
-
-  SceneBox NodeBox(const ScenePlace& place) const {
-    SceneBox box;
-    box.node = place.node;
-    box.members = {place.node};
-    box.x = place.x;
-    return box;
-  }
-
-  /// Appends what stands for hidden nodes: a fold, or the node itself if it is alone and was not
-  /// hidden by the user.
-  void Flush(std::vector<ScenePlace>& pending, std::vector<std::vector<SceneBox>>& rows) const {
-    if (pending.size() == 1 && !ByHand(pending[0].node)) {
-      rows.push_back({NodeBox(pending[0])});
-    } else if (!pending.empty()) {
-      SceneBox fold;
-      for (const ScenePlace& place : pending) {
-        fold.members.push_back(place.node);
-        fold.by_hand |= ByHand(place.node);
-      }
-      rows.push_back({std::move(fold)});
-    }
-    pending.clear();
-  }
-
-  /// The rows of one lane, from the top, without those of hidden nodes.
-  std::vector<std::vector<SceneBox>> FoldLane(const SceneBlock& block, bool backward,
-                                              bool unfolded) const {
-    std::map<int32_t, std::vector<const ScenePlace*>> rows;
-    for (const ScenePlace& place : block.places) {
-      if (place.backward == backward) rows[place.row].push_back(&place);
-    }
-    std::vector<std::vector<SceneBox>> shown;
-    std::vector<ScenePlace> pending;
-    for (const auto& [row, places] : rows) {
-      std::vector<SceneBox> visible;
-      for (const ScenePlace* place : places) {
-        if (!IsHidden(place->node, unfolded)) visible.push_back(NodeBox(*place));
-      }
-      if (!visible.empty()) {
-        Flush(pending, shown);
-        shown.push_back(std::move(visible));
-      }
-      for (const ScenePlace* place : places) {
-        if (IsHidden(place->node, unfolded)) pending.push_back(*place);
-      }
-    }
-    Flush(pending, shown);
-    return shown;
-  }
-
-  FoldedBlock Fold(const SceneBlock& block, int32_t index, int32_t number) const {
-    const bool unfolded = view_.unfolded.contains({index, number});
-    std::array<std::vector<std::vector<SceneBox>>, 2> lanes = {FoldLane(block, false, unfolded),
-                                                               FoldLane(block, true, unfolded)};
-    FoldedBlock folded;
-    folded.height = static_cast<int32_t>(std::max(lanes[0].size(), lanes[1].size()));
-    for (size_t backward = 0; backward < 2; ++backward) {
-      // Backward runs up: its first nodes stand at the bottom.
-      const int32_t first =
-          backward == 0 ? 0 : folded.height - static_cast<int32_t>(lanes[1].size());
-      for (size_t i = 0; i < lanes[backward].size(); ++i) {
-        for (SceneBox& box : lanes[backward][i]) {
-          box.backward = backward != 0;
-          box.row = first + static_cast<int32_t>(i);
-          box.cluster = index;
-          box.block = number;
-          folded.boxes.push_back(std::move(box));
-        }
-      }
-    }
-    return folded;
   }
 
   /// Places a slab at the upper left corner of `room`; returns its height with all that belongs to
@@ -376,9 +284,9 @@ class Maker {
 
   const Scene& scene_;
   const SceneView& view_;
+  BlockFolder folder_;
   std::vector<std::optional<Lanes>> lanes_;  // of each cluster
-  bool all_ = false;
-  double lane_ = 0;  // width
+  double lane_ = 0;                          // width
   std::map<std::pair<int32_t, int32_t>, FoldedBlock> folded_;
   SceneGeometry made_;
 };
@@ -406,47 +314,6 @@ const SceneSlab* SceneGeometry::ClosedSlabOf(const Scene& scene, int32_t cluster
 
 SceneGeometry MakeGeometry(const Scene& scene, const SceneView& view) {
   return Maker(scene, view).Run();
-}
-
-std::vector<std::vector<int32_t>> ChildrenOf(const Scene& scene) {
-  std::vector<std::vector<int32_t>> children(scene.clusters.size());
-  for (size_t i = 1; i < scene.clusters.size(); ++i)
-    children[At(scene.clusters[i].parent)].push_back(static_cast<int32_t>(i));
-  return children;
-}
-
-void OpenTo(const Scene& scene, int32_t cluster, std::set<int32_t>& open) {
-  for (int32_t c = cluster; c >= 0; c = scene.clusters[At(c)].parent)
-    open.insert(c);
-}
-
-void OpenOnlyChild(const Scene& scene, int32_t cluster, std::set<int32_t>& open) {
-  while (true) {
-    const std::vector<SceneBlock>& blocks = scene.clusters[At(cluster)].blocks;
-    if (blocks.size() != 1 || blocks[0].clusters.size() != 1) return;
-    cluster = blocks[0].clusters[0];
-    open.insert(cluster);
-  }
-}
-
-std::set<int32_t> FirstOpen(const Scene& scene) {
-  std::set<int32_t> open = {0};
-  const bool small = scene.nodes.size() <= At(kSmallScene);
-  const SceneNode* first = nullptr;
-  for (const SceneNode& node : scene.nodes) {
-    if (node.status == SceneStatus::kSame) continue;
-    if (small) OpenTo(scene, node.cluster, open);
-    const bool cause = node.status != SceneStatus::kDerived;
-    if (first == nullptr || (cause && first->status == SceneStatus::kDerived)) first = &node;
-  }
-  if (first != nullptr) {
-    OpenTo(scene, first->cluster, open);
-  } else if (small) {
-    for (size_t i = 0; i < scene.clusters.size(); ++i)
-      open.insert(static_cast<int32_t>(i));
-  }
-  OpenOnlyChild(scene, 0, open);
-  return open;
 }
 
 }  // namespace strata

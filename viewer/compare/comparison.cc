@@ -7,6 +7,7 @@
 
 #include "base/unicode.h"
 #include "diff/diff.h"
+#include "scene/open_slabs.h"
 #include "scene/words.h"
 
 namespace strata::viewer {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/unicode.h"
+#include "scene/open_slabs.h"
 #include "scene/words.h"
 #include "viewer/model/graph_model.h"
 

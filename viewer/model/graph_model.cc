@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "scene/open_slabs.h"
+
 namespace strata::viewer {
 namespace {
 

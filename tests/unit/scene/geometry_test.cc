@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "diff/diff.h"
+#include "scene/open_slabs.h"
 #include "tests/support/graphs.h"
 
 namespace strata {
