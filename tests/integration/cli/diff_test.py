@@ -1,86 +1,19 @@
-"""`strata diff` and `strata show` as scripts use them: exit codes, JSON, errors.
+"""`strata diff` as scripts use it: exit codes, JSON, errors.
 
     diff_test.py STRATA
 """
 
-import glob
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 
-from strata_case import ROOT, StrataCase, main, read_log  # noqa: E402
-LOGS = os.path.join(ROOT, "tests", "data", "logs")
-LOG = os.path.join(LOGS, "graph_trainer_2layer_torch2.14.1.log.zst")
-
-BEFORE = '''class GraphModule(torch.nn.Module):
-    def forward(self, L_x_: "f32[4, 8][8, 1]cpu", L_w_: "f32[8, 8][8, 1]cpu"):
-        l_x_ = L_x_
-        l_w_ = L_w_
-
-        # File: m.py:3 in forward, code: y = x @ w
-        mm: "f32[4, 8][8, 1]cpu" = torch.ops.aten.mm.default(l_x_, l_w_);  l_x_ = l_w_ = None
-        detach: "f32[4, 8][8, 1]cpu" = torch.ops.aten.detach.default(mm);  mm = None
-        split = torch.ops.aten.split.Tensor(detach, 4, 1);  detach = None
-        getitem: "f32[4, 4][8, 1]cpu" = split[0]
-        getitem_1: "f32[4, 4][8, 1]cpu" = split[1];  split = None
-        view: "f32[16][1]cpu" = torch.ops.aten.view.default(getitem, [16]);  getitem = None
-        true_graph_0 = self.true_graph_0
-        false_graph_0 = self.false_graph_0
-        cond = torch.ops.higher_order.cond(True, true_graph_0, false_graph_0, (view,));  true_graph_0 = false_graph_0 = view = None
-        getitem_2: "f32[16][1]cpu" = cond[0];  cond = None
-        return (getitem_2, getitem_1)
-
-    class true_graph_0(torch.nn.Module):
-        def forward(self, arg0_1: "f32[16][1]cpu"):
-            sin: "f32[16][1]cpu" = torch.ops.aten.sin.default(arg0_1);  arg0_1 = None
-            return (sin,)
-
-    class false_graph_0(torch.nn.Module):
-        def forward(self, arg0_1: "f32[16][1]cpu"):
-            cos: "f32[16][1]cpu" = torch.ops.aten.cos.default(arg0_1);  arg0_1 = None
-            return (cos,)
-'''
-
-# The detach is gone, the view is a reshape, a body computes something else; names are counted anew.
-AFTER = '''class GraphModule(torch.nn.Module):
-    def forward(self, L_x_: "f32[4, 8][8, 1]cpu", L_w_: "f32[8, 8][8, 1]cpu"):
-        l_x_ = L_x_
-        l_w_ = L_w_
-
-        # File: m.py:4 in forward, code: y = x @ w
-        mm_1: "f32[4, 8][8, 1]cpu" = torch.ops.aten.mm.default(l_x_, l_w_);  l_x_ = l_w_ = None
-        split = torch.ops.aten.split.Tensor(mm_1, 4, 1);  mm_1 = None
-        getitem: "f32[4, 4][8, 1]cpu" = split[0]
-        getitem_1: "f32[4, 4][8, 1]cpu" = split[1];  split = None
-        reshape: "f32[16][1]cpu" = torch.ops.aten.reshape.default(getitem, [16]);  getitem = None
-        true_graph_0 = self.true_graph_0
-        false_graph_0 = self.false_graph_0
-        cond = torch.ops.higher_order.cond(True, true_graph_0, false_graph_0, (reshape,));  true_graph_0 = false_graph_0 = reshape = None
-        getitem_2: "f32[16][1]cpu" = cond[0];  cond = None
-        return (getitem_2, getitem_1)
-
-    class true_graph_0(torch.nn.Module):
-        def forward(self, arg0_1: "f32[16][1]cpu"):
-            sin: "f32[16][1]cpu" = torch.ops.aten.sin.default(arg0_1);  arg0_1 = None
-            return (sin,)
-
-    class false_graph_0(torch.nn.Module):
-        def forward(self, arg0_1: "f32[16][1]cpu"):
-            tan: "f32[16][1]cpu" = torch.ops.aten.tan.default(arg0_1);  arg0_1 = None
-            return (tan,)
-'''
-
-NATIVE = '''graph step
-  x = placeholder : f32[2, 2]
-  sin = aten.sin.default(x) : f32[2, 2]
-  output(sin)
-'''
+from small_graphs import AFTER, BEFORE, NATIVE  # noqa: E402
+from strata_case import LOGS, ROOT, StrataCase, main, read_log  # noqa: E402
 
 
 class DiffTest(StrataCase):
@@ -444,130 +377,6 @@ class DiffTest(StrataCase):
         os.close(write_end)
         self.assertEqual(done.returncode, -signal.SIGPIPE)
         self.assertEqual(done.stderr, "")
-
-
-class ShowTest(StrataCase):
-    def test_formats(self):
-        self.write("native.txt", NATIVE)
-        self.assertEqual(self.run_strata("show", "native.txt").stdout, NATIVE)
-        self.assertIn("def forward(", self.run_strata("show", "native.txt", "--format", "fx").stdout)
-        dot = self.run_strata("show", "native.txt", "--format", "dot").stdout
-        self.assertIn('"x" -> "sin";', dot)
-        graph = json.loads(self.run_strata("show", "native.txt", "--format", "json").stdout)
-        self.assertEqual(graph["schema"], "strata.show/1")
-        self.assertEqual([node["name"] for node in graph["nodes"]], ["x", "sin", "output"])
-        self.assertEqual(graph["nodes"][1]["operands"], ["x"])
-
-    def test_pictures(self):
-        self.write("native.txt", NATIVE)
-        svg = self.run_strata("show", "native.txt", "--format", "svg").stdout
-        self.assertEqual([node.text for node in xml.etree.ElementTree.fromstring(svg).iter(
-            "{http://www.w3.org/2000/svg}title")], ["x (input)", "sin = aten.sin.default(x)", "output(sin)"])
-        self.write("other.txt", NATIVE.replace("aten.sin", "aten.cos"))
-        done = self.run_strata("diff", "native.txt", "other.txt", "--format", "svg")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        xml.etree.ElementTree.fromstring(done.stdout)
-
-    def test_fx_text_comes_back(self):
-        self.write("fx.txt", BEFORE)
-        self.write("again.txt", self.run_strata("show", "fx.txt", "--format", "fx").stdout)
-        self.assertEqual(self.run_strata("diff", "fx.txt", "again.txt").returncode, 0)
-
-    def test_output_file(self):
-        self.write("native.txt", NATIVE)
-        self.assertEqual(self.run_strata("show", "native.txt", "-o", "copy.txt").returncode, 0)
-        with open(os.path.join(self.folder, "copy.txt"), encoding="utf-8") as file:
-            self.assertEqual(file.read(), NATIVE)
-        self.fails("show", "native.txt", "-o", "missing/copy.txt")
-
-
-class ProgramTest(StrataCase):
-    def test_overview(self):
-        alone, asked = self.run_strata(), self.run_strata("--help")
-        self.assertEqual((alone.returncode, asked.returncode), (0, 0))
-        self.assertEqual(alone.stdout, asked.stdout)
-        self.assertIn("  diff ", alone.stdout)
-
-    def test_version(self):
-        self.assertRegex(self.run_strata("--version").stdout, r"^strata \d+\.\d+\.\d+\n$")
-
-    def test_completion(self):
-        script = self.run_strata("completion", "bash").stdout
-        for words, expected in (("strata di", "diff"), ("strata diff --for", "--format"),
-                                ("strata diff --format ", "text json md html svg"), ("strata bench im", "import"),
-                                ("strata bench i", "ir import"),
-                                ("strata completion ", "bash zsh")):
-            typed = words.split(" ")
-            done = subprocess.run(
-                ["bash", "-c", f"{script}\nCOMP_WORDS=({self.strata} {' '.join(typed[1:])} '')\n"
-                 f"COMP_CWORD={len(typed) - 1}\n_strata\necho ${{COMPREPLY[@]}}"],
-                capture_output=True, text=True, check=True)
-            self.assertEqual(done.stdout.strip(), expected)
-        self.assertEqual(self.fails("completion", "tcsh"),
-                         "unknown shell 'tcsh': strata completion: bash and zsh are known")
-
-    def test_unknown_command(self):
-        self.assertEqual(self.fails("dif"),
-                         "unknown command 'dif', did you mean 'diff': strata: see 'strata --help'")
-
-
-class LogTest(StrataCase):
-    def test_passes_of_a_log(self):
-        done = self.run_strata("diff", f"{LOG}#pass=remove_b2b_transpose_pass:before",
-                               f"{LOG}#pass=remove_b2b_transpose_pass:after", "--format", "json")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        diff = json.loads(done.stdout)
-        # Names survive this pass: they are the truth.
-        self.assertEqual([pair for pair in diff["pairs"] if pair["before"] != pair["after"]], [])
-        self.assertEqual((diff["summary"]["deleted"], diff["summary"]["inserted"]), (45, 0))
-
-    def test_a_pass_that_changes_nothing(self):
-        done = self.run_strata("diff", f"{LOG}#pass=remove_detach_pass:before",
-                               f"{LOG}#pass=remove_detach_pass:after")
-        self.assertEqual(done.returncode, 0, done.stderr)
-
-    def test_operators_replaced_in_a_row(self):
-        done = self.run_strata("diff", f"{LOG}#pass=normalize_view_ops_as_reshape:before",
-                               f"{LOG}#pass=normalize_view_ops_as_reshape:after", "--format", "json")
-        diff = json.loads(done.stdout)
-        self.assertEqual((diff["deleted"], diff["inserted"]), ([], []))
-        self.assertEqual(diff["summary"]["changed"], 100)
-
-    def test_patches_between_graphs_of_a_log(self):
-        refs = [f"{LOG}#pass={name}:{moment}" for name, moment in (
-            ("remove_b2b_transpose_pass", "before"), ("remove_b2b_transpose_pass", "after"),
-            ("normalize_view_ops_as_reshape", "after"))] + [self.write("small.txt", BEFORE)]
-        for before in refs:
-            for after in refs:
-                self.run_strata("diff", before, after, "--patch", "p")
-                done = self.run_strata("patch", before, "p", "-o", "out.txt")
-                self.assertEqual(done.returncode, 0, (before, after, done.stderr))
-                done = self.run_strata("diff", "out.txt", after, "--format", "json")
-                self.assertEqual(done.returncode, 0, (before, after))
-                diff = json.loads(done.stdout)
-                self.assertEqual(diff["before"]["fingerprint"], diff["after"]["fingerprint"])
-                self.assertEqual(diff["summary"]["renamed"], 0)
-
-    def test_reports_of_a_pass_of_two_graphs_and_of_two_runs(self):
-        name = "remove_b2b_transpose_pass"
-        other = self.run_strata("import", LOG, "-o", "t.strata")
-        self.assertEqual(other.returncode, 0, other.stderr)
-        log = os.path.basename(LOG)
-        for refs, title in (([f"{LOG}#pass={name}"], f"{log}#pass={name}:before → "),
-                            ([f"{LOG}#pass={name}", "--full-paths"], f"{LOG}#pass={name}:before → "),
-                            ([f"t.strata#pass={name},run=1"], f"t.strata#pass={name}:before,run=1 → "),
-                            ([f"{LOG}#pass={name}:after", f"{LOG}#pass=1:before"], f"{log}#pass=1:before"),
-                            ([LOG, "t.strata"], "t.strata#run=1")):
-            done = self.run_strata("report", *refs, "-o", "r.html")
-            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
-            with open(os.path.join(self.folder, "r.html"), encoding="utf-8") as file:
-                self.assertIn(title, file.read())
-        self.assertIn("missing.log", self.fails("report", LOG, "missing.log", "-o", "x.html"))
-
-    def test_malformed_logs_do_not_crash(self):
-        for path in glob.glob(os.path.join(LOGS, "malformed", "*.log")):
-            done = self.run_strata("diff", path, path)
-            self.assertIn(done.returncode, (0, 2), path)
 
 
 if __name__ == "__main__":
