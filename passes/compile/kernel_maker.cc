@@ -1,16 +1,14 @@
 #include "passes/compile/kernel_maker.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <numeric>
-#include <set>
 #include <span>
 #include <utility>
 
 #include "ir/by_node.h"
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "passes/compile/iteration_space.h"
 #include "passes/compile/no_kernel.h"
 #include "passes/compile/pointwise.h"
 
@@ -18,37 +16,6 @@ namespace strata {
 namespace {
 
 using Sizes = std::vector<int64_t>;
-
-/// Refines shapes of equally many elements until each is a grouping of the dimensions of one:
-/// `[16, 16]` and `[2, 8, 16]` are groupings of `[2, 8, 16]`.
-class SpaceBuilder {
- public:
-  /// `inner`: how many elements of the space one element of the shape stands for.
-  void Add(std::span<const int64_t> shape, int64_t inner) {
-    int64_t suffix = inner;
-    cuts_.push_back(suffix);
-    for (size_t i = shape.size(); i-- > 0;)
-      cuts_.push_back(suffix *= shape[i]);
-  }
-
-  /// The sizes, outermost first; none when the shapes cut the space at places that do not nest.
-  std::optional<Sizes> Build() {
-    cuts_.push_back(1);
-    std::ranges::sort(cuts_);
-    const auto rest = std::ranges::unique(cuts_);
-    cuts_.erase(rest.begin(), rest.end());
-    Sizes sizes;
-    for (size_t i = 1; i < cuts_.size(); ++i) {
-      if (cuts_[i] % cuts_[i - 1] != 0) return std::nullopt;
-      sizes.push_back(cuts_[i] / cuts_[i - 1]);
-    }
-    std::ranges::reverse(sizes);
-    return sizes;
-  }
-
- private:
-  std::vector<int64_t> cuts_;  // elements of the space in an element of each dimension
-};
 
 /// A value of the body.
 struct Known {
@@ -75,7 +42,7 @@ class KernelMaker {
       if (body_.node(node).kind == NodeKind::kCall) STRATA_RETURN_IF_ERROR(AddNode(node));
     }
     STRATA_RETURN_IF_ERROR(AddStores());
-    Coalesce();
+    Coalesce(kernel_);
     return std::move(kernel_);
   }
 
@@ -407,33 +374,6 @@ class KernelMaker {
     }
     std::ranges::sort(kernel_.written_inputs);
     return Ok();
-  }
-
-  /// Merges neighbouring dimensions that every access walks as one.
-  void Coalesce() {
-    Sizes& sizes = kernel_.sizes;
-    for (size_t dim = sizes.size(); dim-- > 0;) {
-      const bool drop = sizes[dim] == 1;
-      const bool is_first_column = kernel_.has_rows && dim == kernel_.num_row_dims;
-      const bool merge = !drop && dim > 0 && !is_first_column &&
-                         std::ranges::all_of(kernel_.accesses, [&](const Kernel::Access& access) {
-                           return access.strides[dim - 1] == access.strides[dim] * sizes[dim];
-                         });
-      if (!drop && !merge) continue;
-      const auto at = static_cast<std::ptrdiff_t>(dim);
-      for (Kernel::Access& access : kernel_.accesses) {
-        if (merge) access.strides[dim - 1] = access.strides[dim];
-        access.strides.erase(access.strides.begin() + at);
-      }
-      if (merge) sizes[dim - 1] *= sizes[dim];
-      sizes.erase(sizes.begin() + at);
-      if (dim < kernel_.num_row_dims) {
-        --kernel_.num_row_dims;
-      } else if (!kernel_.has_rows) {
-        kernel_.num_row_dims = sizes.size();
-      }
-    }
-    if (!kernel_.has_rows) kernel_.num_row_dims = sizes.size();
   }
 
   const Graph& body_;
