@@ -15,6 +15,7 @@
 #include "scene/cost.h"
 #include "scene/memory.h"
 #include "tlparse-export/report/causes.h"
+#include "tlparse-export/report/scene_layout_json.h"
 #include "tlparse-export/report/scene_lines.h"
 
 namespace strata {
@@ -44,8 +45,8 @@ class Writer {
     Columns();
     Sparse();
     Costs();
-    Edges();
-    Clusters();
+    WriteEdges(scene_, json_);
+    WriteClusters(scene_, names_, json_);
     Fields();
     Lives();
     Patterns();
@@ -253,80 +254,6 @@ class Writer {
     json_.EndArray();
     for (const auto* list : {&costs.patterns, &costs.modules, &costs.passes})
       CostList(*list);
-    json_.EndArray();
-  }
-
-  void Edges() {
-    json_.Key("edges").BeginArray();
-    size_t next = 0;
-    for (size_t i = 0; i < scene_.nodes.size(); ++i) {
-      size_t end = next;
-      while (end < scene_.edges.size() && scene_.edges[end].to == static_cast<int32_t>(i))
-        ++end;
-      json_.Int(static_cast<int64_t>(end - next));
-      for (; next < end; ++next) {
-        const SceneEdge& edge = scene_.edges[next];
-        json_.Int(edge.to - edge.from).Int(static_cast<int64_t>(edge.status));
-      }
-    }
-    json_.EndArray();
-  }
-
-  void Blocks(const std::vector<SceneBlock>& blocks) {
-    json_.Key("blocks").BeginArray();
-    for (const SceneBlock& block : blocks) {
-      json_.BeginObject();
-      if (!block.clusters.empty()) {
-        json_.Key("clusters").BeginArray();
-        for (int32_t cluster : block.clusters)
-          json_.Int(cluster);
-        json_.EndArray();
-      } else {
-        // Nodes of a block rise by small steps, so their differences repeat from layer to layer.
-        int32_t last = 0;
-        json_.Field("rows", block.rows).Key("places").BeginArray();
-        for (const ScenePlace& p : block.places) {
-          json_.Int(p.node - std::exchange(last, p.node)).Int(p.backward ? 1 : 0);
-          json_.Int(p.row).Int(p.x);
-        }
-        json_.EndArray();
-      }
-      json_.EndObject();
-    }
-    json_.EndArray();
-  }
-
-  void Clusters() {
-    json_.Field("two_lanes", scene_.has_backward);
-    json_.Key("clusters").BeginArray();
-    for (const SceneCluster& c : scene_.clusters) {
-      json_.BeginObject().Field("path", Text(c.path)).Field("label", Text(c.label));
-      json_.Field("parent", c.parent);
-      if (c.repeats > 0) json_.Field("repeats", c.repeats);
-      if (c.joins_previous) json_.Field("joins", true);
-      json_.Key("counts").BeginArray();
-      for (int32_t count : {c.counts.nodes, c.counts.added, c.counts.removed, c.counts.changed,
-                            c.counts.moved, c.counts.derived}) {
-        json_.Int(count);
-      }
-      json_.EndArray();
-      json_.Key("range").BeginArray().Int(c.subtree_begin).Int(c.subtree_end).EndArray();
-      if (!c.skips.empty()) {
-        json_.Key("skips").BeginArray();
-        for (const SceneSkip& skip : c.skips) {
-          json_.Int(skip.from).Int(skip.to).Int(skip.backward ? 1 : 0);
-          json_.Int(static_cast<int64_t>(skip.status));
-        }
-        json_.EndArray();
-      }
-      Blocks(c.blocks);
-      json_.EndObject();
-    }
-    json_.EndArray();
-    int32_t last = 0;
-    json_.Key("order").BeginArray();
-    for (int32_t node : scene_.by_cluster)
-      json_.Int(node - std::exchange(last, node));
     json_.EndArray();
   }
 
