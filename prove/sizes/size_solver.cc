@@ -253,23 +253,28 @@ class SizeSolver {
   /// Finds numbers, then smaller ones.
   bool Search() {
     dead_ends_.resize(numbers_.size(), 0);
+    best_.resize(numbers_.size());
+    for (const RootId size : Ids<RootId>(numbers_.size()))
+      weights_.Add(1 + Weight(size));
     if (!FindAny()) return false;
     Descend();
     return true;
   }
 
+  bool is_found() const { return std::isfinite(best_cost_); }
+
   /// Where no number is left for a size, those that it depends on may come long before it: then the
   /// search begins again with such sizes first.
   bool FindAny() {
-    for (int round = 0; round < kRounds && best_.empty(); ++round) {
+    for (int round = 0; round < kRounds && !is_found(); ++round) {
       std::ranges::stable_sort(free_, std::ranges::greater(), [&](RootId size) {
-        return std::pair(dead_ends_[size], Weight(size));
+        return std::pair(dead_ends_[size], weights_[size]);
       });
       attempts_ = kAttempts;
       Assign(0);
       if (attempts_ > 0) break;  // all were tried
     }
-    return !best_.empty();
+    return is_found();
   }
 
   /// Gives each size a smaller number, as long as others can follow.
@@ -307,12 +312,17 @@ class SizeSolver {
     }
     const RootId size = free_[index];
     if (size == fixed_) return Assign(index + 1);
-    const int64_t largest = std::clamp(numbers_[size], kLargestForAny, kLargest);
-    for (int64_t n = kSmallest - 1; n <= largest && attempts_ > 0; ++n) {
+    const auto attempt = [&](int64_t n) {
       --attempts_;
       assigned_[size] = n;
       if (Cost() < best_cost_) Assign(index + 1);
-    }
+    };
+    // What it has already, as long as it can stay, then others.
+    const std::optional<int64_t> before = best_[size];
+    if (before && attempts_ > 0) attempt(*before);
+    const int64_t largest = std::clamp(numbers_[size], kLargestForAny, kLargest);
+    for (int64_t n = kSmallest - 1; n <= largest && attempts_ > 0; ++n)
+      if (n != before) attempt(n);
     if (attempts_ > 0) ++dead_ends_[size];
     assigned_[size] = std::nullopt;
   }
@@ -321,7 +331,7 @@ class SizeSolver {
   double Cost() const {
     double cost = 0;
     for (const RootId size : free_)
-      cost += static_cast<double>(1 + Weight(size)) *
+      cost += static_cast<double>(weights_[size]) *
               std::log(static_cast<double>(assigned_[size].value_or(kSmallest - 1)));
     return cost;
   }
@@ -340,7 +350,7 @@ class SizeSolver {
   IdVector<RootId, std::optional<int64_t>> best_;  // as assigned_
   RootId fixed_;                                   // has its number already
   double best_cost_ = std::numeric_limits<double>::infinity();
-  IdVector<RootId, int64_t> dead_ends_;  // how often no number was left
+  IdVector<RootId, int64_t> weights_, dead_ends_;  // how often no number was left
   int64_t attempts_ = 0;
 };
 

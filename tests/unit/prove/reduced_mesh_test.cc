@@ -115,8 +115,8 @@ TEST_CASE("parameters of 512 ranks that are packed in another order than unpacke
 TEST_CASE("no bug of the list escapes where 512 ranks become fewer") {
   const Passes passes;
   std::map<MutantOutcome, int> outcomes;
-  for (const auto& [before, after] : {std::pair(&passes.placed, &passes.lowered),
-                                      std::pair(&passes.lowered, &passes.bucketed)}) {
+  for (const auto& [before, after] :
+       {std::pair(&passes.placed, &passes.lowered), std::pair(&passes.lowered, &passes.bucketed)}) {
     const Graph &from = *(*before)->FindGraph("g"), &to = *(*after)->FindGraph("g");
     for (const Mutation& mutation : Mutations()) {
       for (const NodeId node : to.nodes()) {
