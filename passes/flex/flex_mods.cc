@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/python_literal.h"
 #include "passes/flex/flex_body.h"
 
 namespace strata {
@@ -30,10 +31,10 @@ class BodyText {
   std::string text_;
 };
 
-/// As Python writes floats.
+/// As Python writes floats. A number in another form would be text to the reader.
 std::string Number(double number) {
-  std::string text = fmt::format("{:.17g}", number);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  std::string text;
+  AppendFloat(number, text);
   return text;
 }
 

@@ -73,6 +73,10 @@ std::vector<FlexCase> Cases() {
   cases.back().score = [](const Tensor& s, const Tensor& h, const Tensor& q, const Tensor& k) {
     return s + (k - q) * at::exp2((h + 1) * -2.0);
   };
+  cases.push_back({.name = "alibi of two", .score_mod = ScoreModText({.alibi_heads = 2})});
+  cases.back().score = [](const Tensor& s, const Tensor& h, const Tensor& q, const Tensor& k) {
+    return s + (k - q) * at::exp2((h + 1) * -4.0);
+  };
   cases.push_back({.name = "of a user", .score_mod = R"(class score_mod(torch.nn.Module):
     def forward(self, score, b, h, q_idx, kv_idx):
         remainder = torch.ops.aten.remainder.Scalar(kv_idx, 2)
