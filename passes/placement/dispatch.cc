@@ -6,6 +6,7 @@
 
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "passes/placement/rules/sharding_rule.h"
 
 namespace strata {
 namespace {
@@ -14,31 +15,31 @@ std::string_view BaseOf(const Graph& graph, NodeId node) {
   return graph.node(node).kind == NodeKind::kCall ? BaseName(graph.op(node)) : std::string_view();
 }
 
-/// The number of rows of a list of indices.
-std::optional<DimId> SizeOf(const Graph& graph, ValueId indices) {
+bool IsList(const Graph& graph, ValueId indices) {
   const TypeId id = graph.value(indices).type;
-  if (!id.valid() || graph.module().types()[id].sizes.size() != 1) return std::nullopt;
-  return graph.module().types()[id].sizes[0];
+  return id.valid() && graph.module().types()[id].sizes.size() == 1;
 }
 
-bool HasDim(const Graph& graph, ValueId value, DimId size) {
-  const TypeId id = graph.value(value).type;
-  if (!id.valid()) return false;
-  return std::ranges::count(graph.module().types()[id].sizes, size) != 0;
+/// The dimension with just these factors; none: there is none.
+std::optional<int32_t> DimWith(const FactorDims& tensor, const std::vector<int>& factors) {
+  const auto found = std::ranges::find(tensor, factors);
+  if (factors.empty() || found == tensor.end()) return std::nullopt;
+  return static_cast<int32_t>(found - tensor.begin());
 }
 
 }  // namespace
 
-Dispatches::Dispatches(const Graph& graph) {
+Dispatches::Dispatches(Graph& graph) {
   for (const NodeId node : graph.nodes()) {
     if (BaseOf(graph, node) != "sort") continue;
-    const std::vector<ValueId> rows = RowsOf(graph, node);
-    Product product = ProductOver(graph, rows);
+    const std::vector<Rows> rows = RowsOf(graph, node);
+    const Product product = ProductOver(graph, rows);
     if (!product.counts.valid()) continue;
-    product.num_rows = *SizeOf(graph, rows[0]);
     weights_.emplace(product.counts, product.weight);
-    for (const ValueId value : rows)
-      products_.emplace(value, product);
+    for (const Rows& of : rows) {
+      products_.emplace(of.value, product);
+      dims_.emplace(of.value, of.dim);
+    }
   }
 }
 
@@ -52,11 +53,9 @@ ValueId Dispatches::WeightOf(ValueId rows) const {
   return found == products_.end() ? ValueId{} : found->second.weight;
 }
 
-bool Dispatches::IsRowDim(const Graph& graph, ValueId value, int32_t dim) const {
-  const auto found = products_.find(value);
-  if (found == products_.end()) return false;
-  const std::vector<DimId>& sizes = graph.module().types()[graph.value(value).type].sizes;
-  return sizes[static_cast<size_t>(dim)] == found->second.num_rows;
+bool Dispatches::IsRowDim(ValueId value, int32_t dim) const {
+  const auto found = dims_.find(value);
+  return found != dims_.end() && found->second == dim;
 }
 
 ValueId Dispatches::WeightCountedBy(ValueId counts) const {
@@ -64,29 +63,35 @@ ValueId Dispatches::WeightCountedBy(ValueId counts) const {
   return found == weights_.end() ? ValueId{} : found->second;
 }
 
-/// Everything that follows from the order of `sort` and has its number of rows.
-std::vector<ValueId> Dispatches::RowsOf(const Graph& graph, NodeId sort) const {
-  std::vector<ValueId> rows = {graph.result(sort, 1)};
-  const auto size = SizeOf(graph, rows[0]);
-  if (!size) return {};
-  std::unordered_set<ValueId> known = {rows[0]};
+/// Everything that follows from the order of `sort` and has its rows in a dimension.
+std::vector<Dispatches::Rows> Dispatches::RowsOf(Graph& graph, NodeId sort) {
+  std::vector<Rows> rows = {{.value = graph.result(sort, 1), .dim = 0}};
+  if (!IsList(graph, rows[0].value)) return {};
+  std::unordered_set<ValueId> known = {rows[0].value};
   for (size_t next = 0; next < rows.size(); ++next) {
-    for (const Use use : graph.uses(rows[next])) {
+    const auto [value, dim] = rows[next];
+    for (const Use use : graph.uses(value)) {
       const std::string_view base = BaseOf(graph, use.user);
-      // Rows become tokens, or lend their type.
-      if (base.empty() || base == "index_add" || base == "index_add_" || base.starts_with("new_"))
-        continue;
-      for (size_t i = 0; i < graph.node(use.user).num_results; ++i) {
+      // Rows lend their type.
+      if (base.empty() || base.starts_with("new_")) continue;
+      const auto rule = ShardingRuleOf(graph, use.user);
+      if (!rule) continue;  // who places the node says so
+      const std::vector<ValueId> operands = graph.operands(use.user);
+      const auto operand =
+          static_cast<size_t>(std::ranges::find(operands, value) - operands.begin());
+      const std::vector<int>& factors = rule->operands[operand][static_cast<size_t>(dim)];
+      for (size_t i = 0; i < rule->results.size(); ++i) {
+        const std::optional<int32_t> in = DimWith(rule->results[i], factors);
         const ValueId result = graph.result(use.user, i);
-        if (HasDim(graph, result, *size) && known.insert(result).second) rows.push_back(result);
+        if (in && known.insert(result).second) rows.push_back({.value = result, .dim = *in});
       }
     }
   }
   return rows;
 }
 
-Dispatches::Product Dispatches::ProductOver(const Graph& graph, const std::vector<ValueId>& rows) {
-  for (const ValueId value : rows) {
+Dispatches::Product Dispatches::ProductOver(const Graph& graph, const std::vector<Rows>& rows) {
+  for (const auto& [value, dim] : rows) {
     for (const Use use : graph.uses(value)) {
       const auto args = graph.args(use.user);
       if (BaseOf(graph, use.user) != "_grouped_mm" || args.size() < 3 || !args[2].is_value() ||

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
@@ -14,25 +15,30 @@ namespace strata {
 /// What counts the rows of each expert is what the ends of a grouped product over them sum up.
 class Dispatches {
  public:
-  explicit Dispatches(const Graph& graph);
+  explicit Dispatches(Graph& graph);
   /// Integers `[experts]`: how many rows each has; none: `rows` are not those of a dispatch.
   ValueId CountsOf(ValueId rows) const;
   /// What the first of those products multiplies rows with, `[experts, in, out]`; none likewise.
   ValueId WeightOf(ValueId rows) const;
   /// Whether dimension `dim` of a value is that of the rows of a dispatch.
-  bool IsRowDim(const Graph& graph, ValueId value, int32_t dim) const;
+  bool IsRowDim(ValueId value, int32_t dim) const;
   /// The same of the value that counts them; none: it counts the rows of no dispatch.
   ValueId WeightCountedBy(ValueId counts) const;
 
  private:
-  std::vector<ValueId> RowsOf(const Graph& graph, NodeId sort) const;
+  /// A value and its dimension of rows.
+  struct Rows {
+    ValueId value;
+    int32_t dim = 0;
+  };
   struct Product {
     ValueId counts, weight;
-    DimId num_rows = {};
   };
-  static Product ProductOver(const Graph& graph, const std::vector<ValueId>& rows);
+  static std::vector<Rows> RowsOf(Graph& graph, NodeId sort);
+  static Product ProductOver(const Graph& graph, const std::vector<Rows>& rows);
 
   std::unordered_map<ValueId, Product> products_;
+  std::unordered_map<ValueId, int32_t> dims_;
   std::unordered_map<ValueId, ValueId> weights_;  // by what counts the rows
 };
 

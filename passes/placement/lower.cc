@@ -14,6 +14,7 @@
 #include "passes/placement/lower_dispatch.h"
 #include "passes/placement/lower_embedding.h"
 #include "passes/placement/lower_loss.h"
+#include "passes/placement/lower_products.h"
 #include "passes/placement/lower_redistribution.h"
 #include "passes/placement/placement.h"
 #include "passes/placement/rules/sharding_rule.h"
@@ -46,6 +47,7 @@ class GraphLowerer {
         STRATA_RETURN_IF_ERROR(LowerMove(node));
       } else if (base == "_grouped_mm") {
         STRATA_RETURN_IF_ERROR(LowerGroups(node));
+        if (AlignProduct(rewriter_, node)) laid_out_.insert(graph_.result(node));
       } else if (base == "embedding" || base == "embedding_dense_backward") {
         LowerLookup(node, base != "embedding");
       } else if (IsLoss(base)) {
@@ -55,8 +57,7 @@ class GraphLowerer {
         attention_.Lower(node, *attention, placements_.at(query), mesh_);
       }
     }
-    for (const auto& [node, slot, counts] : late_sizes_)
-      rewriter_.SetSlot(node, slot, Arg(dispatches_.at(counts).num_rows()));
+    ReadRows();
     LowerViews();
     return Ok();
   }
@@ -191,7 +192,6 @@ class GraphLowerer {
       const Arg& arg = graph_.slot(slot);
       const bool is_inferred = arg.kind() == ArgKind::kInt && arg.as_int() < 0;
       if (dim >= after.size() || before[dim] == after[dim] || is_inferred) return;
-      if (after[dim] == rows) return late_sizes_.push_back({node, slot, counts_.at(result)});
       const auto number = module_.dims().AsConst(after[dim]);
       rewriter_.SetSlot(node, slot, number ? Arg::Int(*number) : Arg::Dim(after[dim]));
     };
@@ -281,6 +281,27 @@ class GraphLowerer {
     return Ok();
   }
 
+  /// Arguments that are a number of rows by expert are read from what counted them.
+  void ReadRows() {
+    std::map<DimId, ValueId> numbers;
+    for (const auto& [counts, dispatch] : dispatches_)
+      numbers.emplace(rows_.at(counts), dispatch.num_rows());
+    if (numbers.empty()) return;
+    for (const NodeId node : graph_.nodes().Snapshot()) {
+      const auto read = [&](uint32_t slot, const auto& self) -> void {
+        const Arg arg = graph_.slot(slot);
+        const auto number = arg.kind() == ArgKind::kDim ? numbers.find(arg.dim()) : numbers.end();
+        if (number != numbers.end()) rewriter_.SetSlot(node, slot, Arg(number->second));
+        if (!arg.is_span()) return;
+        for (uint32_t i = 0; i < arg.span_size(); ++i)
+          self(arg.span_begin() + i, self);
+      };
+      const Node n = graph_.node(node);
+      for (uint32_t i = 0; i < n.num_args; ++i)
+        read(n.args_begin + i, read);
+    }
+  }
+
   /// A value that was moved lies in memory of its own: views of it have other strides than views of
   /// what it was a view of.
   void LowerViews() {
@@ -314,12 +335,6 @@ class GraphLowerer {
   std::map<ValueId, DispatchLowering> dispatches_;  // by counts
   LabelsOfLosses labels_;
   std::set<ValueId> laid_out_;  // values that lie in other memory than their types said
-  struct LateSize {
-    NodeId node;
-    uint32_t slot;
-    ValueId counts;
-  };
-  std::vector<LateSize> late_sizes_;  // arguments that are numbers of rows
 };
 
 }  // namespace

@@ -199,7 +199,7 @@ bool StrategyChoice::MayJoin(ValueId value, const Placements& before, const Plac
 }
 
 bool StrategyChoice::IsOfExperts(ValueId value, int32_t dim) {
-  if (!dispatches_.IsRowDim(graph_, value, dim)) return false;
+  if (!dispatches_.IsRowDim(value, dim)) return false;
   const ValueId weight = dispatches_.WeightOf(value);
   for (size_t axis = 0; axis < mesh_.axes().size(); ++axis)
     if (const auto experts = ExpertsOn(weight, axis); experts && experts->dim == 0) return true;

@@ -196,9 +196,18 @@ Status SliceBackward(RuleBuilder& b) {
 Status Pad(RuleBuilder& b) {
   const size_t rank = b.operand_sizes(0).size();
   const Arg* widths = b.FindArg(1, "pad");
-  const size_t num_padded = widths == nullptr ? rank : widths->span_size() / 2;
+  // Two widths for each dimension, those of the last one first.
+  const auto is_padded = [&](size_t dim) {
+    if (widths == nullptr) return true;
+    const size_t first = 2 * (rank - 1 - dim);
+    for (size_t i = first; i < std::min<size_t>(first + 2, widths->span_size()); ++i) {
+      const Arg& width = b.graph().elements(*widths)[i];
+      if (width.kind() != ArgKind::kInt || width.as_int() != 0) return true;
+    }
+    return false;
+  };
   for (size_t dim = 0; dim < rank; ++dim) {
-    if (dim + num_padded < rank) {
+    if (!is_padded(dim)) {
       b.SetOperand(0, dim, b.result_factor(0, dim));
     } else {
       b.MakeWhole(b.operand_factor(0, dim));
