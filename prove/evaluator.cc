@@ -40,11 +40,9 @@ Status WriteTo(const Tensor& target, const Tensor& result) {
 
 /// For each kind of law that all tensors of the call know: the call on what they know.
 void KeepLaws(const OpDefinition& definition, Call& call, Values& results) {
-  using Member = std::shared_ptr<const Tensor> Laws::*;
   std::vector<Laws> kept(results.size());
   bool has_any = false;
-  for (const Member member : {&Laws::exponential, &Laws::square, &Laws::minuend, &Laws::subtrahend,
-                              &Laws::scaled, &Laws::shift}) {
+  for (const Law law : kLaws) {
     Call companion = call;
     bool knows = true, has_numbers = false;
     const auto replace = [&](Argument& argument) {
@@ -52,8 +50,8 @@ void KeepLaws(const OpDefinition& definition, Call& call, Values& results) {
       if (tensor == nullptr || tensor->domain() != Domain::kFloat) return;
       const Laws* laws = tensor->laws();
       has_numbers = true;
-      knows = knows && laws != nullptr && laws->*member != nullptr;
-      if (knows) *tensor = *(laws->*member);
+      knows = knows && laws != nullptr && laws->*law != nullptr;
+      if (knows) *tensor = *(laws->*law);
     };
     for (Argument& argument : companion.args()) {
       replace(argument);
@@ -65,7 +63,7 @@ void KeepLaws(const OpDefinition& definition, Call& call, Values& results) {
     if (!moved || moved->size() != results.size()) continue;
     for (size_t i = 0; i < results.size(); ++i) {
       if (auto* tensor = std::get_if<Tensor>(&(*moved)[i]))
-        kept[i].*member = std::make_shared<const Tensor>(tensor->Copy());
+        kept[i].*law = std::make_shared<const Tensor>(tensor->Copy());
     }
     has_any = true;
   }

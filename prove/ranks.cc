@@ -1,6 +1,7 @@
 #include "prove/ranks.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,6 +60,27 @@ Tensor Concatenated(std::span<const Tensor> parts) {
     sizes[0] += part.sizes()[0];
   }
   return OfWords(parts[0].domain(), std::move(sizes), std::move(words));
+}
+
+/// What `move` makes of tensors whose elements it only moves: the laws that hold for all of them
+/// hold for it, too.
+template <class Move>
+Result<Tensor> MovedWithLaws(std::span<const Tensor> parts, const Move& move) {
+  STRATA_TRY(Tensor moved, move(parts));
+  Laws kept;
+  bool has_any = false;
+  for (const Law law : kLaws) {
+    std::vector<Tensor> known;
+    for (const Tensor& part : parts)
+      if (const Laws* laws = part.laws(); laws != nullptr && laws->*law != nullptr)
+        known.push_back(*(laws->*law));
+    if (known.size() != parts.size()) continue;
+    STRATA_TRY(Tensor of_law, MovedWithLaws(std::span<const Tensor>(known), move));
+    kept.*law = std::make_shared<const Tensor>(std::move(of_law));
+    has_any = true;
+  }
+  if (has_any) moved.SetLaws(std::move(kept));
+  return moved;
 }
 
 /// The largest of the elements.
@@ -158,7 +180,11 @@ Result<std::vector<Values>> RankEvaluator::Collective(NodeId node) const {
       operands.push_back(std::get<Tensor>(value));
     }
     if (name == "all_gather_into_tensor") {
-      results.push_back({Concatenated(operands)});
+      const auto gather = [](std::span<const Tensor> parts) -> Result<Tensor> {
+        return Concatenated(parts);
+      };
+      STRATA_TRY(Tensor gathered, MovedWithLaws(std::span<const Tensor>(operands), gather));
+      results.push_back({std::move(gathered)});
     } else if (name == "all_reduce") {
       STRATA_TRY(Tensor sum, Reduced(operands, graph_.module().str(args[1].str())));
       results.push_back({std::move(sum)});
@@ -166,7 +192,10 @@ Result<std::vector<Values>> RankEvaluator::Collective(NodeId node) const {
       STRATA_TRY(const Tensor sum, Reduced(operands, graph_.module().str(args[1].str())));
       results.push_back({Chunk(sum, 0, index, count).Copy()});
     } else if (name == "all_to_all_single") {
-      STRATA_TRY(Tensor received, Exchanged(node, operands, members, index));
+      const auto exchange = [&](std::span<const Tensor> parts) {
+        return Exchanged(node, parts, members, index);
+      };
+      STRATA_TRY(Tensor received, MovedWithLaws(std::span<const Tensor>(operands), exchange));
       results.push_back({std::move(received)});
     } else {
       return Error(ErrorCode::kUnsupported, "{}: {} has no definition", graph_.name(node), op);
@@ -222,7 +251,11 @@ Result<Values> RankEvaluator::OwnOp(NodeId node, size_t rank) const {
   STRATA_TRY(const int64_t index,
              mesh_.IndexIn(module.str(args[2].str()), static_cast<int64_t>(rank)));
   const auto& whole = std::get<Tensor>(ranks_[rank].value(args[0].value()));
-  return Values{Chunk(whole, args[1].as_int(), index, args[3].as_int()).Copy()};
+  const auto cut = [&](std::span<const Tensor> wholes) -> Result<Tensor> {
+    return Chunk(wholes[0], args[1].as_int(), index, args[3].as_int()).Copy();
+  };
+  STRATA_TRY(Tensor part, MovedWithLaws(std::span<const Tensor>(&whole, 1), cut));
+  return Values{std::move(part)};
 }
 
 const RankEvaluator::Launched* RankEvaluator::LaunchedBefore(NodeId node) const {

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -35,6 +36,11 @@ struct Laws {
   std::shared_ptr<const Tensor> minuend, subtrahend;  ///< it is their difference
   std::shared_ptr<const Tensor> scaled, shift;        ///< it is scaled / exp(shift)
 };
+
+/// All of them, for what treats each alike.
+using Law = std::shared_ptr<const Tensor> Laws::*;
+inline constexpr std::array<Law, 6> kLaws = {&Laws::exponential, &Laws::square, &Laws::minuend,
+                                             &Laws::subtrahend,  &Laws::scaled, &Laws::shift};
 
 /// A tensor in a proof: a view of shared memory, as in PyTorch.
 class Tensor {

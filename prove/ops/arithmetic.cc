@@ -40,11 +40,10 @@ Result<Tensor> ExpandWithLaws(const Tensor& a, const Sizes& sizes) {
   const Laws* known = a.laws();
   if (known == nullptr) return expanded;
   Laws laws;
-  for (const auto member : {&Laws::exponential, &Laws::square, &Laws::minuend, &Laws::subtrahend,
-                            &Laws::scaled, &Laws::shift}) {
-    if (known->*member == nullptr) continue;
-    STRATA_TRY(Tensor part, ExpandWithLaws(*(known->*member), sizes));
-    laws.*member = std::make_shared<const Tensor>(std::move(part));
+  for (const Law law : kLaws) {
+    if (known->*law == nullptr) continue;
+    STRATA_TRY(Tensor part, ExpandWithLaws(*(known->*law), sizes));
+    laws.*law = std::make_shared<const Tensor>(std::move(part));
   }
   expanded.SetLaws(std::move(laws));
   return expanded;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/rewriter.h"
 #include "passes/comm/bucket_blocks.h"
@@ -110,6 +111,28 @@ TEST_CASE("on ranks: more ranks than are evaluated are not proven without a smal
   const Proof proof = ProveOnRanks(*before->FindGraph("g"), graph, {.stable_ids = true});
   CHECK(proof.verdict == Verdict::kUnproven);
   CHECK_EQ(proof.reason, "128 ranks are more than a proof evaluates, which is 64");
+}
+
+TEST_CASE("on ranks: what is known of a value is known of what ranks gather of it") {
+  const auto parse = [](std::string_view gathered, std::string_view result) {
+    const auto module = ParseBody(fmt::format(R"(
+  x = placeholder : f32[2, 2][2, 1]cpu
+  root = aten.sqrt.default(x) : f32[2, 2][2, 1]cpu
+  launch = _c10d_functional.all_gather_into_tensor.default({}, 2, 'fsdp') : f32[4, 2][2, 1]cpu
+  whole = _c10d_functional.wait_tensor.default(launch) : f32[4, 2][2, 1]cpu
+  y = {} : f32[4, 2][2, 1]cpu
+  output([y])
+)",
+                                              gathered, result));
+    Graph& graph = *module->FindGraph("g");
+    Rewriter(graph).SetAttribute(graph.output(), "mesh", "fsdp=2");
+    return module->Clone();
+  };
+  const auto before = parse("root", "aten.mul.Tensor(whole, whole)");
+  const auto after = parse("x", "aten.mul.Tensor(whole, 1)");
+  const Proof proof = ProveOnRanks(*before->FindGraph("g"), *after->FindGraph("g"), {});
+  CHECK_EQ(proof.findings.size(), 0);
+  CHECK(proof.verdict == Verdict::kProven);
 }
 
 constexpr std::string_view kExchange = R"(
