@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "passes/placement/mesh.h"
 #include "runtime/config/checks.h"
@@ -111,6 +112,24 @@ Result<int64_t> InferShards(const ConfigReader& reader, int64_t world, int64_t o
                     world, others);
 }
 
+/// Ranks that share experts are whole axes, the innermost first, and an even part of the next one.
+bool MayShareExperts(int64_t ranks, const ParallelismConfig& parallelism) {
+  for (const int64_t axis : {parallelism.tensor, parallelism.context, parallelism.dp_shard}) {
+    if (axis % ranks == 0) return true;
+    if (ranks % axis != 0) return false;
+    ranks /= axis;
+  }
+  return ranks == 1;
+}
+
+/// `1, 2, 6`
+std::string PossibleExpertDegrees(int64_t lent, const ParallelismConfig& parallelism) {
+  std::vector<int64_t> degrees;
+  for (int64_t degree = 1; degree <= lent; ++degree)
+    if (lent % degree == 0 && MayShareExperts(degree, parallelism)) degrees.push_back(degree);
+  return fmt::format("{}", fmt::join(degrees, ", "));
+}
+
 }  // namespace
 
 void ReadRanks(ConfigReader& reader, ParallelismConfig& parallelism) {
@@ -147,6 +166,14 @@ Status CompleteRanks(const ConfigReader& reader, std::optional<int64_t> world,
         reader, kExpertKey,
         "{} does not divide the {} ranks of shard {} · context {} · tensor {}, which experts share",
         parallelism.expert, lent, parallelism.dp_shard, parallelism.context, parallelism.tensor);
+  }
+  if (!MayShareExperts(parallelism.expert, parallelism)) {
+    return Impossible(
+        reader, kExpertKey,
+        "experts are shared by whole axes and an even part of the next one, tensor {} first, then "
+        "context {}, then shard {}: take one of {}",
+        parallelism.tensor, parallelism.context, parallelism.dp_shard,
+        PossibleExpertDegrees(lent, parallelism));
   }
   const std::string stage = fmt::format(
       "dp_replicate={},fsdp={},cp={},tp={},ep={}", parallelism.dp_replicate, parallelism.dp_shard,
