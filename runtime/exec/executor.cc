@@ -124,11 +124,15 @@ PlannedMemory Executor::planned_memory() const {
   return state_->program ? state_->program->planned_memory() : state_->boxed->planned_memory();
 }
 
+void RegisterPlanOperators() {
+  RegisterFlexAttention();
+  RegisterCollectives();
+  RegisterOffloadOps();
+}
+
 Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const ScratchMemory& scratch,
                                 Device* device) {
-  RegisterFlexAttention();  // what plans call
-  RegisterCollectives();    // plans look for operators once
-  RegisterOffloadOps();
+  RegisterPlanOperators();  // the plan looks for operators once
   auto state = std::make_unique<State>();
   if (device == nullptr && (plan.options.is_static() || !plan.kernels.empty())) {
     if (!plan.kernels.empty() || !plan.flex_kernels.empty()) {

@@ -16,6 +16,9 @@
 
 namespace strata {
 
+/// Makes the operators of ours that plans call known to ATen, once.
+void RegisterPlanOperators();
+
 /// A plan bound to ATen's operators: each step has its argument stack ready but for the tensors
 /// that change from run to run. Runs without autograd, on the calling thread.
 class Executor {

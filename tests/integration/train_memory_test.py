@@ -97,6 +97,11 @@ class TrainMemoryTest(unittest.TestCase):
                            "compile.memory_budget_bytes=1000", status=2)
         self.assertRegex(error, r"the smallest peak that was found is \d+ bytes")
 
+    def test_a_budget_of_ranks_that_share_the_vocabulary_holds(self):
+        ranks = ("--set", "parallelism.tensor_parallel_degree=2")
+        budget = ("--set", "compile.memory_policy=budget", "--set", "compile.memory_budget_bytes=1000000")
+        self.assertEqual(self.train("budget", *ranks, *budget), self.train("none", *ranks))
+
     def test_a_budget_uses_recorded_times(self):
         large = ("--set", "seq_len=64", "--set", "rope.max_seq_len=64", "--set", "dim=32")
         expected = self.train("none", *large, "--profile", "2")
