@@ -33,8 +33,8 @@ Status ProvePasses::BeforePass(const PassRun& /*run*/, const Module& module) {
 }
 
 /// Given tensors of another type are those of another graph.
-Result<NamedTensors> ProvePasses::InputsOf(const Graph& graph) const {
-  STRATA_TRY(NamedTensors inputs, DrawInputs(graph, 0));
+Result<NamedTensors> ProvePasses::InputsOf(const Graph& graph, Signs signs) const {
+  STRATA_TRY(NamedTensors inputs, DrawInputs(graph, 0, signs));
   for (auto& [name, tensor] : inputs) {
     const auto found = given_.find(name);
     const bool fits = found != given_.end() && found->second.sizes() == tensor.sizes() &&
@@ -61,7 +61,10 @@ Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
     const Graph& before = before_->graph(change.graph);
     const Graph& after = module.graph(change.graph);
     if (HasGlobalTypes(after) && !HasGlobalTypes(before)) {
-      STRATA_TRY(const std::string lowered, ProveLowering(before, after));
+      STRATA_TRY(const NamedTensors of_both_signs, InputsOf(before, Signs::kBoth));
+      STRATA_TRY(const NamedTensors positive, InputsOf(before, Signs::kPositive));
+      STRATA_TRY(const std::string lowered,
+                 ProveLowering(before, after, {&of_both_signs, &positive}));
       fmt::print(stderr, "proved: pass {} {}: graph {}: {}\n", run.index, run.name,
                  after.name_text(), lowered);
       continue;

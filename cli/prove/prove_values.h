@@ -29,7 +29,7 @@ class ProvePasses final : public PassInstrumentation {
   Result<ValueComparison> Compare(const Graph& before, const Graph& after,
                                   const MatchedGraphs& matched) const;
 
-  Result<NamedTensors> InputsOf(const Graph& graph) const;
+  Result<NamedTensors> InputsOf(const Graph& graph, Signs signs = Signs::kPositive) const;
 
   ValueTolerance tolerance_;
   NamedTensors given_;

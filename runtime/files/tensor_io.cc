@@ -98,14 +98,16 @@ uint64_t HashText(std::string_view text) {
   return hash;
 }
 
-Tensor Draw(const InputType& type, uint64_t key) {
+Tensor Draw(const InputType& type, uint64_t key, Signs signs) {
   const Tensor drawn = at::empty(type.sizes, at::kDouble);
   const bool is_number = c10::isFloatingType(type.dtype) || c10::isComplexType(type.dtype);
   auto* values = drawn.mutable_data_ptr<double>();
   for (int64_t i = 0; i < drawn.numel(); ++i) {
     const uint64_t bits = RandomBits(key, static_cast<uint64_t>(i));
-    values[i] = is_number ? 0.25 + 0.75 * static_cast<double>(bits >> 11U) * 0x1p-53
-                          : static_cast<double>(bits >> 63U);
+    const double magnitude = 0.25 + 0.75 * static_cast<double>(bits >> 11U) * 0x1p-53;
+    const bool is_negative = signs == Signs::kBoth && (bits & 1U) != 0;
+    values[i] =
+        is_number ? (is_negative ? -magnitude : magnitude) : static_cast<double>(bits >> 63U);
   }
   Tensor result = type.Empty();
   result.copy_(drawn);
@@ -203,13 +205,13 @@ Result<std::vector<Tensor>> TakeInputs(const Graph& graph, const NamedTensors& g
   return inputs;
 }
 
-Result<NamedTensors> DrawInputs(const Graph& graph, uint64_t seed) {
+Result<NamedTensors> DrawInputs(const Graph& graph, uint64_t seed, Signs signs) {
   const SymbolSizes sizes = HintsOf(graph);
   NamedTensors inputs;
   for (const NodeId node : Placeholders(graph)) {
     STRATA_TRY(const InputType type, TypeOfInput(graph, node, sizes));
     const std::string name = InputName(graph, node);
-    inputs.insert_or_assign(name, Draw(type, Mix(seed) ^ HashText(name)));
+    inputs.insert_or_assign(name, Draw(type, Mix(seed) ^ HashText(name), signs));
   }
   return inputs;
 }

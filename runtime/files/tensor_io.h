@@ -40,7 +40,10 @@ Result<std::vector<at::Tensor>> TakeInputs(const Graph& graph, const NamedTensor
 
 /// Makes up what `graph` takes, as a function of name, type and `seed` alone: numbers in [0.25, 1),
 /// small enough that sums over them stay finite and large enough to divide by, and integers 0 and
-/// 1, which are indices of anything that has two rows. Dynamic sizes take their hints.
-Result<NamedTensors> DrawInputs(const Graph& graph, uint64_t seed);
+/// 1, which are indices of anything that has two rows. Dynamic sizes take their hints. Numbers of
+/// both signs have the same magnitudes; they make gradients that do not cancel out, and no square
+/// roots.
+enum class Signs : uint8_t { kPositive, kBoth };
+Result<NamedTensors> DrawInputs(const Graph& graph, uint64_t seed, Signs signs = Signs::kPositive);
 
 }  // namespace strata
