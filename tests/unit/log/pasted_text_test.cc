@@ -115,23 +115,23 @@ TEST_CASE("several graphs in a text are a log, under the names of their classes"
 TEST_CASE("str(graph) is read, without types") {
   const PastedText pasted = ReadPasted(R"(graph():
     %x : [num_users=2] = placeholder[target=x]
-    %w : torch.Tensor [num_users=1] = get_attr[target=layer.weight]
+    %w : torch.Tensor [num_users=1] = get_attr[target=layers.0.norm.1.weight]
     %mul : [num_users=1] = call_function[target=operator.mul](args = (%x, 2.5), kwargs = {})
     %div : [num_users=1] = call_function[target=torch.ops.aten.div.Tensor_mode](args = (%mul, %w), kwargs = {rounding_mode: floor})
     %split : [num_users=1] = call_method[target=split](args = (%div, 4), kwargs = {dim: -1})
     %getitem : [num_users=1] = call_function[target=operator.getitem](args = (%split, 0), kwargs = {})
-    %linear : [num_users=1] = call_module[target=linear](args = (%getitem,), kwargs = {})
+    %linear : [num_users=1] = call_module[target=layers.1](args = (%getitem,), kwargs = {})
     %cat : [num_users=1] = call_function[target=torch.cat](args = ([%linear, %x],), kwargs = {dim: 0})
     return (cat,)
 )");
   CHECK_EQ(pasted.warnings, std::vector<std::string>{"the text has no types: sizes are not known"});
   CHECK_EQ(NativeOf(pasted.text), R"(graph GraphModule foreign
   x = placeholder
-  w = attr layer.weight
+  w = attr layers.0.norm.1.weight
   mul = _operator.mul(x, 2.5)
   div = aten.div.Tensor_mode(mul, w, rounding_mode='floor')
   (getitem,) = method split(div, 4, dim=-1) as split
-  linear = submodule linear(getitem)
+  linear = submodule layers.1(getitem)
   cat = torch.cat([linear, x], dim=0)
   output((cat,))
 )");

@@ -153,7 +153,7 @@ class FxWriter {
     std::vector<std::string> args;
     for (const std::string_view item : Items(node.args))
       args.push_back(Values(item));
-    if (node.kind == "get_attr") return fmt::format("self.{}", node.target);
+    if (node.kind == "get_attr") return Member(node.target);
     const std::string function = Function(node.target);
     if (node.kind == "call_function" && function == "torch.ops._operator.getitem" &&
         args.size() == 2) {
@@ -161,7 +161,7 @@ class FxWriter {
     }
     std::string callee = function;
     size_t first = 0;
-    if (node.kind == "call_module") callee = fmt::format("self.{}", node.target);
+    if (node.kind == "call_module") callee = Member(node.target);
     if (node.kind == "call_method" && !args.empty()) {
       callee = fmt::format("{}.{}", args[0], node.target);
       first = 1;
@@ -170,6 +170,20 @@ class FxWriter {
     for (size_t i = first; i < args.size(); ++i)
       list += fmt::format("{}{}", i == first ? "" : ", ", args[i]);
     return fmt::format("{}({}{})", callee, list, Keywords(node.kwargs, list.empty()));
+  }
+
+  /// `getattr(self.layers, "0").weight` of `layers.0.weight`, as torch.fx writes names that are not
+  /// identifiers.
+  static std::string Member(std::string_view path) {
+    std::string out = "self";
+    while (!path.empty()) {
+      const size_t end = std::min(path.find('.'), path.size());
+      const std::string_view name = path.substr(0, end);
+      out = !name.empty() && IsDigit(name[0]) ? fmt::format("getattr({}, \"{}\")", out, name)
+                                              : fmt::format("{}.{}", out, name);
+      path.remove_prefix(std::min(end + 1, path.size()));
+    }
+    return out;
   }
 
   /// `torch.ops.aten.add.Tensor`, also of `aten.add.Tensor`, `operator.add`, `<built-in function
