@@ -34,6 +34,7 @@ constexpr Names kFields[] = {
     {"training.seed", "seed"},
     {"training.deterministic", "debug.deterministic"},
     {"training.debug_moe_force_load_balance", "debug.moe_force_load_balance"},
+    {"training.compile", "compile.enable"},
     {"training.dataset", "dataloader.dataset"},
     {"training.dataset_path", "dataloader.dataset_path"},
     {"checkpoint.enable_checkpoint", "checkpoint.enable"},

@@ -58,6 +58,7 @@ global_batch_size = 8
 seq_len = 128
 max_norm = 0.5
 steps = 40
+compile = true
 dataset = "c4_test"
 dataset_path = "data/c4.jsonl"
 [parallelism]
