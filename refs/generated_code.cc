@@ -1,6 +1,11 @@
 #include "refs/generated_code.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <system_error>
+#include <utility>
 
 #include "tlparse-export/torch_trace/read/log_graphs.h"
 #include "tlparse-export/torch_trace/read/python_json.h"
@@ -10,13 +15,15 @@ namespace {
 
 using Fields = std::vector<JsonField>;
 
-/// Without the number of the call that newer versions add: `triton_poi_fused_add_0:3`.
-std::string_view WithoutCall(std::string_view kernel) {
-  const size_t colon = kernel.rfind(':');
-  if (colon == std::string_view::npos || colon + 1 == kernel.size()) return kernel;
-  const bool is_number =
-      std::ranges::all_of(kernel.substr(colon + 1), [](char c) { return c >= '0' && c <= '9'; });
-  return is_number ? kernel.substr(0, colon) : kernel;
+/// `triton_poi_fused_add_0:3` in its parts. Older versions have no number of the call: 0.
+std::pair<std::string, int64_t> NameAndNumber(std::string_view key) {
+  const size_t colon = key.rfind(':');
+  int64_t number = 0;
+  if (colon == std::string_view::npos) return {std::string(key), 0};
+  const auto [end, error] =
+      std::from_chars(key.data() + colon + 1, key.data() + key.size(), number);
+  const bool is_number = error == std::errc() && end == key.data() + key.size();
+  return {std::string(is_number ? key.substr(0, colon) : key), is_number ? number : 0};
 }
 
 }  // namespace
@@ -34,21 +41,24 @@ bool MapsKernels(std::string_view record) {
          record == "inductor_triton_kernel_to_post_grad_nodes";
 }
 
-NodesOfKernels ReadKernelNodes(std::string_view json) {
+std::vector<KernelCall> ReadKernelCalls(std::string_view json) {
   Fields fields = ReadJsonObject(json).value_or(Fields{});
   const auto inner = std::ranges::find(fields, "cppCodeToPost", &JsonField::key);
   if (inner != fields.end()) fields = ReadJsonObject(inner->value).value_or(Fields{});
-  NodesOfKernels kernels;
+  std::multimap<int64_t, KernelCall> calls;  // by number
   for (const JsonField& field : fields) {
     const auto list = ReadJsonArray(field.value);
     if (!list) continue;
-    std::vector<std::string>& nodes = kernels[std::string(WithoutCall(field.key))];
-    for (const std::string_view entry : *list) {
-      std::string node = ReadJsonString(entry).value_or("");
-      if (std::ranges::find(nodes, node) == nodes.end()) nodes.push_back(std::move(node));
-    }
+    auto [name, number] = NameAndNumber(field.key);
+    KernelCall call{std::move(name), {}};
+    for (const std::string_view entry : *list)
+      call.nodes.push_back(ReadJsonString(entry).value_or(""));
+    calls.emplace(number, std::move(call));
   }
-  return kernels;
+  std::vector<KernelCall> in_order;
+  for (auto& [number, call] : calls)
+    in_order.push_back(std::move(call));
+  return in_order;
 }
 
 }  // namespace strata

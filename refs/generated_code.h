@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "diff/code/code_diff.h"
 
@@ -18,7 +19,7 @@ std::string NameOfCode(std::string_view record, std::string_view text);
 /// behind the code.
 bool MapsKernels(std::string_view record);
 
-/// What such a record says; nothing where it cannot be read.
-NodesOfKernels ReadKernelNodes(std::string_view json);
+/// What such a record says, in order of the code; nothing where it cannot be read.
+std::vector<KernelCall> ReadKernelCalls(std::string_view json);
 
 }  // namespace strata

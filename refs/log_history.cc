@@ -72,7 +72,7 @@ class LogLoader {
     if (run_ >= runs.size() || place.record >= runs[run_].records.size()) return Changed();
     CodeText code;
     code.text = PayloadOf(place.record);
-    if (place.mapping) code.nodes = ReadKernelNodes(PayloadOf(*place.mapping));
+    if (place.mapping) code.calls = ReadKernelCalls(PayloadOf(*place.mapping));
     return code;
   }
 

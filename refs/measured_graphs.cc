@@ -1,12 +1,16 @@
 #include "refs/measured_graphs.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,6 +18,7 @@
 #include "diff/code/code_diff.h"
 #include "ir/fingerprint.h"
 #include "store/merge.h"
+#include "store/trace.h"
 #include "store/trace_reader.h"
 #include "store/trace_writer.h"
 #include "tlparse-export/torch_trace/export/chrome_trace.h"
@@ -24,6 +29,14 @@ namespace {
 
 using Nodes = std::vector<NodeId>;
 
+/// What the compiler wrote for the graphs of one direction of a compilation.
+struct CodeOfCompilation {
+  std::string compilation;
+  bool is_backward;
+  NodesOfKernels kernels = {};
+  std::vector<KernelCall> calls = {};  // in order
+};
+
 /// The last snapshot of a graph, with what its nodes are found by.
 struct SearchedGraph {
   const History* history;
@@ -31,6 +44,7 @@ struct SearchedGraph {
   LoadedGraph loaded;
   std::map<std::string, Nodes> by_operator;  // `aten::mm`, in order of the program
   std::map<std::string, NodeId, std::less<>> by_name;
+  CodeOfCompilation code;
 };
 
 /// `aten::mm` of `aten.mm.default`, as the profiler writes it.
@@ -44,8 +58,43 @@ std::string ProfiledName(std::string_view op) {
                                                 : overload - library - 1));
 }
 
-Result<SearchedGraph> MakeCandidate(const History& history, int32_t graph, int32_t snapshot) {
-  SearchedGraph candidate{&history, graph, {}, {}, {}};
+Result<std::vector<CodeOfCompilation>> CodeOf(const History& history) {
+  std::vector<CodeOfCompilation> all;
+  for (size_t i = 0; i < history.code.size(); ++i) {
+    const GeneratedCode& generated = history.code[i];
+    const bool is_backward = generated.name.ends_with("_backward");
+    STRATA_TRY(CodeText text, history.load_code(static_cast<int32_t>(i)));
+    auto code = std::ranges::find_if(all, [&](const CodeOfCompilation& other) {
+      return other.compilation == generated.compilation && other.is_backward == is_backward;
+    });
+    if (code == all.end()) code = all.insert(code, {generated.compilation, is_backward});
+    for (auto& [name, nodes] : FindKernels(text)) {
+      if (!nodes.empty()) code->kernels.try_emplace(name, nodes);
+    }
+    std::ranges::move(text.calls, std::back_inserter(code->calls));
+  }
+  return all;
+}
+
+/// The code of a graph: kernels of other compilations have the same names.
+CodeOfCompilation FindCode(const std::vector<CodeOfCompilation>& all, const History& history,
+                           int32_t graph, const Graph& program) {
+  if (history.records.empty()) return {};
+  const bool is_backward = std::ranges::any_of(program.nodes(), [&](NodeId id) {
+    return program.node(id).kind == NodeKind::kPlaceholder &&
+           program.name(id).starts_with("tangents_");
+  });
+  const CodeOfCompilation* best = nullptr;
+  for (const CodeOfCompilation& code : all) {
+    if (code.compilation != history.records[static_cast<size_t>(graph)].compilation) continue;
+    if (best == nullptr || code.is_backward == is_backward) best = &code;
+  }
+  return best == nullptr ? CodeOfCompilation{} : *best;
+}
+
+Result<SearchedGraph> MakeCandidate(const History& history, int32_t graph, int32_t snapshot,
+                                    const std::vector<CodeOfCompilation>& code) {
+  SearchedGraph candidate{&history, graph, {}, {}, {}, {}};
   STRATA_TRY(candidate.loaded, history.load(snapshot));
   const Graph& program = candidate.loaded.graph();
   for (NodeId id : program.nodes()) {
@@ -53,6 +102,7 @@ Result<SearchedGraph> MakeCandidate(const History& history, int32_t graph, int32
     if (program.node(id).kind != NodeKind::kCall) continue;
     candidate.by_operator[ProfiledName(program.op(id))].push_back(id);
   }
+  candidate.code = FindCode(code, history, graph, program);
   return candidate;
 }
 
@@ -62,48 +112,42 @@ Result<std::vector<SearchedGraph>> CandidatesOf(const std::vector<History>& hist
     std::map<int32_t, int32_t> last;  // snapshot by graph
     for (const HistoryStep& step : history.steps)
       last[step.graph] = step.after;
+    STRATA_TRY(const std::vector<CodeOfCompilation> code, CodeOf(history));
     for (const auto& [graph, snapshot] : last) {
-      STRATA_TRY(candidates.emplace_back(), MakeCandidate(history, graph, snapshot));
+      STRATA_TRY(candidates.emplace_back(), MakeCandidate(history, graph, snapshot, code));
     }
   }
   return candidates;
 }
 
-/// The nodes of a history's kernels.
-Result<NodesOfKernels> KernelsOf(const History& history) {
-  NodesOfKernels kernels;
-  for (size_t i = 0; i < history.code.size(); ++i) {
-    STRATA_TRY(const CodeText code, history.load_code(static_cast<int32_t>(i)));
-    for (auto& [name, nodes] : FindKernels(code)) {
-      if (!nodes.empty()) kernels.try_emplace(name, nodes);
-    }
+/// The kernel in an event's name: C++ kernels have the number of their graph around them. "": none.
+std::string_view KernelIn(const NodesOfKernels& kernels, std::string_view event) {
+  std::string_view best;
+  for (const auto& [name, nodes] : kernels) {
+    if (name == event) return name;
+    if (event.ends_with(name) && name.size() > best.size()) best = name;
   }
-  return kernels;
+  return best;
 }
 
-/// The kernel in an event's name: C++ kernels have the number of their graph around them.
-const std::vector<std::string>* NodesOfKernel(const NodesOfKernels& kernels,
-                                              std::string_view event) {
-  if (const auto exact = kernels.find(event); exact != kernels.end()) return &exact->second;
-  const std::pair<const std::string, std::vector<std::string>>* best = nullptr;
-  for (const auto& kernel : kernels) {
-    const bool is_longer = best == nullptr || kernel.first.size() > best->first.size();
-    if (is_longer && event.ends_with(kernel.first)) best = &kernel;
-  }
-  return best == nullptr ? nullptr : &best->second;
+/// The operator that generated code calls, `aten::mm`: `extern_kernels.mm`, or
+/// `torch.ops.aten.mm.default`. "": none.
+std::string CalledOperator(std::string_view call) {
+  constexpr std::string_view kExtern = "extern_kernels.", kOps = "torch.ops.";
+  if (call.starts_with(kExtern)) return fmt::format("aten::{}", call.substr(kExtern.size()));
+  return call.starts_with(kOps) ? ProfiledName(call.substr(kOps.size())) : "";
 }
 
 /// Fits calls of a trace to graphs.
 class Fitter {
  public:
-  Fitter(const SearchedGraph& candidate, const NodesOfKernels& kernels)
-      : candidate_(candidate), kernels_(kernels) {}
+  explicit Fitter(const SearchedGraph& candidate) : candidate_(candidate) {}
 
   /// How well the graph explains what ran: items whose nodes are known, and those that contradict.
   std::pair<int64_t, int64_t> Score(const CompiledCalls& calls) const {
     int64_t known = 0, unknown = 0;
     for (const CompiledCalls::Item& item : calls.items)
-      ++(NodesOf(item).empty() ? unknown : known);
+      ++(IsKnown(item) ? known : unknown);
     return {known, -unknown};
   }
 
@@ -117,19 +161,10 @@ class Fitter {
     measured.table.fingerprint = FingerprintOf(graph);
     measured.table.first_step = 1;
     measured.table.last_step = measured.table.steps = calls.calls;
-    std::map<StableId, NodeStatistics> nodes;
+    Times nodes;
     for (const CompiledCalls::Item& item : calls.items) {
-      const Nodes found = NodesOf(item);
-      if (found.empty()) measured.rest.push_back({item.name, static_cast<int64_t>(item.us * 1e3)});
-      const bool is_operator = found.size() == item.us_of_place.size() && IsOperator(item);
-      for (size_t i = 0; i < found.size(); ++i) {
-        const double us =
-            is_operator ? item.us_of_place[i] : item.us / static_cast<double>(found.size());
-        NodeStatistics& node = nodes[graph.node(found[i]).stable_id];
-        node.node = graph.node(found[i]).stable_id;
-        node.calls = calls.calls;
-        node.time_ns += static_cast<int64_t>(us * 1e3);
-      }
+      if (!AddItem(item, calls.calls, nodes))
+        measured.rest.push_back({item.name, static_cast<int64_t>(item.us * 1e3)});
     }
     if (calls.unseen_us > 0) {
       measured.rest.push_back(
@@ -141,8 +176,79 @@ class Fitter {
   }
 
  private:
-  bool IsOperator(const CompiledCalls::Item& item) const {
-    return FindOperator(item.name) != candidate_.by_operator.end();
+  using Times = std::map<StableId, NodeStatistics>;
+
+  /// Adds the time of an item to its nodes. False: none is known.
+  bool AddItem(const CompiledCalls::Item& item, int64_t calls, Times& times) const {
+    const std::vector<Nodes> places = NodesByPlace(item);
+    for (size_t i = 0; i < places.size(); ++i)
+      Share(item.us_of_place[i], places[i], calls, times);
+    if (!places.empty()) return true;
+    const Nodes nodes = NodesOfKernel(item);
+    if (!nodes.empty()) Share(item.us, nodes, calls, times);
+    return !nodes.empty();
+  }
+
+  void Share(double us, const Nodes& nodes, int64_t calls, Times& times) const {
+    for (NodeId id : nodes) {
+      const StableId stable_id = candidate_.loaded.graph().node(id).stable_id;
+      NodeStatistics& node = times[stable_id];
+      node.node = stable_id;
+      node.calls = calls;
+      node.time_ns += static_cast<int64_t>(us / static_cast<double>(nodes.size()) * 1e3);
+    }
+  }
+
+  bool IsKnown(const CompiledCalls::Item& item) const {
+    return !NodesByPlace(item).empty() || !NodesOfKernel(item).empty();
+  }
+
+  /// The nodes of each place at which an item runs in a call: of the calls in the code, else of an
+  /// operator the nodes in order. Empty: not known, or not as many.
+  std::vector<Nodes> NodesByPlace(const CompiledCalls::Item& item) const {
+    const auto op = FindOperator(item.name);
+    const bool is_operator = op != candidate_.by_operator.end();
+    const std::string_view kernel =
+        is_operator ? std::string_view() : KernelIn(candidate_.code.kernels, item.name);
+    std::vector<Nodes> places;
+    for (const KernelCall& call : candidate_.code.calls) {
+      const bool fits = is_operator ? CalledOperator(call.name) == op->first : call.name == kernel;
+      if (fits) places.push_back(is_operator ? Among(op->second, call) : NodesNamed(call.nodes));
+    }
+    const auto count = static_cast<size_t>(item.per_call);
+    const bool has_unknown =
+        std::ranges::any_of(places, [](const Nodes& nodes) { return nodes.empty(); });
+    if (places.size() == count && !has_unknown) return places;
+    places.clear();
+    if (!is_operator || op->second.size() != count) return places;
+    for (NodeId id : op->second)
+      places.push_back({id});
+    return places;
+  }
+
+  /// The nodes of an operator, `nodes`, that a call computes: it is mapped to views before it, too.
+  Nodes Among(const Nodes& nodes, const KernelCall& call) const {
+    Nodes found = NodesNamed(call.nodes);
+    std::erase_if(found, [&](NodeId id) { return std::ranges::find(nodes, id) == nodes.end(); });
+    return found;
+  }
+
+  /// All nodes of a kernel.
+  Nodes NodesOfKernel(const CompiledCalls::Item& item) const {
+    const NodesOfKernels& kernels = candidate_.code.kernels;
+    const auto kernel = kernels.find(KernelIn(kernels, item.name));
+    if (kernel == kernels.end() || FindOperator(item.name) != candidate_.by_operator.end())
+      return {};
+    return NodesNamed(kernel->second);
+  }
+
+  Nodes NodesNamed(const std::vector<std::string>& names) const {
+    Nodes nodes;
+    for (const std::string& name : names) {
+      const auto node = candidate_.by_name.find(name);
+      if (node != candidate_.by_name.end()) nodes.push_back(node->second);
+    }
+    return nodes;
   }
 
   /// The nodes of a profiled operator. Inductor runs some in place: `all_reduce_` of `all_reduce`.
@@ -152,23 +258,7 @@ class Fitter {
     return candidate_.by_operator.find(name.substr(0, name.size() - 1));
   }
 
-  Nodes NodesOf(const CompiledCalls::Item& item) const {
-    if (const auto found = FindOperator(item.name); found != candidate_.by_operator.end()) {
-      const bool fits = static_cast<int64_t>(found->second.size()) == item.per_call;
-      return fits ? found->second : Nodes();
-    }
-    Nodes nodes;
-    const std::vector<std::string>* names = NodesOfKernel(kernels_, item.name);
-    if (names == nullptr) return nodes;
-    for (const std::string& name : *names) {
-      const auto node = candidate_.by_name.find(name);
-      if (node != candidate_.by_name.end()) nodes.push_back(node->second);
-    }
-    return nodes;
-  }
-
   const SearchedGraph& candidate_;
-  const NodesOfKernels& kernels_;
 };
 
 }  // namespace
@@ -179,10 +269,6 @@ Result<std::vector<MeasuredGraph>> MeasureByChrome(const std::vector<History>& h
   STRATA_TRY(const std::string text, Decompress(std::move(bytes), chrome_path));
   STRATA_TRY(const std::vector<ChromeEvent> events, ReadChromeTrace(text, chrome_path));
   STRATA_TRY(const std::vector<SearchedGraph> candidates, CandidatesOf(histories));
-  std::map<const History*, NodesOfKernels> kernels;
-  for (const History& history : histories) {
-    STRATA_TRY(kernels[&history], KernelsOf(history));
-  }
   std::vector<MeasuredGraph> measured;
   std::set<const SearchedGraph*> taken;
   for (const CompiledCalls& calls : FindCompiledCalls(events)) {
@@ -190,14 +276,14 @@ Result<std::vector<MeasuredGraph>> MeasureByChrome(const std::vector<History>& h
     std::pair<int64_t, int64_t> best_score{0, 0};
     for (const SearchedGraph& candidate : candidates) {
       // Of graphs before and after the same passes, the later one ran.
-      const auto score = Fitter(candidate, kernels.at(candidate.history)).Score(calls);
+      const auto score = Fitter(candidate).Score(calls);
       if (score.first == 0 || taken.contains(&candidate) || score < best_score) continue;
       best = &candidate;
       best_score = score;
     }
     if (best == nullptr) continue;
     taken.insert(best);
-    measured.push_back(Fitter(*best, kernels.at(best->history)).Measure(calls));
+    measured.push_back(Fitter(*best).Measure(calls));
   }
   if (measured.empty()) {
     return Error(
@@ -235,6 +321,7 @@ Result<std::vector<StatisticsTable>> RecordedTimes(const Ref& ref) {
 }
 
 Result<StatisticsTable> RecordedTimes(const Ref& ref, const Graph& graph) {
+  if (!LooksLikeTrace(ref.file)) return NoRecordedTimes(ref.text);
   STRATA_TRY(std::vector<StatisticsTable> tables, RecordedTimes(ref));
   const auto last = std::ranges::find(tables.rbegin(), tables.rend(), FingerprintOf(graph),
                                       &StatisticsTable::fingerprint);
@@ -243,8 +330,11 @@ Result<StatisticsTable> RecordedTimes(const Ref& ref, const Graph& graph) {
 }
 
 Error NoRecordedTimes(const std::string& ref) {
-  return Error("no times of this graph: {}: record them with strata train --profile N --trace",
-               ref);
+  return Error(
+      "no times of this graph: {}: record them with strata train --profile N --trace, or give a "
+      "trace of torch.profiler: --chrome of strata profile, --chrome-before and --chrome-after of "
+      "strata diff",
+      ref);
 }
 
 }  // namespace strata

@@ -25,9 +25,10 @@ struct MeasuredGraph {
 
 /// The graphs of a log that a trace of PyTorch's profiler ran, in order of their first calls.
 ///
-/// Operators belong to the nodes of their name, in order, if a call runs as many; kernels that the
-/// compiler wrote share their time among the nodes that the log maps them to. The graph of a call
-/// is the one with these operators and kernels.
+/// What runs at a place of the generated code belongs to the nodes that the log maps that place to,
+/// which share its time. Where the log has no places, operators belong to the nodes of their name,
+/// in order, if a call runs as many, and kernels to all nodes that they compute. The graph of a
+/// call is the one with these operators and kernels.
 ///
 /// Errors: no such trace, or no call of a compiled graph in it that a graph of the log explains.
 Result<std::vector<MeasuredGraph>> MeasureByChrome(const std::vector<History>& histories,

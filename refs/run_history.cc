@@ -187,7 +187,7 @@ auto CodeLoader(const std::shared_ptr<TraceReader>& trace, std::vector<StoredCod
     STRATA_TRY(code.text, trace->LoadArtifact(at.artifact));
     if (at.mapping == ArtifactId::kNone) return code;
     STRATA_TRY(const std::string mapping, trace->LoadArtifact(at.mapping));
-    code.nodes = ReadKernelNodes(mapping);
+    code.calls = ReadKernelCalls(mapping);
     return code;
   };
 }

@@ -92,8 +92,20 @@ void AddNodesOf(std::string_view line, std::vector<std::string>& nodes) {
   if (is_call && std::ranges::find(nodes, name) == nodes.end()) nodes.emplace_back(name);
 }
 
+/// The nodes of all calls of each kernel.
+NodesOfKernels NodesOfCalls(const CodeText& code) {
+  NodesOfKernels kernels;
+  for (const KernelCall& call : code.calls) {
+    std::vector<std::string>& nodes = kernels[call.name];
+    for (const std::string& node : call.nodes)
+      if (std::ranges::find(nodes, node) == nodes.end()) nodes.push_back(node);
+  }
+  return kernels;
+}
+
 /// Splits a text into its kernels and, at the end, what is around them.
 std::vector<Kernel> KernelsOf(const CodeText& code) {
+  const NodesOfKernels nodes_of_calls = NodesOfCalls(code);
   std::vector<Kernel> kernels;
   Kernel around;
   std::vector<std::string> comment;  // that may belong to the next kernel
@@ -112,7 +124,7 @@ std::vector<Kernel> KernelsOf(const CodeText& code) {
       for (const std::string& above : comment)
         AddNodesOf(above, kernel.nodes);
       give_comment(kernel.lines);
-      if (const auto known = code.nodes.find(*name); known != code.nodes.end())
+      if (const auto known = nodes_of_calls.find(*name); known != nodes_of_calls.end())
         kernel.nodes = known->second;
       is_python = line.find("async_compile") != std::string::npos;
       is_inside = !line.ends_with("})");
@@ -208,7 +220,7 @@ void Compare(const Kernel* before, const Kernel* after, std::vector<KernelDiff>&
 }  // namespace
 
 NodesOfKernels FindKernels(const CodeText& code) {
-  NodesOfKernels found = code.nodes;
+  NodesOfKernels found = NodesOfCalls(code);
   for (const Kernel& kernel : KernelsOf(code)) {
     if (!kernel.name.empty()) found.try_emplace(kernel.name, kernel.nodes);
   }

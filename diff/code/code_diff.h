@@ -9,13 +9,19 @@ namespace strata {
 /// The nodes of the post-grad graph that each kernel computes, by the kernel's name.
 using NodesOfKernels = std::map<std::string, std::vector<std::string>, std::less<>>;
 
+/// A call in generated code: of a kernel, or of an operator, `extern_kernels.mm`.
+struct KernelCall {
+  std::string name;
+  std::vector<std::string> nodes;  ///< of the post-grad graph, that it computes
+};
+
 /// What a compiler wrote for a graph: Python with Triton or C++ kernels, or C++.
 struct CodeText {
   std::string text;
-  NodesOfKernels nodes;
+  std::vector<KernelCall> calls = {};  ///< in order of the code, as far as they are known
 };
 
-/// The kernels of a text, each with its nodes as far as they are known: those of `nodes`, else of
+/// The kernels of a text, each with its nodes as far as they are known: those of its calls, else of
 /// the comment above it.
 NodesOfKernels FindKernels(const CodeText& code);
 

@@ -68,8 +68,8 @@ the code around the kernels: +1 −1 lines
 -    run(256)
 +    run(512)
 )");
-  const NodesOfKernels nodes{{"triton_poi_fused_add_relu_0", {"add_7"}}};
-  CHECK_EQ(DiffCode({before, nodes}, {after, nodes})[0].nodes, std::vector<std::string>{"add_7"});
+  const std::vector<KernelCall> calls{{"triton_poi_fused_add_relu_0", {"add_7"}}};
+  CHECK_EQ(DiffCode({before, calls}, {after, calls})[0].nodes, std::vector<std::string>{"add_7"});
 }
 
 TEST_CASE("generated code: kernels that only one side has") {

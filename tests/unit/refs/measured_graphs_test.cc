@@ -46,18 +46,23 @@ constexpr std::string_view kGraph = R"(class <lambda>(torch.nn.Module):
         return [mm_1]
 )";
 
-/// The times of a log of one graph, in which a kernel computes `add` and `relu`: `name ns; …`.
-std::string TimesOf(const std::string& trace) {
+/// The records of a compilation: its graph, its code, and what maps kernels to nodes.
+std::string Compilation(int number, std::string_view graph, std::string_view kernels) {
+  const std::string compile = fmt::format(R"(, "frame_id": {}, "frame_compile_id": 0)", number);
+  return testing::Artifact("post_grad", graph, compile) +
+         testing::Record(R"("inductor_output_code": {"filename": "x.py"})", "code", compile) +
+         testing::Artifact("inductor_provenance_tracking_node_mappings",
+                           fmt::format(R"({{"cppCodeToPost": {{{}}}}})", kernels), compile);
+}
+
+/// The times of the graphs of a log: `name ns; …`. By default of one graph, in which a kernel
+/// computes `add` and `relu`.
+std::string TimesOf(
+    const std::string& trace,
+    const std::string& records = Compilation(0, kGraph, R"("triton_fused_0": ["add", "relu"])")) {
   const TempDir folder;
   const std::string log = folder / "run.log", chrome = folder / "trace.json";
-  constexpr std::string_view kCompile = R"(, "frame_id": 0, "frame_compile_id": 0)";
-  REQUIRE_OK(WriteFile(
-      log,
-      testing::Artifact("post_grad", kGraph, kCompile) +
-          testing::Record(R"("inductor_output_code": {"filename": "x.py"})", "code", kCompile) +
-          testing::Artifact("inductor_provenance_tracking_node_mappings",
-                            R"({"cppCodeToPost": {"triton_fused_0": ["add", "relu"]}})",
-                            kCompile)));
+  REQUIRE_OK(WriteFile(log, records));
   REQUIRE_OK(WriteFile(chrome, trace));
   const auto graphs = MeasureByChrome(OrDie(LoadHistories(log)), chrome);
   if (!graphs) return graphs.error().message();
@@ -98,6 +103,45 @@ TEST_CASE("profiler: kernels on a device by their name, or by the operator that 
       Event("kernel", "sgemm_128x64", 184, 20, 3) + Event("kernel", "elsewhere", 300, 9, 77);
   CHECK_EQ(TimesOf(Trace(events)),
            "post_grad 1 calls: mm 30000; add 2000; relu 2000; mm_1 20000; ");
+}
+
+TEST_CASE("profiler: all kernels that an operator launched are one run of it") {
+  const std::string events =
+      Call(100, 40) + Event("cpu_op", "aten::mm", 101, 10, 1) +
+      Event("cpu_op", "triton_fused_0", 112, 8, 2) + Event("cpu_op", "aten::mm", 125, 5, 3) +
+      Event("kernel", "sgemm_128x64", 150, 30, 1) + Event("kernel", "splitKreduce", 180, 6, 1) +
+      Event("kernel", "triton_fused_0", 186, 4, 2) + Event("kernel", "sgemm_128x64", 190, 20, 3);
+  CHECK_EQ(TimesOf(Trace(events)),
+           "post_grad 1 calls: mm 36000; add 2000; relu 2000; mm_1 20000; ");
+}
+
+TEST_CASE("profiler: each place at which the code calls a kernel or an operator has its nodes") {
+  const std::string events = Call(100, 40) + Event("cpu_op", "aten::mm", 101, 10) +
+                             Event("cpu_op", "triton_fused_0", 112, 8) +
+                             Event("cpu_op", "aten::mm", 121, 5) +
+                             Event("cpu_op", "triton_fused_0", 127, 2);
+  // The code computes `mm_1` first, as graphs may that the compiler reordered.
+  const std::string kernels =
+      R"("extern_kernels.mm:1": ["mm_1"], "triton_fused_0:2": ["add"], )"
+      R"("triton_fused_0:10": ["relu"], "extern_kernels.mm:3": ["mm", "add"])";
+  CHECK_EQ(TimesOf(Trace(events), Compilation(0, kGraph, kernels)),
+           "post_grad 1 calls: mm 5000; add 8000; relu 2000; mm_1 10000; "
+           "[not seen by the profiler] 15000; ");
+}
+
+TEST_CASE("profiler: kernels of two compilations may have one name") {
+  constexpr std::string_view kOther = R"(class <lambda>(torch.nn.Module):
+    def forward(self, x: "f32[2, 2]", w: "f32[2, 2]"):
+        add: "f32[2, 2]" = torch.ops.aten.add.Tensor(x, w)
+        mul: "f32[2, 2]" = torch.ops.aten.mul.Tensor(add, 2);  add = None
+        bmm: "f32[2, 2]" = torch.ops.aten.bmm.default(mul, w);  mul = w = None
+        return [bmm]
+)";
+  const std::string events = Call(100, 40) + Event("cpu_op", "triton_fused_0", 101, 10) +
+                             Event("cpu_op", "aten::bmm", 112, 30 - 2);
+  CHECK_EQ(TimesOf(Trace(events), Compilation(0, kGraph, R"("triton_fused_0": ["add", "relu"])") +
+                                      Compilation(1, kOther, R"("triton_fused_0": ["mul"])")),
+           "post_grad@1/0 1 calls: mul 10000; bmm 28000; [not seen by the profiler] 2000; ");
 }
 
 TEST_CASE("profiler: what has another number of calls than nodes belongs to none of them") {

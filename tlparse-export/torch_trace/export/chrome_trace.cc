@@ -35,6 +35,7 @@ int64_t IntegerOf(simdjson::simdjson_result<simdjson::dom::element> value, int64
 /// A call of a compiled graph.
 struct Region {
   size_t graph;
+  size_t call;  ///< its number among those of its graph
   double begin_us, end_us;
   int64_t thread;
 };
@@ -51,8 +52,8 @@ class Collector {
     }
     const bool has_device = std::ranges::any_of(
         events_, [](const ChromeEvent& e) { return e.kind == ChromeEvent::Kind::kKernel; });
-    for (size_t i = 0; i < regions_.size(); ++i)
-      has_device ? AddKernels(i) : AddOperators(i);
+    for (const Region& region : regions_)
+      has_device ? AddKernels(region) : AddOperators(region);
     for (CompiledCalls& graph : graphs_)
       Close(graph);
     return std::move(graphs_);
@@ -71,15 +72,16 @@ class Collector {
       runs_.emplace_back();
       found = graphs_.end() - 1;
     }
-    regions_.push_back({static_cast<size_t>(found - graphs_.begin()), event.begin_us,
-                        event.end_us(), event.thread});
+    regions_.push_back({static_cast<size_t>(found - graphs_.begin()),
+                        static_cast<size_t>(found->calls), event.begin_us, event.end_us(),
+                        event.thread});
     ++found->calls;
   }
 
   /// What ran in a call, as a key: without a cache of the compiler, graphs have no other.
   std::string KeyOfContent(const ChromeEvent& call) const {
     std::string key(kNoKey);
-    ForEachInside({0, call.begin_us, call.end_us(), call.thread},
+    ForEachInside({0, 0, call.begin_us, call.end_us(), call.thread},
                   [&](const ChromeEvent& event) { key += "\n" + event.name; });
     return key;
   }
@@ -99,13 +101,11 @@ class Collector {
     const auto call = static_cast<size_t>(graphs_[region.graph].calls);
     Places& places = runs_[region.graph][name];
     places.resize(std::max(places.size(), call));
-    places[call_of_region_].push_back(us);
+    places[region.call].push_back(us);
   }
 
   /// Operators and kernels of the call that are not inside of others.
-  void AddOperators(size_t index) {
-    const Region& region = regions_[index];
-    StartCall(index);
+  void AddOperators(const Region& region) {
     double end = region.begin_us;
     ForEachInside(region, [&](const ChromeEvent& event) {
       if (event.begin_us < end) return;
@@ -116,30 +116,30 @@ class Collector {
     graphs_[region.graph].unseen_us += region.end_us - region.begin_us;
   }
 
-  /// Kernels that the call launched: by the operator that launched them, or by their own name.
-  void AddKernels(size_t index) {
-    const Region& region = regions_[index];
-    StartCall(index);
-    std::vector<std::pair<const ChromeEvent*, std::string_view>> launched;  // with its launcher
+  /// Kernels that the call launched: by the operator that launched them, one run of it whatever
+  /// their number, or by their own name.
+  void AddKernels(const Region& region) {
+    struct Launch {
+      std::string_view name;
+      double begin_us = 0, us = 0;
+    };
+    std::vector<Launch> launches;
     std::set<int64_t> seen;
     ForEachInside(region, [&](const ChromeEvent& event) {
       if (event.external < 0 || !seen.insert(event.external).second) return;
+      const bool is_operator = event.name.find("::") != std::string::npos;
       const auto [first, last] = kernels_.equal_range(event.external);
-      for (auto kernel = first; kernel != last; ++kernel)
-        launched.emplace_back(kernel->second, event.name);
+      for (auto kernel = first; kernel != last; ++kernel) {
+        const ChromeEvent& ran = *kernel->second;
+        if (kernel == first || !is_operator) {
+          launches.push_back({is_operator ? event.name : ran.name, ran.begin_us, 0});
+        }
+        launches.back().us += ran.duration_us;
+      }
     });
-    std::ranges::stable_sort(launched, {}, [](const auto& l) { return l.first->begin_us; });
-    for (const auto& [kernel, launcher] : launched) {
-      const bool is_operator = launcher.find("::") != std::string_view::npos;
-      AddRun(region, std::string(is_operator ? launcher : kernel->name), kernel->duration_us);
-    }
-  }
-
-  /// The number of the call among those of its graph.
-  void StartCall(size_t index) {
-    call_of_region_ = static_cast<size_t>(
-        std::count_if(regions_.begin(), regions_.begin() + static_cast<std::ptrdiff_t>(index),
-                      [&](const Region& region) { return region.graph == regions_[index].graph; }));
+    std::ranges::stable_sort(launches, {}, &Launch::begin_us);
+    for (const Launch& launch : launches)
+      AddRun(region, std::string(launch.name), launch.us);
   }
 
   void Close(CompiledCalls& graph) {
@@ -168,7 +168,6 @@ class Collector {
   std::vector<Region> regions_;
   std::vector<CompiledCalls> graphs_;
   std::vector<std::map<std::string, Places>> runs_;  // by graph and name
-  size_t call_of_region_ = 0;
 };
 
 }  // namespace
