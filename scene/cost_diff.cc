@@ -55,9 +55,7 @@ class Adder {
 };
 
 std::vector<CostChange> Sorted(std::vector<CostChange> changes) {
-  std::erase_if(changes, [](const CostChange& c) {
-    return std::abs(c.us) < 5e-4 && c.bytes == 0 && c.peak == 0;
-  });
+  std::erase_if(changes, IsNone);
   std::ranges::stable_sort(changes, std::greater<>(), [](const CostChange& c) {
     return std::tuple(std::abs(c.us), std::abs(c.bytes), std::abs(c.peak));
   });
@@ -176,10 +174,13 @@ double Sum(const IdVector<EntityId, double>& values) {
   return sum;
 }
 
+/// Of the graph's own nodes: a node with a body, as a fused kernel, moves its operands and results.
 IdVector<EntityId, double> BytesMoved(const Listing& listing) {
   IdVector<EntityId, double> bytes(listing.ids().size(), 0);
+  const Graph& root = listing.root();
   for (EntityId id : listing.ids()) {
-    if (!listing[id].element.valid()) bytes[id] = BytesMovedBy(listing.graph(id), listing[id].node);
+    const bool is_own = listing.graph(id).id() == root.id();
+    if (is_own && !listing[id].element.valid()) bytes[id] = BytesMovedBy(root, listing[id].node);
   }
   return bytes;
 }
@@ -197,6 +198,10 @@ IdVector<EntityId, double> HeldAtPeak(const Listing& listing) {
 }
 
 }  // namespace
+
+bool IsNone(const CostChange& change) {
+  return std::abs(change.us) < 5e-4 && change.bytes == 0 && change.peak == 0;
+}
 
 SideCosts CostsOf(const Listing& listing, const StatisticsTable& table) {
   SideCosts costs;

@@ -28,6 +28,9 @@ struct CostChange {
   double us = 0, bytes = 0, peak = 0;  ///< after less before
 };
 
+/// Whether nothing changed, or less than half a nanosecond.
+bool IsNone(const CostChange& change);
+
 /// How costs changed between two graphs. Each list: most changed time first, without changes of 0.
 /// The changes of `modules`, `passes` and `nodes` add up to those of the graphs.
 struct CostDiff {

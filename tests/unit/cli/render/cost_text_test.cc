@@ -64,6 +64,26 @@ by node
 )");
 }
 
+TEST_CASE("costs: bytes inside of bodies do not move") {
+  const auto module = [](std::string_view op) {
+    return testing::ParseOrDie(fmt::format(R"(graph g
+  x = placeholder : f32[8]
+  kernel = attr kernel(graph(1))
+  fused = higher_order.fused(kernel, x) : f32[8]
+  output(fused)
+graph kernel body
+  y = placeholder : f32[8]
+  a = aten.neg.default(y) : f32[8]
+  b = {}(a) : f32[8]
+  output(b)
+)",
+                                           op));
+  };
+  const auto before = module("aten.cos.default"), after = module("aten.tan.default");
+  const GraphDiff diff = OrDie(Diff(before->graph({0}), after->graph({0})));
+  CHECK_EQ(ShapeCosts(diff).changes.bytes_after, 64);
+}
+
 TEST_CASE("costs: deleted and inserted nodes count, and what belongs to no node") {
   const auto before = ParseBody("  x = placeholder\n  a = f(x)\n  b = g(a)\n  output(b)\n"),
              after = ParseBody("  x = placeholder\n  b = g(x)\n  output(b)\n");
