@@ -50,12 +50,12 @@ CostComparison Compare(const GraphDiff& diff, const std::optional<GraphTimes::Ti
 }
 
 /// The passes that made the nodes of a side; empty where its history does not say.
-Result<PassOfEntity> PassesOfSide(const Snapshot& side) {
+Result<PassOfEntity> PassesOfSide(const CostSource& side, const Graph& graph) {
   STRATA_TRY(const std::vector<History> histories, LoadHistories(side.ref));
-  const Fingerprint fingerprint = FingerprintOf(side.graph());
+  const Fingerprint fingerprint = FingerprintOf(graph);
   for (const History& history : histories) {
     for (auto step = history.steps.rbegin(); step != history.steps.rend(); ++step) {
-      if (history.GraphOf(*step) != side.graph_name) continue;
+      if (history.GraphOf(*step) != side.graph) continue;
       for (const int32_t snapshot : {step->after, step->before}) {
         if (snapshot < 0) continue;
         STRATA_TRY(const LoadedGraph loaded, history.load(snapshot));
@@ -110,15 +110,16 @@ Error GraphTimes::Missing() const {
 
 Result<CostComparison> CostsOfDiff(const GraphDiff& diff, const CostSource& before,
                                    const CostSource& after, bool needs_times) {
-  STRATA_TRY(const GraphTimes times_before, GraphTimes::Open(before.snapshot.ref, before.chrome));
-  STRATA_TRY(const GraphTimes times_after, GraphTimes::Open(after.snapshot.ref, after.chrome));
-  const auto found_before = times_before.Of(before.snapshot.graph(), before.snapshot.graph_name);
-  const auto found_after = times_after.Of(after.snapshot.graph(), after.snapshot.graph_name);
+  const Graph &graph_before = diff.before.root(), &graph_after = diff.after.root();
+  STRATA_TRY(const GraphTimes times_before, GraphTimes::Open(before.ref, before.chrome));
+  STRATA_TRY(const GraphTimes times_after, GraphTimes::Open(after.ref, after.chrome));
+  const auto found_before = times_before.Of(graph_before, before.graph);
+  const auto found_after = times_after.Of(graph_after, after.graph);
   if (needs_times && !found_before) return times_before.Missing();
   if (needs_times && !found_after) return times_after.Missing();
   CostComparison costs = Compare(diff, found_before, found_after);
-  STRATA_TRY(costs.before.pass, PassesOfSide(before.snapshot));
-  STRATA_TRY(costs.after.pass, PassesOfSide(after.snapshot));
+  STRATA_TRY(costs.before.pass, PassesOfSide(before, graph_before));
+  STRATA_TRY(costs.after.pass, PassesOfSide(after, graph_after));
   costs.changes = DiffCosts(diff, costs.before, costs.after);
   return costs;
 }

@@ -36,9 +36,10 @@ class GraphTimes {
 
 /// Where the times of a side come from.
 struct CostSource {
-  const Snapshot& snapshot;
-  std::string
-      chrome;  ///< a trace of PyTorch's profiler; "": what `strata train --profile` recorded
+  std::string ref;    ///< of the graph
+  std::string graph;  ///< its name in its run
+  /// A trace of PyTorch's profiler; "": what `strata train --profile` recorded.
+  std::string chrome = {};
 };
 
 /// How costs changed between the graphs of a diff. Errors, with `needs_times`: no times of one of

@@ -27,15 +27,21 @@ bool HasFinite(const NodeStatistics& node) {
   return node.elements > node.nan_count + node.inf_count;
 }
 
-std::string TableHead(const StatisticsTable& table, int64_t total_ns, size_t width, bool by_node) {
+/// Which columns of the table have anything to show, and how wide the first one is.
+struct Columns {
+  size_t width = 4;
+  bool by_node = false, has_bytes = false;
+};
+
+std::string TableHead(const StatisticsTable& table, int64_t total_ns, const Columns& columns) {
   const bool is_gapless = table.steps == table.last_step - table.first_step + 1;
   std::string text =
       fmt::format("graph {}, {}steps {} to {}: {:.1f} us a step\n\n", Visible(table.graph),
                   is_gapless ? "" : fmt::format("{} of ", table.steps), table.first_step,
                   table.last_step, Microseconds(table, total_ns));
-  text += fmt::format("{:<{}}  {:>9}  {:>6}  {:>12}{}\n", "", width, "us a step", "share", "bytes",
-                      by_node ? "  operator, module" : "  nodes");
-  return text;
+  text += fmt::format("{:<{}}  {:>9}  {:>6}", "", columns.width, "us a step", "share");
+  if (columns.has_bytes) text += fmt::format("  {:>12}", "bytes");
+  return text + (columns.by_node ? "  operator, module\n" : "  nodes\n");
 }
 
 /// `  min -1  max 2  mean 0.5  3 NaN`; empty without recorded values.
@@ -95,19 +101,20 @@ void AddRow(ProfileRow row, std::vector<ProfileRow>& rows) {
 std::string ProfileText(const StatisticsTable& table, const std::vector<ProfileRow>& rows,
                         bool by_node, size_t shown) {
   int64_t total_ns = 0;
-  size_t width = 4;
+  Columns columns{.by_node = by_node};
   for (const ProfileRow& row : rows) {
     total_ns += row.sum.time_ns;
-    width = std::max(width, DisplayWidth(Visible(row.name)));
+    columns.width = std::max(columns.width, DisplayWidth(Visible(row.name)));
+    columns.has_bytes = columns.has_bytes || row.sum.bytes > 0;
   }
-  std::string text = TableHead(table, total_ns, width, by_node);
+  std::string text = TableHead(table, total_ns, columns);
   const size_t end = shown == 0 ? rows.size() : std::min(shown, rows.size());
   for (const ProfileRow& row : std::span(rows).first(end)) {
-    text +=
-        fmt::format("{:<{}}  {:>9.1f}  {:>5.1f}%  {:>12}", Visible(row.name), width,
-                    Microseconds(table, row.sum.time_ns),
-                    100.0 * static_cast<double>(row.sum.time_ns) / static_cast<double>(total_ns),
-                    row.sum.bytes);
+    text += fmt::format("{:<{}}  {:>9.1f}  {:>5.1f}%", Visible(row.name), columns.width,
+                        Microseconds(table, row.sum.time_ns),
+                        100.0 * static_cast<double>(row.sum.time_ns) /
+                            static_cast<double>(std::max<int64_t>(total_ns, 1)));
+    if (columns.has_bytes) text += fmt::format("  {:>12}", row.sum.bytes);
     text += by_node
                 ? fmt::format("  {}  {}{}\n", Visible(row.op), Visible(row.module), Values(row.sum))
                 : fmt::format("  {}\n", row.nodes);

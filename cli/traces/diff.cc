@@ -76,7 +76,14 @@ Result<bool> ParseFlags(Args args, DiffFlags& out) {
       "strata diff 'run.log#graph=aot_joint_graph' 'run.log#graph=aot_forward_graph' "
       "'run.log#graph=aot_backward_graph'");
   flags.Example("strata diff 'old.strata#graph=step' 'new.strata#graph=step' --cost");
-  return flags.Parse(args);
+  STRATA_TRY(const bool go_on, flags.Parse(args));
+  if (!go_on) return false;
+  const bool has_chrome = !out.chrome_before.empty() || !out.chrome_after.empty();
+  if (has_chrome && !out.cost)
+    return Error("times without --cost: --chrome-before, --chrome-after: give --cost, too");
+  if (out.cost && (out.format == "md" || out.format == "svg"))
+    return Error("--format {}: --cost prints text, json or html", out.format);
+  return true;
 }
 
 Result<std::optional<Policy>> ReadPolicy(const std::string& path) {
@@ -140,8 +147,9 @@ Result<std::string> Print(const DiffFlags& flags, const GraphDiff& diff,
 Result<std::string> PrintCost(const DiffFlags& flags, const GraphDiff& diff, const Snapshot& before,
                               const Snapshot& after) {
   constexpr bool kNeedsTimes = true;
-  STRATA_TRY(const CostComparison costs, CostsOfDiff(diff, {before, flags.chrome_before},
-                                                     {after, flags.chrome_after}, kNeedsTimes));
+  STRATA_TRY(const CostComparison costs,
+             CostsOfDiff(diff, {before.ref, before.graph_name, flags.chrome_before},
+                         {after.ref, after.graph_name, flags.chrome_after}, kNeedsTimes));
   if (flags.json || flags.format == "json")
     return CostJson(costs.changes, flags.before, flags.after);
   if (flags.format == "html") {

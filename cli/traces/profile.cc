@@ -12,6 +12,7 @@
 #include "refs/measured_graphs.h"
 #include "refs/ref.h"
 #include "store/node_statistics.h"
+#include "store/trace.h"
 
 namespace strata::cli {
 namespace {
@@ -57,6 +58,8 @@ std::string TextOf(const ProfileFlags& flags, const StatisticsTable& table,
 Status PrintChrome(const ProfileFlags& flags) {
   STRATA_TRY(const Ref ref, ParseRef(flags.ref));
   STRATA_TRY(const std::vector<History> histories, LoadHistories(flags.ref));
+  if (flags.attach && !LooksLikeTrace(ref.file))
+    return Error("not a trace: {}: --attach stores times in what strata import made", ref.file);
   STRATA_TRY(const std::vector<MeasuredGraph> graphs, MeasureByChrome(histories, flags.chrome));
   if (flags.attach) STRATA_RETURN_IF_ERROR(StoreTimes(ref.file, graphs));
   std::string text;

@@ -100,7 +100,8 @@ Result<ReportModel> ReportOfTwo(const Input& before, const Input& after) {
   STRATA_TRY(const GraphDiff diff, Diff(a.graph(), b.graph(), OptionsFor(a, b)));
   const bool needs_times = !before.chrome.empty();
   STRATA_TRY(const CostComparison costs,
-             CostsOfDiff(diff, {a, before.chrome}, {b, after.chrome}, needs_times));
+             CostsOfDiff(diff, {a.ref, a.graph_name, before.chrome},
+                         {b.ref, b.graph_name, after.chrome}, needs_times));
   return DiffReport(diff, before.ref, after.ref, "diff", &costs);
 }
 

@@ -171,6 +171,13 @@ exp  in graph 'aot_joint_graph'
         costs = self.json("diff", *refs, "--cost", "--json",
                           "--chrome-before", "a.json", "--chrome-after", "b.json", code=1)
         self.assertEqual([(c["what"], c["us"]) for c in costs["passes"]], [("trig", 3)])
+        # Nothing was measured of bytes.
+        profile = self.run_strata("profile", "a.log", "--chrome", "a.json")
+        self.assertEqual((profile.returncode, "bytes" in profile.stdout), (0, False), profile.stderr)
+        self.assertIn("--chrome of strata profile", self.fails("profile", refs[0]))
+        self.assertIn("--attach stores times in what strata import made", self.fails("profile", "a.log", "--chrome", "a.json", "--attach"))
+        self.assertIn("give --cost, too", self.fails("diff", *refs, "--chrome-before", "a.json"))
+        self.assertIn("--cost prints text, json or html", self.fails("diff", *refs, "--cost", "--format", "md"))
         # A folder as a log: nodes of its graphs have other ids.
         for name in "ab":
             os.mkdir(self.path(name))
