@@ -92,6 +92,11 @@ std::string FlopsText(double flops) {
   return Scaled(flops, kUnits, 1000);
 }
 
+std::string ChangeText(double change, std::string (*unit)(double)) {
+  if (change == 0) return "·";
+  return fmt::format("{}{}", change < 0 ? kMinus : "+", unit(std::abs(change)));
+}
+
 std::string ShortOperator(std::string_view op) {
   static constexpr std::string_view kOverloads[] = {
       "default", "Tensor", "Scalar", "int", "dim", "self", "Tensor_Scalar", "dim_IntList"};

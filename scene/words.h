@@ -16,6 +16,8 @@ std::string Plural(int64_t count, std::string_view one, std::string_view many = 
 std::string TimeText(double ms);      ///< "12 µs", "4.4 ms", "1.5 s"; "–" for what is not above 0
 std::string BytesText(double bytes);  ///< "1.50 KiB"
 std::string FlopsText(double flops);  ///< "1.50 GFLOP"
+/// With its sign: "+1.50 KiB", "−12 µs"; "·" for 0.
+std::string ChangeText(double change, std::string (*unit)(double));
 
 /// "aten.mm.default" is drawn as "mm".
 std::string ShortOperator(std::string_view op);

@@ -10,6 +10,7 @@
 #include "viewer/model/model.h"
 #include "viewer/model/settings.h"
 #include "viewer/panes/bars.h"
+#include "viewer/panes/costs_pane.h"
 #include "viewer/panes/graph_pane.h"
 #include "viewer/panes/lanes_pane.h"
 #include "viewer/panes/live_pane.h"
@@ -119,6 +120,7 @@ class App final : public ScriptHost {
   TextPane text_pane_;
   PatternsPane patterns_pane_;
   OperatorsPane operators_pane_;
+  CostsPane costs_pane_;
   MemoryPane memory_pane_;
   LanesPane lanes_pane_;
   RanksPane ranks_pane_;

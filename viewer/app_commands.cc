@@ -49,6 +49,7 @@ void App::AddCommands() {
   add("table", "Table of nodes", {}, [&m](int) { m.tab = Tab::kTable; });
   add("patterns", "Patterns", {}, [&m](int) { m.tab = Tab::kPatterns; });
   add("operators", "Operators", {}, [&m](int) { m.tab = Tab::kOperators; });
+  add("costs", "Changes of time, bytes and peak", {}, [&m](int) { m.tab = Tab::kCosts; });
   add("memory", "Memory over the program", {}, [&m](int) { m.tab = Tab::kMemory; });
   add("lanes", "Lanes of streams and collectives", {}, [&m](int) { m.tab = Tab::kLanes; });
   add("ranks", "Matrix of ranks", {}, [&m](int) { m.tab = Tab::kRanks; });

@@ -223,6 +223,7 @@ void App::DrawTabs(const Area& area) {
       {viewer::Tab::kText, "Text", 0},
       {viewer::Tab::kPatterns, "Patterns", changes != nullptr ? changes->patterns.size() : 0},
       {viewer::Tab::kOperators, "Operators", 0},
+      {viewer::Tab::kCosts, "Costs", 0},
       {viewer::Tab::kMemory, "Memory", 0},
       {viewer::Tab::kLanes, "Lanes", 0},
       {viewer::Tab::kRanks, "Ranks", model_.has_contents() ? model_.contents().runs.size() : 0},
@@ -252,6 +253,8 @@ void App::DrawBottom(const Area& area) {
       return patterns_pane_.Draw(ui_, content);
     case viewer::Tab::kOperators:
       return operators_pane_.Draw(ui_, content);
+    case viewer::Tab::kCosts:
+      return costs_pane_.Draw(ui_, content);
     case viewer::Tab::kMemory:
       return memory_pane_.Draw(ui_, content);
     case viewer::Tab::kLanes:

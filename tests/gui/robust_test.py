@@ -105,6 +105,7 @@ class Robust(GuiCase):
         self.view(f"""
             key 4
             run operators
+            run costs
             run table
             run lanes
             key Space

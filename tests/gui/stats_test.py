@@ -37,6 +37,31 @@ class Stats(GuiCase):
         before, after = map(int, rows["aten.view.default"].split(" → "))
         self.assertGreater(before, after)
 
+    def test_costs_show_how_time_bytes_and_peak_changed(self):
+        config = self.path("config.toml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write('model = "llama3"\ndim = 16\nn_layers = 2\nn_heads = 2\nvocab_size = 32\nmultiple_of = 8\n'
+                       "seq_len = 8\nbatch_size = 4\nsteps = 2\n")
+        traces = [self.path("plain.strata"), self.path("fused.strata")]
+        for trace, passes in zip(traces, ["dce", "dce,fuse"]):
+            self.strata("train", config, "--passes", passes, "--profile", "1", "--trace", trace, "--threads", "1")
+        sides = [trace + "#graph=step" for trace in traces]
+        tree = self.view(f"""
+            run costs
+            assert count "costs/By change/row:*" > 1
+            screenshot {self.picture("costs")}
+            scroll "costs/By change/row:0" -400
+            click "costs/By node/row:*"
+            assert state node != ""
+            run overlay
+            assert graph/legend contains "Time of a step"
+        """, *sides)
+        words = element(tree, "costs/words")["text"]
+        for part in ["Time of a step ", "Bytes moved ", "Peak ", "Bytes and peak are estimated from shapes."]:
+            self.assertIn(part, words)
+        tree = self.view("run costs\n", LOG + "#graph=make_fx_graph_traced,pass=5")
+        self.assertIn("no times of both graphs were recorded", element(tree, "costs/words")["text"])
+
     def test_memory_shows_the_peak_and_who_holds_it(self):
         tree = self.view(f"""
             key J
@@ -193,7 +218,7 @@ class Stats(GuiCase):
     def test_every_tab_is_readable_in_a_small_window_and_at_4k(self):
         for size, scale, theme in [("1280x720", "1", "light"), ("3840x2160", "2", "dark")]:
             script = "key J n\n"
-            for tab in ["table", "text", "patterns", "operators", "memory", "lanes", "ranks", "live", "log"]:
+            for tab in ["table", "text", "patterns", "operators", "costs", "memory", "lanes", "ranks", "live", "log"]:
                 script += f"run {tab}\nassert state tab = {tab}\n"
             tree = self.view(script + f"screenshot {self.picture('tabs_' + size)}\n", "--size", size, "--scale", scale,
                              "--theme", theme, LOG)
@@ -204,7 +229,7 @@ class Stats(GuiCase):
                     self.assertGreaterEqual(x, 0, e)
                     self.assertLessEqual(x + w, width, e)
                     self.assertLessEqual(y + h, height, e)
-            self.assertEqual(len(names(tree, "tabs/")), 9 + len(names(tree, "tabs/splitter")))
+            self.assertEqual(len(names(tree, "tabs/")), 10 + len(names(tree, "tabs/splitter")))
 
 
 if __name__ == "__main__":

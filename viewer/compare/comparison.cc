@@ -167,6 +167,27 @@ const NodeStatistics* Comparison::MeasuredOf(int32_t i) const {
   return found == input_.measures->end() ? nullptr : &found->second;
 }
 
+const CostComparison& Comparison::costs() const {
+  std::call_once(costs_made_, [&] {
+    Result<CostComparison> made = input_.costs ? input_.costs(diff_) : ShapeCosts(diff_);
+    costs_ = made ? *std::move(made) : ShapeCosts(diff_);
+  });
+  return costs_;
+}
+
+CostChange Comparison::CostChangeOf(int32_t i) const {
+  CostChange change;
+  const auto add = [&](const SideCosts& side, EntityId id, double sign) {
+    if (!id.valid()) return;
+    change.us += sign * side.us[id];
+    change.bytes += sign * side.bytes[id];
+    change.peak += sign * side.peak[id];
+  };
+  add(costs().before, node(i).before, -1);
+  add(costs().after, node(i).after, 1);
+  return change;
+}
+
 std::string Comparison::ModuleOf(int32_t i) const {
   return Visible(cluster(node(i).cluster).path);
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "diff/model/diff_options.h"
 #include "diff/model/graph_diff.h"
 #include "diff/policy/pins.h"
+#include "scene/cost_diff.h"
 #include "scene/geometry.h"
 #include "scene/lane_layouts.h"
 #include "scene/scene.h"
@@ -40,6 +42,8 @@ class Comparison {
     std::string file = {};                          ///< that pins are kept beside; "": nowhere
     std::optional<Pins> pins = {};                  ///< `options` hold them, too
     std::vector<std::string> warnings = {};         ///< about pins
+    /// What both graphs cost; absent: what follows from shapes.
+    std::function<Result<CostComparison>(const GraphDiff&)> costs = {};
   };
   /// Compares, and lays the scene out with `lanes`. Null when `outdated`. Errors: as Diff.
   static Result<std::shared_ptr<const Comparison>> Make(Input input, SharedLanes& lanes,
@@ -76,6 +80,10 @@ class Comparison {
   double BytesOf(int32_t i) const;
   /// What its runs took and gave; null: it was not measured.
   const NodeStatistics* MeasuredOf(int32_t i) const;
+  /// What both graphs cost. Made when it is asked for first, which takes a while: ask on a worker.
+  const CostComparison& costs() const;
+  /// How the cost of a node changed; `what` and `where` are empty.
+  CostChange CostChangeOf(int32_t i) const;
   bool has_measures() const { return input_.measures != nullptr && !input_.measures->empty(); }
   std::string ModuleOf(int32_t i) const;
   Phase PhaseOf(int32_t i) const { return ir_node(i).phase; }
@@ -141,6 +149,8 @@ class Comparison {
   IdVector<EntityId, int32_t> node_of_before_, node_of_after_;
   std::vector<int32_t> first_input_;  // by node, index into Scene::edges
   bool has_added_edges_ = false, has_removed_edges_ = false;
+  mutable std::once_flag costs_made_;
+  mutable CostComparison costs_;
   std::vector<int32_t> first_output_, output_edge_;  // by node; indices into Scene::edges
 };
 

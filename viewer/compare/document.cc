@@ -100,6 +100,17 @@ bool Fits(const Subject& subject, const std::vector<std::string>& parts) {
 
 }  // namespace
 
+std::shared_ptr<const Measures> MakeMeasures(const std::vector<StatisticsTable>& tables) {
+  auto measures = std::make_shared<Measures>();
+  for (const StatisticsTable& table : tables) {
+    for (NodeStatistics node : table.nodes) {
+      node.time_ns /= std::max<int64_t>(1, table.steps);
+      measures->insert_or_assign(static_cast<uint64_t>(node.node), node);
+    }
+  }
+  return measures;
+}
+
 std::string Subject::Title() const {
   return kind == Kind::kPass ? fmt::format("#{} {}", index, Visible(name)) : Visible(name);
 }
@@ -203,19 +214,13 @@ Result<std::shared_ptr<const Module>> Document::Load(SnapshotId id) {
 Result<std::shared_ptr<const Measures>> Document::LoadMeasures(RunId id) {
   const std::scoped_lock lock(mutex_);
   if (measured_run_ == id && measures_) return measures_;
-  auto measures = std::make_shared<Measures>();
+  std::vector<StatisticsTable> tables;
   for (const StoredRun& run : reader_->runs()) {
     if (run.id != id) continue;
-    STRATA_TRY(const std::vector<StatisticsTable> tables, LoadNodeStatistics(*reader_, run));
-    for (const StatisticsTable& table : tables) {
-      for (NodeStatistics node : table.nodes) {
-        node.time_ns /= std::max<int64_t>(1, table.steps);
-        measures->insert_or_assign(static_cast<uint64_t>(node.node), node);
-      }
-    }
+    STRATA_TRY(tables, LoadNodeStatistics(*reader_, run));
   }
+  measures_ = MakeMeasures(tables);
   measured_run_ = id;
-  measures_ = std::move(measures);
   return measures_;
 }
 

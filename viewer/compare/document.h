@@ -21,6 +21,7 @@ namespace strata::viewer {
 
 /// What the runs of nodes took and gave, by stable id; times are those of one step.
 using Measures = std::unordered_map<uint64_t, NodeStatistics>;
+std::shared_ptr<const Measures> MakeMeasures(const std::vector<StatisticsTable>& tables);
 
 /// What the viewer shows at a time: a pass with its two graphs, or a graph by itself.
 struct Subject {

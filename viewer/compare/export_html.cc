@@ -12,7 +12,10 @@ namespace {
 
 Result<ReportModel> ModelOf(const std::string& trace, const std::string& file,
                             const Comparison& comparison) {
-  if (trace.empty()) return DiffReport(comparison.diff(), "before", "after", comparison.title());
+  if (trace.empty()) {
+    return DiffReport(comparison.diff(), "before", "after", comparison.title(),
+                      &comparison.costs());
+  }
   STRATA_TRY(const std::unique_ptr<TraceReader> reader, TraceReader::Open(trace));
   return MakeReport(*reader, {.title = std::filesystem::path(file).filename().string()});
 }

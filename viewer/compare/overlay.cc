@@ -31,6 +31,12 @@ std::string NanosecondsText(double ns) {
 std::string MicrosecondsText(double us) {
   return TimeText(us * 1e-3);
 }
+std::string TimeChangeText(double us) {
+  return ChangeText(us * 1e-3, TimeText);
+}
+std::string BytesChangeText(double bytes) {
+  return ChangeText(bytes, BytesText);
+}
 std::string RealText(double value) {
   return fmt::format("{:.4g}", value);
 }
@@ -46,7 +52,8 @@ struct Property {
   bool sums;                    ///< numbers of a slab add up
   double (*number)(const Comparison& c, int32_t node);
   std::string (*kind)(const Comparison& c, int32_t node);
-  bool of_type = false;  ///< nodes of equal types have equal kinds
+  bool of_type = false;    ///< nodes of equal types have equal kinds
+  bool is_change = false;  ///< numbers have a sign and add up
 };
 
 double FlopsAt(const Comparison& c, int32_t node) {
@@ -72,6 +79,18 @@ double MadeAt(const Comparison& c, int32_t node) {
   return Measured(c, node, [](const NodeStatistics& m) {
     return m.bytes > 0 ? static_cast<double>(m.bytes) : kNone;
   });
+}
+double ChangeOf(double cost) {
+  return cost == 0 ? kNone : cost;
+}
+double TimeChangeAt(const Comparison& c, int32_t node) {
+  return ChangeOf(c.CostChangeOf(node).us);
+}
+double BytesChangeAt(const Comparison& c, int32_t node) {
+  return ChangeOf(c.CostChangeOf(node).bytes);
+}
+double PeakChangeAt(const Comparison& c, int32_t node) {
+  return ChangeOf(c.CostChangeOf(node).peak);
 }
 double LeastAt(const Comparison& c, int32_t node) {
   return Measured(c, node, [](const NodeStatistics& m) { return m.has_values ? m.min : kNone; });
@@ -136,8 +155,8 @@ std::string FirstTagAt(const Comparison& c, int32_t node) {
   return tags.empty() ? std::string() : tags.front();
 }
 
-const std::array<Property, 17>& Properties() {
-  static const std::array<Property, 17> kProperties = {{
+const std::array<Property, 20>& Properties() {
+  static const std::array<Property, 20> kProperties = {{
       {"time", "Time of a step", NanosecondsText, true, TimeAt, nullptr},
       {"bytes", "Memory of outputs", BytesText, true, BytesAt, nullptr},
       {"measured", "Memory measured", BytesText, true, MadeAt, nullptr},
@@ -145,6 +164,9 @@ const std::array<Property, 17>& Properties() {
       {"compute", "Computation, modelled", MicrosecondsText, true, ComputeAt, nullptr},
       {"communication", "Communication, modelled", MicrosecondsText, true, CommunicationAt,
        nullptr},
+      {"dtime", "Δ time", TimeChangeText, true, TimeChangeAt, nullptr, false, true},
+      {"dbytes", "Δ bytes moved", BytesChangeText, true, BytesChangeAt, nullptr, false, true},
+      {"dpeak", "Δ peak", BytesChangeText, true, PeakChangeAt, nullptr, false, true},
       {"least", "Least value", RealText, false, LeastAt, nullptr},
       {"greatest", "Greatest value", RealText, false, GreatestAt, nullptr},
       {"mean", "Mean value", RealText, false, MeanAt, nullptr},
@@ -255,7 +277,7 @@ Overlay Overlay::Make(const Comparison& comparison, const std::string& key) {
       }
     }
     if (property.number != nullptr) {
-      overlay.TakeNumbers(comparison, property.sums);
+      overlay.TakeNumbers(comparison, property.sums, !property.sums || property.is_change);
       return overlay;
     }
     for (const auto& [word, count] : counts)
@@ -273,13 +295,13 @@ Overlay Overlay::Make(const Comparison& comparison, const std::string& key) {
   return overlay;
 }
 
-void Overlay::TakeNumbers(const Comparison& comparison, bool sums) {
+void Overlay::TakeNumbers(const Comparison& comparison, bool sums, bool is_signed) {
   std::vector<double> sorted;
   for (const double value : values_) {
     if (!std::isnan(value)) sorted.push_back(value);
   }
   std::ranges::sort(sorted);
-  const Scale scale(sorted, !sums);
+  const Scale scale(sorted, is_signed);
   for (size_t i = 0; i < values_.size(); ++i) {
     if (!std::isnan(values_[i])) shares_[i] = scale.ShareOf(values_[i]);
   }
@@ -323,7 +345,7 @@ std::string Overlay::TextOf(int32_t node) const {
 }
 
 std::string Overlay::TextOfCluster(int32_t cluster) const {
-  if (totals_.empty() || totals_[static_cast<size_t>(cluster)] <= 0) return "";
+  if (totals_.empty() || totals_[static_cast<size_t>(cluster)] == 0) return "";
   return unit_(totals_[static_cast<size_t>(cluster)]);
 }
 

@@ -29,7 +29,7 @@ class Overlay {
  private:
   using Unit = std::string (*)(double);
 
-  void TakeNumbers(const Comparison& comparison, bool sums);
+  void TakeNumbers(const Comparison& comparison, bool sums, bool is_signed);
   void TakeKinds();
 
   std::string key_, label_;

@@ -24,6 +24,8 @@ std::string_view ToString(Tab tab) {
       return "patterns";
     case Tab::kOperators:
       return "operators";
+    case Tab::kCosts:
+      return "costs";
     case Tab::kMemory:
       return "memory";
     case Tab::kLanes:

@@ -37,6 +37,7 @@ enum class Tab : uint8_t {
   kText,
   kPatterns,
   kOperators,
+  kCosts,
   kMemory,
   kLanes,
   kRanks,

@@ -1,10 +1,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/unicode.h"
+#include "refs/diff_costs.h"
 #include "refs/ref.h"
 #include "viewer/model/match_pins.h"
 #include "viewer/model/model.h"
@@ -26,6 +31,15 @@ Result<Comparison::Input> LoadSubject(Document& document, const Subject& subject
   return input;
 }
 
+/// What the graphs of two REFs cost, as far as it was recorded.
+std::function<Result<CostComparison>(const GraphDiff&)> RecordedCosts(CostSource before,
+                                                                      CostSource after) {
+  constexpr bool kNeedsTimes = false;
+  return [before = std::move(before), after = std::move(after)](const GraphDiff& diff) {
+    return CostsOfDiff(diff, before, after, kNeedsTimes);
+  };
+}
+
 /// The graph after `from`, and the graph after `subject`.
 Result<Comparison::Input> LoadAgainst(Document& document, const Subject& from,
                                       const Subject& subject, std::string title) {
@@ -37,7 +51,18 @@ Result<Comparison::Input> LoadAgainst(Document& document, const Subject& from,
   STRATA_TRY(input.measures, document.LoadMeasures(subject.run));
   input.options.stable_ids =
       from.run == subject.run && from.graph == subject.graph && subject.stable_ids;
+  const auto source = [&](const Subject& side) {
+    return CostSource{fmt::format("{}#{}", document.trace_path(), side.selector), side.graph};
+  };
+  input.costs = RecordedCosts(source(from), source(subject));
   return input;
+}
+
+/// What was measured of the graph that a REF names; null: nothing.
+Result<std::shared_ptr<const Measures>> MeasuresOf(const std::string& text, const Graph& graph) {
+  STRATA_TRY(const GraphTimes times, GraphTimes::Open(text, ""));
+  const std::optional<GraphTimes::Times> found = times.Of(graph, "");
+  return found ? MakeMeasures({found->table}) : nullptr;
 }
 
 Result<Comparison::Input> LoadPair(const std::string& before, const std::string& after) {
@@ -48,6 +73,8 @@ Result<Comparison::Input> LoadPair(const std::string& before, const std::string&
   STRATA_TRY(const Ref ref, ParseRef(before));
   input.file = ref.file;
   input.options = OptionsFor(a, b);
+  STRATA_TRY(input.measures, MeasuresOf(after, b.graph()));
+  input.costs = RecordedCosts({before, a.graph_name}, {after, b.graph_name});
   input.before_graph = a.graph_id;
   input.after_graph = b.graph_id;
   input.before = std::shared_ptr<const Module>(std::move(a.module));
