@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/ops/empty.h>
-
 #include <fmt/format.h>
 
 #include "base/random.h"
@@ -89,7 +87,7 @@ Tensors Moved(const Tensors& tensors, double unit) {
     const Tensor& tensor = tensors[t];
     moved.push_back(tensor.clone());
     if (!tensor.is_floating_point() && !tensor.is_complex()) continue;
-    const Tensor factors = at::empty(tensor.sizes(), at::kDouble);
+    const Tensor factors = tensor.new_empty(tensor.sizes(), at::kDouble);
     auto* values = factors.mutable_data_ptr<double>();
     for (int64_t i = 0; i < factors.numel(); ++i) {
       const bool up = (RandomBits(t, static_cast<uint64_t>(i)) & 1U) != 0;

@@ -16,7 +16,7 @@
 
 namespace strata {
 
-/// Makes the operators of ours that plans call known to ATen, once.
+/// Makes Strata's operators, which plans call, known to ATen, once.
 void RegisterPlanOperators();
 
 /// A plan bound to ATen's operators: each step has its argument stack ready but for the tensors
