@@ -112,8 +112,9 @@ std::optional<Placements> PlacedValues::ReadAs(ValueId value) {
   if (graph_.node(def).kind != NodeKind::kCall) return std::nullopt;
   const std::vector<ValueId> operands = graph_.operands(def);
   const ShardingRule* rule = RuleOf(def);
-  if (rule == nullptr || operands.size() != 1 || !(rule->moves_elements || IsCast(graph_, def)))
-    return std::nullopt;
+  if (rule == nullptr || operands.size() != 1) return std::nullopt;
+  const bool is_padded = BaseName(graph_.op(def)) == "constant_pad_nd";
+  if (!rule->moves_elements && !is_padded && !IsCast(graph_, def)) return std::nullopt;
   const auto source = ReadAs(operands[0]);
   if (!source) return std::nullopt;
   Placements placements = replicated_;

@@ -59,8 +59,8 @@ class PlacedValues {
   bool IsGathered(ValueId value, NodeId reader) const;
   /// Gathered parameters and views of them are read as the plan says.
   bool IsPinned(ValueId value, NodeId reader) const;
-  /// How a parameter, or a view or cast of one that is not placed yet, will be read; none: it is
-  /// neither.
+  /// How a parameter, or a view, cast or padded copy of one that is not placed yet, will be read;
+  /// none: it is none of these.
   std::optional<Placements> ReadAs(ValueId value);
 
   void AddCopy(ValueId value, ValueId copy) { copies_[value].push_back(copy); }

@@ -244,8 +244,9 @@ bool StrategyChoice::MayCount(NodeId node, const ShardingRule& rule,
                               const std::vector<int64_t>& sizes, const AxisStrategy& strategy,
                               size_t axis) {
   if (graph_.node(node).num_results != 1) return true;
-  const auto experts = ExpertsOn(dispatches_.WeightCountedBy(graph_.result(node)), axis);
-  if (!experts || experts->dim != 0 || IsPartial(strategy.results[0])) return true;
+  const ValueId weight = dispatches_.WeightCountedBy(graph_.result(node));
+  if (!weight.valid() || IsPartial(strategy.results[0])) return true;
+  if (const auto experts = ExpertsOn(weight, axis); experts && experts->dim != 0) return true;
   for (size_t factor = 0; factor < rule.factors.size(); ++factor)
     if (rule.factors[factor].kind == Factor::Kind::kReduce &&
         Divides(sizes, static_cast<int>(factor), axis))

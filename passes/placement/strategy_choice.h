@@ -71,7 +71,7 @@ class StrategyChoice {
   /// How ranks hold the experts of a dispatch on `axis`, by the weight of its products.
   std::optional<Placement> ExpertsOn(ValueId weight, size_t axis);
   /// Ranks that have parts of every expert need the rows of all tokens; ranks that have experts of
-  /// their own sort and count their own tokens, where they can divide them.
+  /// their own, or all of them, sort and count their own tokens, where they can divide them.
   bool MaySort(NodeId node, const ShardingRule& rule, const std::vector<int64_t>& sizes,
                const AxisStrategy& strategy, size_t axis);
   bool MayCount(NodeId node, const ShardingRule& rule, const std::vector<int64_t>& sizes,
