@@ -234,9 +234,13 @@ bool StrategyChoice::MaySort(NodeId node, const ShardingRule& rule,
                              const std::vector<int64_t>& sizes, const AxisStrategy& strategy,
                              size_t axis) {
   if (rule.order.tokens < 0 || BaseName(graph_.op(node)) != "sort") return true;
-  const auto experts = ExpertsOn(dispatches_.WeightOf(graph_.result(node, 1)), axis);
-  if (!experts) return true;
+  const ValueId rows = graph_.result(node, 1), counts = dispatches_.CountsOf(rows);
   const bool is_by_token = std::ranges::any_of(strategy.results, IsByToken);
+  const auto experts = ExpertsOn(dispatches_.WeightOf(rows), axis);
+  if (!experts) {  // rows are of the tokens that were counted
+    return !counts.valid() || !values_.IsPlaced(counts) ||
+           is_by_token == IsPartial(values_.PlacementsOf(counts)[axis]);
+  }
   return experts->dim == 0 ? is_by_token || !Divides(sizes, rule.order.tokens, axis) : !is_by_token;
 }
 

@@ -171,6 +171,16 @@ TEST_CASE("ranks of tensor parallelism have padded experts whole") {
     CHECK_LT(std::abs(ranks.steps[step].loss - oracle.steps[step].loss), 0.02);
 }
 
+/// The other half of the ranks has the same experts, whole.
+TEST_CASE("ranks with padded experts send the rows that they counted") {
+  std::vector<std::string> sets = {"n_layers=1",   "n_dense_layers=0",  "seq_len=24",
+                                   "batch_size=4", "moe.num_experts=6", "moe.moe_hidden_dim=10"};
+  const Course oracle = Train(kDeepSeek, sets);
+  sets.push_back(Degree("tensor_parallel", 4));
+  sets.push_back(Degree("expert_parallel", 2));
+  CheckClose(Train(kDeepSeek, sets), oracle);
+}
+
 TEST_CASE("ranks that share the experts of Qwen3 train as one rank does") {
   CheckLayouts(kQwen, {{1, 2, 1, 1}, {1, 2, 1, 2}, {1, 4, 1, 4}});
 }
