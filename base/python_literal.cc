@@ -9,6 +9,11 @@
 
 namespace strata {
 
+void AppendInt(int64_t value, std::string& out) {
+  char digits[20];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
 void AppendFloat(double value, std::string& out) {
   if (std::isnan(value)) {
     out += "nan";
@@ -36,8 +41,13 @@ void AppendQuoted(std::string_view text, std::string& out) {
       text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
   const char quote = use_double ? '"' : '\'';
   out += quote;
-  for (char c : text) {
+  size_t plain = 0;  // where characters begin that stand for themselves
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
+    if (c != quote && c != '\\' && byte >= 0x20 && byte != 0x7f) continue;
+    out += text.substr(plain, i - plain);
+    plain = i + 1;
     if (c == quote || c == '\\') {
       out += '\\';
       out += c;
@@ -47,12 +57,11 @@ void AppendQuoted(std::string_view text, std::string& out) {
       out += "\\r";
     } else if (c == '\t') {
       out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
     } else {
-      out += c;
+      fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
     }
   }
+  out += text.substr(plain);
   out += quote;
 }
 

@@ -1,9 +1,5 @@
 #include "ir/arg_printer.h"
 
-#include <iterator>
-
-#include <fmt/format.h>
-
 #include "base/python_literal.h"
 #include "ir/module.h"
 
@@ -18,8 +14,7 @@ void ArgPrinter::Print(const Arg& arg) {
     case ArgKind::kValue:
       return PrintValue(arg.value());
     case ArgKind::kInt:
-      fmt::format_to(std::back_inserter(out_), "{}", arg.as_int());
-      return;
+      return AppendInt(arg.as_int(), out_);
     case ArgKind::kFloat:
       return AppendFloat(arg.as_float(), out_);
     case ArgKind::kBool:

@@ -1,6 +1,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/python_literal.h"
 #include "ir/dim.h"
 #include "ir/dim_operators.h"
 
@@ -25,7 +26,7 @@ class Printer {
     if (own < precedence) out_ += '(';
     switch (table_.kind(dim)) {
       case DimKind::kConst:
-        out_ += std::to_string(table_.value(dim));
+        AppendInt(table_.value(dim), out_);
         break;
       case DimKind::kSymbol:
         out_ += table_.name(dim);
@@ -142,8 +143,11 @@ class Printer {
 }  // namespace
 
 void DimTable::Print(DimId dim, std::string& out) const {
-  if (const StrId spelling = entries_[Index(dim)].spelling; spelling.valid()) {
-    out += strings_[spelling];
+  const Entry& entry = entries_[Index(dim)];
+  if (entry.spelling.valid()) {
+    out += strings_[entry.spelling];
+  } else if (entry.kind == DimKind::kConst) {
+    AppendInt(entry.value, out);
   } else {
     PrintPlain(dim, out, kPrecedenceLowest);
   }

@@ -88,6 +88,8 @@ struct FxPrintOptions {
 /// arguments of a graph of Strata's read are bound, so that Python can execute the text.
 void PrintFx(const Graph& graph, const FxPrintOptions& options, std::string& out);
 std::string PrintFx(const Graph& graph, const FxPrintOptions& options = {});
+/// Whether PrintFx gives `text` and a line end. Ends at the first difference.
+bool PrintsAs(const Graph& graph, std::string_view text);
 
 /// Symbols in arguments that no value has as a size, so that no line of the text can bind them.
 std::vector<std::string> UnboundSymbols(const Graph& graph);

@@ -21,13 +21,40 @@ namespace {
 
 constexpr int kMaxClassDepth = 40;
 
+/// Compares a text and a line end with what is printed, piece by piece, so that neither all of it
+/// is in memory nor more of it is printed than is needed.
+class TextCheck {
+ public:
+  explicit TextCheck(std::string_view text) : text_(text) {}
+
+  /// Takes the text that comes next out of `printed`; false when it differs.
+  bool Take(std::string& printed) {
+    const std::string_view rest = text_.substr(std::min(taken_, text_.size()));
+    const bool is_last = printed.size() == rest.size() + 1 && taken_ <= text_.size();
+    is_equal_ = is_equal_ && (is_last ? printed.back() == '\n' && printed.starts_with(rest)
+                                      : rest.starts_with(printed));
+    taken_ += printed.size();
+    printed.clear();
+    return is_equal_;
+  }
+  size_t taken() const { return taken_; }
+  bool is_at_end() const { return is_equal_ && taken_ == text_.size() + 1; }
+
+ private:
+  std::string_view text_;
+  size_t taken_ = 0;
+  bool is_equal_ = true;
+};
+
 class Printer : private IndentedLines {
  public:
-  Printer(const Graph& graph, const FxPrintOptions& options, std::string& out)
+  Printer(const Graph& graph, const FxPrintOptions& options, std::string& out,
+          TextCheck* check = nullptr)
       : IndentedLines(out),
         graph_(graph),
         module_(graph.module()),
         options_(options),
+        check_(check),
         values_(graph, out),
         calls_(graph, values_, out) {}
 
@@ -43,7 +70,7 @@ class Printer : private IndentedLines {
     SignaturePrinter signature(graph_, options_, values_, out_);
     signature.Print(indent_, is_expanded);
     indent_ += 4;
-    const size_t body = out_.size();
+    const size_t body = Position();
     for (NodeId id : graph_.nodes()) {
       if (graph_.node(id).kind == NodeKind::kPlaceholder) signature.PrintAlias(id);
     }
@@ -62,19 +89,23 @@ class Printer : private IndentedLines {
       if (options_.comments && has_comments_) PrintComment(id, body);
       PrintNode(id);
       PrintSymbols(id);
+      if (!Check()) return;
     }
-    if (out_.size() == body) Line("pass\n");
+    if (Position() == body) Line("pass\n");
     if (depth < kMaxClassDepth) PrintChildren(indent + 4, depth);
   }
 
  private:
+  /// False: the text is known to be another one.
+  bool Check() { return check_ == nullptr || check_->Take(out_); }
+  size_t Position() const { return out_.size() + (check_ == nullptr ? 0 : check_->taken()); }
+
   // Liveness, as torch.fx CodeGen computes it: a value is freed after its last reader.
 
-  /// The results that have a name of their own in the text.
+  /// The results of a node that returns a tuple which have a name of their own in the text.
   std::vector<ValueId> Elements(NodeId id) const {
     std::vector<ValueId> elements;
     const Node& node = graph_.node(id);
-    if (!node.returns_tuple) return elements;
     for (size_t i = 0; i < node.num_results; ++i) {
       const ValueId value = graph_.result(id, i);
       if (graph_.value(value).name.valid() || graph_.value(value).num_uses > 0) {
@@ -132,13 +163,15 @@ class Printer : private IndentedLines {
     }
   }
 
-  void PrintComment(NodeId id, size_t body_begin) {
-    std::string comment = CommentOf(graph_, id, comment_style_);
-    if (comment == last_comment_) return;
-    last_comment_ = std::move(comment);
-    if (out_.size() != body_begin) out_ += '\n';
-    Line(last_comment_);
+  /// `body` is the position at which the body begins.
+  void PrintComment(NodeId id, size_t body) {
+    comment_.clear();
+    AppendComment(graph_, id, comment_style_, comment_);
+    if (comment_ == last_comment_) return;
+    if (Position() != body) out_ += '\n';
+    Line(comment_);
     out_ += '\n';
+    last_comment_.swap(comment_);
   }
 
   void PrintNode(NodeId id) {
@@ -153,8 +186,9 @@ class Printer : private IndentedLines {
     } else {
       calls_.PrintRightSide(id);
     }
+    if (!node.returns_tuple) return EndStatement(id, !graph_.HasUses(id));
     const std::vector<ValueId> elements = Elements(id);
-    EndStatement(id, node.returns_tuple ? elements.empty() : !graph_.HasUses(id));
+    EndStatement(id, elements.empty());
     for (size_t i = 0; i < elements.size(); ++i)
       PrintElement(id, elements[i], i + 1 == elements.size());
   }
@@ -241,31 +275,44 @@ class Printer : private IndentedLines {
     std::ranges::stable_sort(children, {}, &Child::graph);
     for (const Child& child : children) {
       out_ += '\n';
-      Printer(module_.graph(child.graph), options_, out_).PrintClass(child.name, indent, depth + 1);
+      Printer(module_.graph(child.graph), options_, out_, check_)
+          .PrintClass(child.name, indent, depth + 1);
+      if (!Check()) return;
     }
   }
 
   const Graph& graph_;
   const Module& module_;
   const FxPrintOptions& options_;
+  TextCheck* const check_;  // takes what is printed, if any
   ValuePrinter values_;
   CallPrinter calls_;
   std::vector<NodeId> last_user_;  // by value; none once it was freed
   bool has_comments_ = false;
   CommentStyle comment_style_;
-  std::string last_comment_;
+  std::string comment_, last_comment_;
   std::optional<SymbolBindings> symbols_;
 };
+
+std::string_view ClassName(const Graph& graph) {
+  const std::string_view name = OutputFact(graph, kClassKey);
+  return name.empty() ? "GraphModule" : name;
+}
 
 }  // namespace
 }  // namespace fx
 
 void PrintFx(const Graph& graph, const FxPrintOptions& options, std::string& out) {
-  const NodeId output = graph.output();
-  const std::string_view class_name =
-      output.valid() ? graph.attribute(output, fx::kClassKey) : std::string_view{};
-  fx::Printer(graph, options, out)
-      .PrintClass(class_name.empty() ? "GraphModule" : class_name, 0, 0);
+  fx::Printer(graph, options, out).PrintClass(fx::ClassName(graph), 0, 0);
+}
+
+bool PrintsAs(const Graph& graph, std::string_view text) {
+  const FxPrintOptions options;
+  std::string printed;
+  fx::TextCheck check(text);
+  fx::Printer(graph, options, printed, &check).PrintClass(fx::ClassName(graph), 0, 0);
+  check.Take(printed);
+  return check.is_at_end();
 }
 
 std::string PrintFx(const Graph& graph, const FxPrintOptions& options) {

@@ -11,7 +11,7 @@ struct CommentStyle {
   bool marks_by_prefix = true;  ///< `Backward of forward node:`
 };
 
-/// The comment above a node, without indentation, as PyTorch 2.14 writes it.
-std::string CommentOf(const Graph& graph, NodeId id, const CommentStyle& style);
+/// Appends the comment above a node, without indentation, as PyTorch 2.14 writes it.
+void AppendComment(const Graph& graph, NodeId id, const CommentStyle& style, std::string& out);
 
 }  // namespace strata::fx

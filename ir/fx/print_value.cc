@@ -20,7 +20,8 @@ bool IsPrintableName(std::string_view name) {
       "from",  "global",   "if",    "import", "in",      "is",     "lambda", "nonlocal", "not",
       "or",    "pass",     "raise", "return", "try",     "while",  "with",   "yield",    "self",
       "torch", "inf",      "nan",   "device", "Ellipsis"};
-  return IsIdentifier(name) && !kReserved.contains(name);
+  if (!IsIdentifier(name)) return false;
+  return IsDigit(name.back()) || !kReserved.contains(name);  // `mm_12`: most names
 }
 
 }  // namespace
@@ -77,11 +78,11 @@ std::string_view ValuePrinter::NameOf(NodeId id) const {
   return found == node_names_.end() ? graph_.name(id) : std::string_view(found->second);
 }
 
-std::string ValuePrinter::NameOf(ValueId id) const {
+std::string_view ValuePrinter::NameOf(ValueId id) const {
   const Value& value = graph_.value(id);
-  if (!graph_.node(value.def).returns_tuple) return std::string(NameOf(value.def));
+  if (!graph_.node(value.def).returns_tuple) return NameOf(value.def);
   const auto found = element_names_.find(id.index);
-  return found == element_names_.end() ? std::string(graph_.value_name(id)) : found->second;
+  return found == element_names_.end() ? graph_.value_name(id) : std::string_view(found->second);
 }
 
 void ValuePrinter::PrintType(TypeId type) {

@@ -15,7 +15,7 @@ class ValuePrinter final : public ArgPrinter {
   /// The names under which the text knows a node and a value: their own where Python accepts them.
   /// An element that has none gets one from its node.
   std::string_view NameOf(NodeId id) const;
-  std::string NameOf(ValueId id) const;
+  std::string_view NameOf(ValueId id) const;
   /// `: "f32[2][1]cpu"`; nothing when the type is not known.
   void PrintType(TypeId type);
   /// Of a node with one result; also ` : python.type`.

@@ -43,6 +43,19 @@ TEST_CASE("fx: a graph_trainer graph reads back byte for byte") {
   CHECK(document.graph().is_foreign());
 }
 
+TEST_CASE("fx: a text is compared with what its graph prints, up to the first difference") {
+  const FxDocument document = Parse(kTrainer);
+  const std::string_view lines = std::string_view(kTrainer).substr(0, kTrainer.size() - 1);
+  CHECK(PrintsAs(document.graph(), lines));
+  CHECK_FALSE(PrintsAs(document.graph(), kTrainer));  // a line end too many
+  for (size_t i = 0; i < lines.size(); ++i) {
+    CHECK_FALSE(PrintsAs(document.graph(), lines.substr(0, i)));
+    std::string other(lines);
+    other[i] ^= 1;
+    CHECK_FALSE(PrintsAs(document.graph(), other));
+  }
+}
+
 TEST_CASE("fx: comments set phase, module, sequence number, location and attributes") {
   const FxDocument document = Parse(kTrainer);
   const Graph& graph = document.graph();

@@ -36,6 +36,11 @@ void AppendLines(const LogRecord& record, const ReadPayload* payload, std::strin
   }
 }
 
+/// Whether `text` is `line` and a line end.
+bool IsLine(std::string_view text, std::string_view line) {
+  return text.size() == line.size() + 1 && text.back() == '\n';
+}
+
 }  // namespace
 
 std::shared_ptr<ParsedText> ParsedTexts::Get(const Hash128& hash, std::string_view text,
@@ -53,7 +58,7 @@ std::shared_ptr<ParsedText> ParsedTexts::Get(const Hash128& hash, std::string_vi
     slot->text.document = std::move(*document);
     slot->text.document.module->TakeProvenance();  // a text has none
     slot->text.is_readable = true;
-    slot->text.printed = HashBytes(PrintFx(slot->text.document.graph()));
+    slot->text.is_canonical = PrintsAs(slot->text.document.graph(), WithoutGraphId(text));
   });
   return {slot, &slot->text};
 }
@@ -157,7 +162,8 @@ void LogSplitter::AddGraph(size_t run, LogRecord record, const ReadPayload& payl
       return;
     }
     WarnOf(record, *parsed);
-    const bool is_odd = parsed->printed != item.hash || parsed->document.num_diagnostics > 0;
+    const bool is_odd = !parsed->is_canonical || !IsLine(payload.text, plain) ||
+                        parsed->document.num_diagnostics > 0;
     if (is_odd) item.text = payload.text;
     if (seen_plain_.Emplace(item.plain_hash, true).second) item.parsed = std::move(parsed);
   }

@@ -19,8 +19,8 @@ namespace strata {
 /// A text of a graph, read. Texts that differ in a graph id only are one.
 struct ParsedText {
   FxDocument document;
-  bool is_readable = false;  ///< there is a graph in it
-  Hash128 printed;           ///< of the text that printing the graph gives
+  bool is_readable = false;   ///< there is a graph in it
+  bool is_canonical = false;  ///< printing gives the text, without graph id and line end
 };
 
 /// Texts of graphs that were read, over all logs that are imported together: each is read once, by
