@@ -55,6 +55,8 @@ void Parser::CheckFrees(const Scope& scope) {
     is_freed[freed] = true;
     if (last[freed] > free.statement) add(free.offset, "is used after it was freed", free.name);
   }
+  size_t offset = 0;
+  int32_t line = 0;  // of offset
   for (size_t i = 0; i < scope.statements.size(); ++i) {
     const Statement& s = scope.statements[i];
     if (is_freed[i] || s.kind == NodeKind::kOutput) continue;
@@ -62,8 +64,7 @@ void Parser::CheckFrees(const Scope& scope) {
     const bool is_returned =
         scope.statements[static_cast<size_t>(last[i])].kind == NodeKind::kOutput;
     if (is_returned) continue;
-    size_t offset = 0;
-    for (int32_t line = 0; line < s.line; ++line)
+    for (; line < s.line; ++line)  // statements stand in the order of their lines
       offset = LineEnd(offset) + 1;
     add(offset + Indent(offset), "is not freed after its last use", s.name);
   }

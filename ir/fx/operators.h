@@ -70,8 +70,14 @@ constexpr std::string_view kCustomPrefix = "custom.";
 constexpr bool IsNameStart(char c) {
   return (IsWordChar(c) && !IsDigit(c)) || static_cast<unsigned char>(c) >= 0x80;
 }
+constexpr std::array<bool, 256> kNameChars = [] {
+  std::array<bool, 256> chars{};
+  for (size_t i = 0; i < chars.size(); ++i)
+    chars[i] = IsNameStart(static_cast<char>(i)) || IsDigit(static_cast<char>(i));
+  return chars;
+}();
 constexpr bool IsNameChar(char c) {
-  return IsNameStart(c) || IsDigit(c);
+  return kNameChars[static_cast<unsigned char>(c)];
 }
 constexpr bool IsIdentifier(std::string_view text) {
   if (text.empty() || !IsNameStart(text[0])) return false;

@@ -46,9 +46,12 @@ std::string RemoveColours(std::string_view text) {
 }  // namespace
 
 std::string_view Trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \r") - begin + 1);
+  const auto is_blank = [](char c) { return c == ' ' || c == '\r'; };
+  while (!text.empty() && is_blank(text.front()))
+    text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back()))
+    text.remove_suffix(1);
+  return text;
 }
 
 Parser::Parser(std::string_view text, const FxOptions& options)
@@ -62,6 +65,7 @@ Parser::Parser(std::string_view text, const FxOptions& options)
     uncoloured_ = RemoveColours(text);
     text_ = uncoloured_;
   }
+  line_end_ = LineEnd(0);
 }
 
 size_t Parser::LineEnd(size_t from) const {
@@ -76,14 +80,19 @@ size_t Parser::Indent(size_t line_begin) const {
 }
 
 std::string_view Parser::Line() const {
-  return Trim(text_.substr(line_begin_, LineEnd(line_begin_) - line_begin_));
+  return Trim(text_.substr(line_begin_, line_end_ - line_begin_));
+}
+
+void Parser::NextLine() {
+  ++line_;
+  line_begin_ = std::min(line_end_ + 1, text_.size());
+  line_end_ = LineEnd(line_begin_);
 }
 
 void Parser::GoTo(size_t offset) {
-  const size_t end = LineEnd(std::min(offset, text_.size()));
-  const std::string_view passed = text_.substr(line_begin_, end - line_begin_);
-  line_ += static_cast<int32_t>(std::ranges::count(passed, '\n')) + 1;
-  line_begin_ = std::min(end + 1, text_.size());
+  while (line_end_ < std::min(offset, text_.size()))
+    NextLine();
+  NextLine();
 }
 
 void Parser::Diagnose(size_t offset, std::string_view what) {
@@ -264,7 +273,7 @@ void Parser::ParseLines(size_t indent, Scope& scope) {
   constexpr std::string_view kReturn = "return";
   const bool is_return = statement.starts_with(kReturn) && (statement.size() == kReturn.size() ||
                                                             !IsNameChar(statement[kReturn.size()]));
-  size_t end = LineEnd(begin);
+  size_t end = line_end_;
   for (int lines = 1;; lines *= 2) {
     const size_t pool_size = scope.pool.size(), kwargs_size = scope.kwargs.size();
     const size_t announced_size = scope.announced.size(), lists_size = lists_.size();
@@ -293,7 +302,7 @@ void Parser::ParseLines(size_t indent, Scope& scope) {
   }
   Diagnose(failed_at_, failure_);
   at_ = begin;
-  limit_ = LineEnd(begin);
+  limit_ = line_end_;
   if (const std::string_view name = TakeName(); !name.empty() && !is_return) {
     const StrId id = module_.Intern(name);
     if (Find(id) == nullptr) Bind(id, kSkipped);
@@ -323,6 +332,15 @@ std::string_view WithoutImports(std::string_view text) {
   return rest;
 }
 
+bool HasImport(std::string_view text) {
+  while (!fx::IsImport(text)) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) return false;
+    text.remove_prefix(end + 1);
+  }
+  return true;
+}
+
 /// Nothing but the first line begins at the left.
 bool IsOneBlock(std::string_view text) {
   for (size_t end = text.find('\n'); end + 1 < text.size(); end = text.find('\n', end + 1)) {
@@ -337,12 +355,6 @@ bool IsOneBlock(std::string_view text) {
 
 bool LooksLikeFxGraph(std::string_view text) {
   const std::string_view rest = WithoutImports(text);
-  const auto starts_line = [&](std::string_view word) {
-    for (size_t at = rest.find(word); at != std::string_view::npos; at = rest.find(word, at + 1)) {
-      if (at == 0 || rest[at - 1] == '\n') return true;
-    }
-    return false;
-  };
   size_t class_end = rest.find(fx::kBase);
   while (class_end != std::string_view::npos) {
     const size_t line = rest.rfind('\n', class_end) + 1;  // npos + 1 is 0
@@ -352,7 +364,7 @@ bool LooksLikeFxGraph(std::string_view text) {
   const bool is_bare = fx::Trim(rest.substr(0, rest.find('\n'))).starts_with("def forward(");
   if (class_end == std::string_view::npos && !is_bare) return false;
   if (rest.find("def forward(", is_bare ? 0 : class_end) == std::string_view::npos) return false;
-  if (starts_line("import ") || starts_line("from ")) return false;
+  if (HasImport(rest)) return false;
   // A program that contains a graph does something with it.
   const std::string_view before = text.substr(0, text.size() - rest.size());
   const bool imports = before.find("import ") != std::string_view::npos;

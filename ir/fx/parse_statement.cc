@@ -28,12 +28,14 @@ void Parser::SkipBlanks() {
 }
 
 std::string_view Parser::TakeName() {
-  const size_t begin = at_;
-  if (at_ < limit_ && IsNameStart(text_[at_])) {
-    while (at_ < limit_ && IsNameChar(text_[at_]))
-      ++at_;
+  const std::string_view rest = Rest();
+  size_t size = 0;
+  if (!rest.empty() && IsNameStart(rest[0])) {
+    while (size < rest.size() && IsNameChar(rest[size]))
+      ++size;
   }
-  return text_.substr(begin, at_ - begin);
+  at_ += size;
+  return rest.substr(0, size);
 }
 
 void Parser::SkipMembers() {

@@ -135,8 +135,8 @@ class Parser {
   std::string_view Line() const;
   size_t Indent(size_t line_begin) const;
   size_t LineEnd(size_t from) const;
-  void NextLine() { GoTo(LineEnd(line_begin_)); }
-  /// Makes the line after `offset` the current one.
+  void NextLine();
+  /// Makes the line after `offset`, which is not before the current one, the current one.
   void GoTo(size_t offset);
   void Diagnose(size_t offset, std::string_view what);
   FxDiagnostic DiagnosticAt(size_t offset, std::string_view what) const;
@@ -237,7 +237,7 @@ class Parser {
   CommentReader comments_;
 
   size_t at_ = 0, limit_ = 0;
-  size_t line_begin_ = 0;
+  size_t line_begin_ = 0, line_end_ = 0;
   int32_t line_ = 0;  // 0-based, of line_begin_
   // A signature may go over many lines: how far they are counted, and the line there.
   size_t counted_to_ = 0;

@@ -218,6 +218,14 @@ TEST_CASE("fx: hostile text is parsed in bounded time and memory") {
   for (int i = 1; i < 40; ++i)
     lists += fmt::format("        l{0} = [l{1}, l{1}]\n", i, i - 1);
   CHECK_GE(diagnostics(Program("x", lists + "        a = f(l39)\n        return a\n")), 1);
+  // Names that are not freed are found in one pass over the lines; this would take minutes.
+  std::string unfreed;
+  for (size_t i = 0; i < kMany; ++i)
+    unfreed += fmt::format("        a{} = f(x)\n        b{} = f(a{})\n", i, i, i);
+  const Result<FxDocument> findings =
+      ParseFx(Program("x", unfreed + "        c = f(x);  x = None\n        return c\n"));
+  REQUIRE(findings.has_value());
+  CHECK_GE(findings->num_findings, kMany);
   // A large index does not allocate all elements before it.
   const Result<FxDocument> far = ParseFx(Program("x", R"(
         a = f(x)
