@@ -1,6 +1,8 @@
 #include "ir/fingerprint.h"
 
+#include <array>
 #include <bit>
+#include <memory>
 #include <vector>
 #include <xxhash.h>
 
@@ -11,7 +13,36 @@
 namespace strata {
 namespace {
 
-/// Writes a graph as bytes in which nothing depends on ids: strings by content, operands by the
+/// Hashes words as they come.
+class WordHash {
+ public:
+  WordHash() : state_(XXH3_createState()) { XXH3_128bits_reset(state_.get()); }
+
+  void Add(uint64_t word) {
+    if (size_ == words_.size()) Flush();
+    words_[size_++] = word;
+  }
+  Fingerprint End() {
+    Flush();
+    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
+    return {hash.high64, hash.low64};
+  }
+
+ private:
+  void Flush() {
+    XXH3_128bits_update(state_.get(), words_.data(), size_ * sizeof(uint64_t));
+    size_ = 0;
+  }
+
+  struct Free {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+  std::unique_ptr<XXH3_state_t, Free> state_;
+  std::array<uint64_t, 512> words_;
+  size_t size_ = 0;
+};
+
+/// Writes a graph as words in which nothing depends on ids: strings by content, operands by the
 /// position of their node, types and sizes by their text.
 ///
 /// Two levels keep it linear and fast: strings, types and sizes are hashed once per module table
@@ -23,65 +54,62 @@ class Encoder {
 
   Fingerprint Encode(const Graph& graph) {
     const std::vector<int32_t> order = OrderOf(graph);
-    std::vector<uint64_t> bytes;
-    bytes.reserve(static_cast<size_t>(graph.num_nodes()) * 12);
+    WordHash hash;
     if (everything_) {
-      bytes.push_back(OfString(graph.name()));
-      bytes.push_back(graph.is_foreign() ? 1 : 0);
+      hash.Add(OfString(graph.name()));
+      hash.Add(graph.is_foreign() ? 1 : 0);
     }
     for (NodeId id : graph.nodes())
-      EncodeNode(graph, id, order, bytes);
-    const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size() * sizeof(uint64_t));
-    return {hash.high64, hash.low64};
+      EncodeNode(graph, id, order, hash);
+    return hash.End();
   }
 
  private:
   // Each word says what it is, so that no two graphs share an encoding.
   static uint64_t Tag(uint64_t kind, uint64_t count) { return kind << 48 | count; }
 
-  void EncodeNode(const Graph& graph, NodeId id, const std::vector<int32_t>& order,
-                  std::vector<uint64_t>& out) {
+  void EncodeNode(const Graph& graph, NodeId id, const std::vector<int32_t>& order, WordHash& out) {
     const Node& node = graph.node(id);
-    out.push_back(Tag(static_cast<uint64_t>(node.kind) + 1,
-                      node.num_args | static_cast<uint64_t>(node.num_kwargs) << 32));
-    out.push_back(OfString(node.op));
+    out.Add(Tag(static_cast<uint64_t>(node.kind) + 1,
+                node.num_args | static_cast<uint64_t>(node.num_kwargs) << 32));
+    out.Add(OfString(node.op));
     for (const Arg& arg : graph.args(id))
       EncodeArg(graph, arg, order, out);
     for (size_t i = 0; i < node.num_kwargs; ++i) {
       const NamedArg kwarg = graph.kwarg(id, i);
-      out.push_back(OfString(kwarg.name));
+      out.Add(OfString(kwarg.name));
       EncodeArg(graph, kwarg.value, order, out);
     }
     for (size_t i = 0; i < node.num_results; ++i) {
       const Value& value = graph.value(graph.result(id, i));
       // A text contains only the elements that are read by position.
       if (node.returns_tuple && !value.name.valid()) continue;
-      out.push_back(Tag(0x100 + (node.returns_tuple ? 1 : 0), i));
-      out.push_back(OfType(value.type));
+      out.Add(Tag(0x100 + (node.returns_tuple ? 1 : 0), i));
+      out.Add(OfType(value.type));
       if (everything_) {
-        out.push_back(OfString(value.name));
-        out.push_back(value.alias_of.valid() ? OfValue(graph, value.alias_of, order) : ~0ull);
+        out.Add(OfString(value.name));
+        out.Add(value.alias_of.valid() ? OfValue(graph, value.alias_of, order) : ~0ull);
       }
     }
     if (everything_) EncodeMetadata(graph, id, out);
   }
 
-  void EncodeMetadata(const Graph& graph, NodeId id, std::vector<uint64_t>& out) {
+  void EncodeMetadata(const Graph& graph, NodeId id, WordHash& out) {
     const Node& node = graph.node(id);
-    out.push_back(OfString(node.name));
-    out.push_back(OfString(node.module));
-    out.push_back(static_cast<uint64_t>(node.phase) << 48 |
-                  static_cast<uint64_t>(node.stream) << 32 | static_cast<uint32_t>(node.seq_nr));
+    out.Add(OfString(node.name));
+    out.Add(OfString(node.module));
+    out.Add(static_cast<uint64_t>(node.phase) << 48 | static_cast<uint64_t>(node.stream) << 32 |
+            static_cast<uint32_t>(node.seq_nr));
     if (node.loc.valid()) {
       const SourceLoc& loc = module_.loc(node.loc);
-      out.push_back(OfString(loc.file) ^ static_cast<uint64_t>(loc.line));
-      out.push_back(OfString(loc.function));
-      out.push_back(OfString(loc.code));
+      out.Add(OfString(loc.file) ^ static_cast<uint64_t>(loc.line));
+      out.Add(OfString(loc.function));
+      out.Add(OfString(loc.code));
     }
     for (const auto& [key, value] : graph.attributes(id)) {
-      out.push_back(Tag(0x200, 0));
-      out.push_back(OfString(key));
-      out.push_back(OfString(value));
+      out.Add(Tag(0x200, 0));
+      out.Add(OfString(key));
+      out.Add(OfString(value));
     }
   }
 
@@ -93,52 +121,52 @@ class Encoder {
   }
 
   void EncodeArg(const Graph& graph, const Arg& arg, const std::vector<int32_t>& order,
-                 std::vector<uint64_t>& out) {
+                 WordHash& out) {
     const auto kind = static_cast<uint64_t>(arg.kind()) + 0x1000;
     switch (arg.kind()) {
       case ArgKind::kNone:
-        out.push_back(Tag(kind, 0));
+        out.Add(Tag(kind, 0));
         return;
       case ArgKind::kValue:
-        out.push_back(Tag(kind, 0));
-        out.push_back(OfValue(graph, arg.value(), order));
+        out.Add(Tag(kind, 0));
+        out.Add(OfValue(graph, arg.value(), order));
         return;
       case ArgKind::kInt:
-        out.push_back(Tag(kind, 0));
-        out.push_back(static_cast<uint64_t>(arg.as_int()));
+        out.Add(Tag(kind, 0));
+        out.Add(static_cast<uint64_t>(arg.as_int()));
         return;
       case ArgKind::kFloat:
-        out.push_back(Tag(kind, 0));
-        out.push_back(std::bit_cast<uint64_t>(arg.as_float()));
+        out.Add(Tag(kind, 0));
+        out.Add(std::bit_cast<uint64_t>(arg.as_float()));
         return;
       case ArgKind::kBool:
-        out.push_back(Tag(kind, arg.as_bool() ? 1 : 0));
+        out.Add(Tag(kind, arg.as_bool() ? 1 : 0));
         return;
       case ArgKind::kDim:
-        out.push_back(Tag(kind, 0));
-        out.push_back(OfDim(arg.dim()));
+        out.Add(Tag(kind, 0));
+        out.Add(OfDim(arg.dim()));
         return;
       case ArgKind::kString:
       case ArgKind::kDevice:
       case ArgKind::kRaw:
-        out.push_back(Tag(kind, 0));
-        out.push_back(OfString(arg.str()));
+        out.Add(Tag(kind, 0));
+        out.Add(OfString(arg.str()));
         return;
       case ArgKind::kDType:
-        out.push_back(Tag(kind, static_cast<uint64_t>(arg.dtype())));
+        out.Add(Tag(kind, static_cast<uint64_t>(arg.dtype())));
         return;
       case ArgKind::kGraph: {
         const Fingerprint body = OfGraph(arg.graph());
-        out.push_back(Tag(kind, 0));
-        out.push_back(body.hi);
-        out.push_back(body.lo);
+        out.Add(Tag(kind, 0));
+        out.Add(body.hi);
+        out.Add(body.lo);
         return;
       }
       case ArgKind::kList:
       case ArgKind::kTuple:
       case ArgKind::kDict:
       case ArgKind::kCall:
-        out.push_back(Tag(kind, arg.span_size()));
+        out.Add(Tag(kind, arg.span_size()));
         for (const Arg& element : graph.elements(arg))
           EncodeArg(graph, element, order, out);
         return;

@@ -21,10 +21,19 @@ PoolWriter::Interned PoolWriter::Intern(std::string_view bytes, uint32_t guess) 
   const uint32_t next = size() + 1;
   const auto [id, is_new] = index_.Emplace(hash, next);
   if (!is_new) return {*id, false};
+  Store(bytes, hash);
+  return {next, true};
+}
+
+uint32_t PoolWriter::Append(std::string_view bytes) {
+  Store(bytes, {});
+  return size();
+}
+
+void PoolWriter::Store(std::string_view bytes, const Hash128& hash) {
   hashes_.push_back(hash);
   ByteWriter(pending_).Sized(bytes);
   pending_ends_.push_back(pending_.size());
-  return {next, true};
 }
 
 void PoolWriter::Forget() {

@@ -28,6 +28,8 @@ class PoolWriter {
   /// The id of the record with these bytes. `guess` is tried first: where it is right, as it is for
   /// nodes and names that a pass left alone, a search with its cache miss is saved.
   Interned Intern(std::string_view bytes, uint32_t guess = 0);
+  /// The id of a record that is known to be new, and is never looked for.
+  uint32_t Append(std::string_view bytes);
   uint32_t size() const { return forgotten_ + static_cast<uint32_t>(hashes_.size()); }
   /// Records until now are not found again; ids go on.
   void Forget();
@@ -37,6 +39,8 @@ class PoolWriter {
   Status Flush(Database& database, Packer& packer);
 
  private:
+  void Store(std::string_view bytes, const Hash128& hash);
+
   TableId table_;
   ContentIndex index_;
   std::vector<Hash128> hashes_;  // by id, minus 1 and forgotten_

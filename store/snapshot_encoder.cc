@@ -103,9 +103,7 @@ class Encoder {
                      "arguments nested over {} deep: {}, node '{}': split the node", kMaxDepth,
                      graph.name_text(), graph.name(id));
       }
-      uint32_t& last_version = LastVersion(stable_id);
-      const PoolWriter::Interned version = pools_.nodes.Intern(record_, last_version);
-      last_version = version.id;
+      const PoolWriter::Interned version = Version(stable_id);
       if (version.is_new) {
         const std::string_view content = std::string_view(record_).substr(0, content_size);
         pools_.node_facts.push_back({stable_id, SumBytes(content), PrintedNodes(graph, id)});
@@ -118,6 +116,15 @@ class Encoder {
     }
     if (!chunk.empty()) EndChunk(chunk);
     return Ok();
+  }
+
+  /// Of the node whose record was encoded.
+  PoolWriter::Interned Version(uint64_t stable_id) {
+    if (!pools_.shares_nodes) return {pools_.nodes.Append(record_), true};
+    uint32_t& last = LastVersion(stable_id);
+    const PoolWriter::Interned version = pools_.nodes.Intern(record_, last);
+    last = version.id;
+    return version;
   }
 
   /// The version that the node had in the snapshot before, for a guess.
@@ -137,7 +144,9 @@ class Encoder {
       out.Signed(int64_t{id} - before);
       before = id;
     }
-    const PoolWriter::Interned interned = pools_.chunks.Intern(record_);
+    const PoolWriter::Interned interned =
+        pools_.shares_nodes ? pools_.chunks.Intern(record_)
+                            : PoolWriter::Interned{pools_.chunks.Append(record_), true};
     if (interned.is_new) pools_.chunk_nodes.push_back(chunk);
     snapshot_.chunks.push_back(interned.id);
     chunk.clear();

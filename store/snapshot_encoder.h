@@ -34,6 +34,9 @@ struct SnapshotPools {
   std::vector<uint32_t> last_strings;              // by id of the module, which may be another one
   std::vector<std::vector<uint32_t>> chunk_nodes;  // the same for chunks
 
+  /// Snapshots may have versions of nodes in common. Where none do, none is looked for.
+  bool shares_nodes = true;
+
   Status Flush(Database& database, Packer& packer);
   /// Later snapshots share no nodes with those until now, and are not compared with them.
   void ForgetNodes();

@@ -296,6 +296,9 @@ class Writer final : public TraceWriter {
                              std::string_view attributes) {
     STRATA_RETURN_IF_ERROR(CheckUsable());
     NewSnapshot snapshot;
+    // Nodes of a log have new ids in each of its texts, so none is ever found again.
+    pools_.shares_nodes = !std::ranges::all_of(
+        runs_, [](const RunInfo& info) { return info.kind == RunKind::kImport; });
     STRATA_TRY(snapshot.encoded, EncodeSnapshot(graph, pools_));
     snapshot.info.id = static_cast<SnapshotId>(snapshots_.size() + 1);
     snapshot.info.run = run;
@@ -339,11 +342,8 @@ class Writer final : public TraceWriter {
           TableId::kCounter, NextStableIdCounter(kSchemaVersion),
           {std::string_view("next_stable_id"), static_cast<int64_t>(next_stable_id_)}));
     }
-    // What is kept of thousands of snapshots is small. Nodes of a log have new ids in each of its
-    // texts, so none is ever found again.
-    const bool has_logs_only =
-        std::ranges::all_of(runs_, [](const RunInfo& run) { return run.kind == RunKind::kImport; });
-    if (has_logs_only) {
+    // What is kept of thousands of snapshots is small.
+    if (!pools_.shares_nodes) {
       pools_.ForgetNodes();
       snapshot.encoded.chunks = {};
     }

@@ -159,7 +159,7 @@ void LogReader::TakePayloadLine(std::string_view line) {
 
 void LogReader::OpenRecord(std::string_view line, const LogHeader& header) {
   // What earlier records allocated is used again, unless it was much.
-  constexpr size_t kMuch = size_t{1} << 20;
+  constexpr size_t kMuch = size_t{8} << 20;
   std::string payload = std::move(open_->payload);
   payload.clear();
   if (payload.capacity() > kMuch) payload.shrink_to_fit();
@@ -266,14 +266,16 @@ ReadPayload LogReader::Verify(std::string& payload) {
   const Known& known = known_[hash.lo % kKnown];
   if (known.hash == hash && known.md5 == md5) return {payload, hash, known.is_graph};
   std::string actual = Md5Hex(payload);
-  if (actual != md5 && Repair(payload, md5)) {
-    actual = md5;
-  } else if (actual != md5) {
-    Diagnose(open_->line, "the payload is not what its md5 says: it was cut or changed");
-    if (AllLinesEndWithReturn(payload)) payload = WithoutReturns(payload);
-    actual = Md5Hex(payload);
+  if (actual != md5) {
+    if (Repair(payload, md5)) {
+      actual = md5;
+    } else {
+      Diagnose(open_->line, "the payload is not what its md5 says: it was cut or changed");
+      if (AllLinesEndWithReturn(payload)) payload = WithoutReturns(payload);
+      actual = Md5Hex(payload);
+    }
+    hash = HashBytes(payload);
   }
-  hash = HashBytes(payload);
   Known& entry = known_[hash.lo % kKnown];
   entry = {std::move(actual), hash, LooksLikeFxGraph(payload)};
   return {payload, hash, entry.is_graph};
