@@ -9,9 +9,24 @@
 
 namespace strata {
 
+namespace {
+
+/// An ASCII character that stands for itself in a string.
+constexpr bool IsPlain(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
+}
+
+}  // namespace
+
 void AppendJsonString(std::string_view text, std::string& out) {
   out += '"';
   for (size_t i = 0; i < text.size();) {
+    const size_t plain = i;
+    while (i < text.size() && IsPlain(text[i]))
+      ++i;
+    out += text.substr(plain, i - plain);
+    if (i == text.size()) break;
     const char c = text[i];
     if (c == '"' || c == '\\') {
       out += '\\';
@@ -105,7 +120,8 @@ JsonWriter& JsonWriter::String(std::string_view text) {
 
 JsonWriter& JsonWriter::Int(int64_t value) {
   Separate();
-  fmt::format_to(std::back_inserter(out_), "{}", value);
+  char digits[20];
+  out_.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
   return *this;
 }
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -289,9 +291,15 @@ constexpr std::string_view kOutOverloads[] = {
 
 // The entry of the very overload, else the one of the operator, else null.
 const Entry* FindEntry(const OpName& name, std::string_view op) {
+  // Graphs ask for every node, so a search by comparing strings shows.
+  static const auto kByOp = [] {
+    std::unordered_map<std::string_view, const Entry*> entries;
+    for (const Entry& entry : kTable)
+      entries.emplace(entry.op, &entry);
+    return entries;
+  }();
   for (const std::string_view key : {op, name.qualified}) {
-    const auto* entry = std::ranges::lower_bound(kTable, key, {}, &Entry::op);
-    if (entry != std::end(kTable) && entry->op == key) return entry;
+    if (const auto entry = kByOp.find(key); entry != kByOp.end()) return entry->second;
   }
   return nullptr;
 }
