@@ -72,14 +72,14 @@ class MoveFinder {
 
 void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffOptions& options,
                GraphDiff& diff) {
-  diff.pairs.reserve(matching.made().size());
-  for (EntityId id : diff.before.ids()) {
-    if (!matching.matched(kBefore, id)) continue;
-    const Matching::Made& pair = matching.made(kBefore, id);
-    diff.pairs.Add({pair.before, pair.after, {}, pair.via, pair.confidence, {}});
-  }
   diff.pair_of_before.resize(diff.before.ids().size());
   diff.pair_of_after.resize(diff.after.ids().size());
+  diff.pairs.reserve(matching.made().size());
+  for (const Matching::Made& made : matching.made()) {
+    if (made.before.valid())
+      diff.pairs.Add({made.before, made.after, {}, made.via, made.confidence, {}});
+  }
+  std::ranges::sort(diff.pairs, {}, &Pair::before);
   for (PairId id : IdsOf(diff.pairs)) {
     diff.pair_of_before[diff.pairs[id].before] = id;
     diff.pair_of_after[diff.pairs[id].after] = id;
@@ -185,11 +185,18 @@ Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
   diff.relations = FindRelations(diff.before, diff.after, matching);
   if (options.stable_ids && !options.provenance.empty())
     UseProvenance(matching, options.provenance, diff);
+  const bool has_contradictions = options.stable_ids && options.contradictions;
+  // Of a large graph, what is not needed any more would be a third of the memory.
+  if (!has_contradictions) matching.ForgetEvidence();
   FillPairs(matching, labels.symbols, options, diff);
   MoveFinder(diff, matching).Run();
+  if (!has_contradictions) {
+    labels.before.ForgetDetails();
+    labels.after.ForgetDetails();
+  }
   FindPatterns(matching, diff);
   diff.summary = Summarize(diff);
-  if (options.stable_ids && options.contradictions) {
+  if (has_contradictions) {
     const SynonymScope synonyms(labels.before, labels.after);
     diff.contradictions = FindContradictions(diff, matching, options.provenance);
   }

@@ -315,6 +315,12 @@ void Labels::SetOp(EntityId i, uint64_t new_op) {
   type[i] = Mix(literals[i], value[i]);
 }
 
+void Labels::ForgetDetails() {
+  for (Column* column : {&literals, &value, &arguments, &attribute, &form, &name})
+    *column = {};
+  pure = telling = {};
+}
+
 LabelledSides LabelSides(const Listing& before, const Listing& after) {
   const TypeFields fields = KnownTypeFields(before).And(KnownTypeFields(after));
   SymbolNames symbols(before, after);

@@ -55,6 +55,10 @@ struct Labels {
   IdVector<EntityId, bool> mutates;  ///< writes to an operand
   IdVector<EntityId, bool> telling;  ///< has literals that many other calls have not
 
+  /// Frees the columns that patterns do not read: all but `kind`, `op`, `type`, `piece` and
+  /// `mutates`.
+  void ForgetDetails();
+
   /// Gives the entity another target: `op`, `literals` and `type` change.
   void SetOp(EntityId i, uint64_t new_op);
 

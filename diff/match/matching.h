@@ -136,6 +136,10 @@ class Matching {
   /// None: they disagree, or there are none.
   EntityId StandIn(Side side, EntityId i) const;
 
+  /// Frees what the search for pairs, `made` of a node and `Score` need. Pairs stay; no more are
+  /// made.
+  void ForgetEvidence() { nodes_ = {}; }
+
   /// Entities of a scope pair that may be matched yet, ascending.
   std::vector<EntityId> Unmatched(Side side, const ScopePair& scope) const;
   bool AnyUnmatched(Side side, const ScopePair& scope) const;
