@@ -43,10 +43,21 @@ bool MustGather(const Placements& from, const Placements& to, size_t axis) {
   return false;
 }
 
-/// No other axis shards dimension `dim` before or after.
-bool IsAlone(const Placements& from, const Placements& to, size_t axis, int32_t dim) {
-  for (size_t other = 0; other < from.size(); ++other)
-    if (other != axis && (Shards(from[other], dim) || Shards(to[other], dim))) return false;
+/// Whether the ranks of `axis` exchange their parts of one dimension for parts of another. They do
+/// where these are the innermost ones: `now`, and afterwards until others are cut inside them.
+bool MayExchange(const Placements& now, const Placements& to, size_t axis) {
+  if (!IsShard(now[axis]) || !IsShard(to[axis]) || now[axis].dim == to[axis].dim) return false;
+  Placements next = now;
+  next[axis] = to[axis];
+  for (size_t other = 0; other < now.size(); ++other) {
+    if (other == axis) continue;
+    if (Shards(now[other], now[axis].dim) && !NestsInside(now, axis, other)) return false;
+    if (Shards(now[other], to[axis].dim)) {
+      if (!(now[other] == to[other]) || !NestsInside(next, axis, other)) return false;
+    } else if (Shards(to[other], to[axis].dim) && !NestsInside(to, other, axis)) {
+      return false;
+    }
+  }
   return true;
 }
 
@@ -86,10 +97,7 @@ std::vector<AxisChange> PlanRedistribution(const Placements& from, const Placeme
     for (size_t axis = from.size(); axis-- > 0;) {
       if (!IsPlain(from[axis]) || IsInner(from[axis]) != strided) continue;
       if (!MustGather(from, to, axis)) continue;
-      const bool is_exchange = IsShard(to[axis]) && from[axis].split == 0 && to[axis].split == 0 &&
-                               IsAlone(from, to, axis, from[axis].dim) &&
-                               IsAlone(from, to, axis, to[axis].dim);
-      change(axis, is_exchange ? to[axis] : Replicate());
+      change(axis, MayExchange(now, to, axis) ? to[axis] : Replicate());
     }
   }
   for (const bool strided : {false, true}) {

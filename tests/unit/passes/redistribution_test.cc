@@ -47,6 +47,13 @@ TEST_CASE("redistribution: a strided shard lies inside the shards of inner axes"
   CHECK_EQ(Changes("P(sum)S(0)", "_S(0, 2)S(0)", "fsdp=2,tp=2"), "0:P(sum)>_S(0, 2)");
 }
 
+TEST_CASE("redistribution: an innermost part of one dimension becomes one of another") {
+  CHECK_EQ(Changes("S(1)S(0)", "_S(0, 2)S(0)", "fsdp=2,tp=2"), "0:S(1)>_S(0, 2)");
+  CHECK_EQ(Changes("_S(0, 2)S(0)", "S(1)S(0)", "fsdp=2,tp=2"), "0:_S(0, 2)>S(1)");
+  CHECK_EQ(Changes("S(1)S(0)", "S(0)S(0)", "fsdp=2,tp=2"), "1:S(0)>R 0:S(1)>S(0) 1:R>S(0)");
+  CHECK_EQ(Changes("S(1)S(1)", "_S(0, 2)S(0)", "fsdp=2,tp=2"), "1:S(1)>S(0) 0:S(1)>_S(0, 2)");
+}
+
 TEST_CASE("redistribution: parts of blocks lie inside the shards of other axes") {
   CHECK_EQ(Changes("S(0)F(0, 4)", "RR", "fsdp=2,tp=2"), "1:F(0, 4)>R 0:S(0)>R");
   CHECK_EQ(Changes("P(sum)P(sum)", "S(0)F(0, 4)", "fsdp=2,tp=2"), "0:P(sum)>S(0) 1:P(sum)>F(0, 4)");

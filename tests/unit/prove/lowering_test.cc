@@ -1,10 +1,15 @@
 #include "prove/lowering.h"
 
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/rewriter.h"
+#include "ir/text/native_text.h"
 #include "passes/placement/lower.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
@@ -33,11 +38,16 @@ constexpr std::string_view kStep = R"(
 struct Lowered {
   std::unique_ptr<Module> placed, lowered;
 
-  explicit Lowered(std::string mesh, std::string plan = "", std::string_view text = kStep) {
-    placed = ParseBody(text);
-    OrDie(Place({.mesh = std::move(mesh), .plan = std::move(plan)}).Run(*placed));
-    lowered = placed->Clone();
+  explicit Lowered(std::unique_ptr<Module> module)
+      : placed(std::move(module)), lowered(placed->Clone()) {
     OrDie(LowerPlacements().Run(*lowered));
+  }
+  explicit Lowered(std::string mesh, std::string plan = "", std::string_view text = kStep)
+      : Lowered(Placed(std::move(mesh), std::move(plan), text)) {}
+  static std::unique_ptr<Module> Placed(std::string mesh, std::string plan, std::string_view text) {
+    auto module = ParseBody(text);
+    OrDie(Place({.mesh = std::move(mesh), .plan = std::move(plan)}).Run(*module));
+    return module;
   }
   Graph& graph() { return *lowered->FindGraph("g"); }
   Proof Prove() { return ProveLowering(*placed->FindGraph("g"), graph(), {.stable_ids = true}); }
@@ -78,6 +88,64 @@ TEST_CASE("lowering: a rank looks up the rows of its part of the vocabulary") {
     const Type& type = graph.module().types()[graph.value(ValueNamed(graph, "pow_1")).type];
     CHECK_EQ(graph.module().dims().AsConst(type.sizes[1]),
              mesh[3] == '4' || mesh[0] == 'd' ? 2 : 4);
+  }
+}
+
+TEST_CASE("lowering: parts of columns become parts of rows by an exchange, even or not") {
+  struct Case {
+    const char *mesh, *from, *to;
+  };
+  for (const auto& [mesh, from, to] : {Case{"fsdp=2,tp=2", "S(1)S(0)", "_S(0, 2)S(0)"},
+                                       Case{"fsdp=4,tp=2", "S(1)S(0)", "_S(0, 2)S(0)"},
+                                       Case{"fsdp=3,tp=2", "S(1)S(0)", "_S(0, 2)S(0)"},
+                                       Case{"fsdp=3,tp=4", "S(1)S(0)", "_S(0, 4)S(0)"},
+                                       Case{"fsdp=2,tp=4", "S(1)S(1)", "_S(0, 4)S(0)"},
+                                       Case{"fsdp=3,tp=2", "S(1)S(1)", "_S(0, 2)S(0)"},
+                                       Case{"fsdp=2,tp=4", "_S(0, 4)S(0)", "S(1)S(1)"},
+                                       Case{"fsdp=4,tp=2", "_S(0, 2)S(0)", "S(1)S(0)"},
+                                       Case{"dp_replicate=2,fsdp=4", "S(0)S(1)", "S(0)S(0)"}}) {
+    CAPTURE(mesh);
+    CAPTURE(to);
+    Lowered lowered(ParseBody(fmt::format(R"(
+  x = placeholder : DTensor(f32[10, 8][8, 1]cpu, {0}) {{+fqn='x' +input='parameter'}}
+  y = aten.mul.Tensor(x, x) : DTensor(f32[10, 8][8, 1]cpu, {0})
+  r = strata.redistribute.default(y, '{1}') : DTensor(f32[10, 8][8, 1]cpu, {1})
+  z = aten.mul.Tensor(r, r) : DTensor(f32[10, 8][8, 1]cpu, {1})
+  output([z]) {{+mesh='{2}'}}
+)",
+                                          from, to, mesh)));
+    const Proof proof = lowered.Prove();
+    CHECK_EQ(proof.reason, "");
+    CHECK(proof.verdict == Verdict::kProven);
+    const std::string text = PrintText(lowered.graph());
+    CHECK_NE(text.find("all_to_all_single"), std::string::npos);
+    CHECK_EQ(text.find("all_gather"), std::string::npos);
+  }
+}
+
+/// Placements of two axes, the outer one of two ranks, the inner one of three.
+TEST_CASE("lowering: any parts become any others") {
+  const char* placements[] = {"RR",       "RS(0)",        "RS(1)",       "S(0)R",
+                              "S(1)R",    "S(0)S(0)",     "S(0)S(1)",    "S(1)S(0)",
+                              "S(1)S(1)", "_S(0, 3)S(0)", "_S(1, 3)S(1)"};
+  for (const char* sizes : {"[12, 6][6, 1]", "[7, 5][5, 1]"}) {
+    for (const std::string_view from : placements) {
+      for (const std::string_view to : placements) {
+        CAPTURE(sizes);
+        CAPTURE(from);
+        CAPTURE(to);
+        Lowered lowered(ParseBody(fmt::format(R"(
+  x = placeholder : DTensor(f32{2}cpu, {0}) {{+fqn='x' +input='parameter'}}
+  r = strata.redistribute.default(x, '{1}') : DTensor(f32{2}cpu, {1})
+  z = aten.mul.Tensor(r, r) : DTensor(f32{2}cpu, {1})
+  output([z]) {{+mesh='fsdp=2,tp=3'}}
+)",
+                                              from, to, sizes)));
+        const Proof proof = lowered.Prove();
+        CHECK_EQ(proof.reason, "");
+        CHECK(proof.verdict == Verdict::kProven);
+      }
+    }
   }
 }
 
