@@ -36,6 +36,14 @@ std::string NameOfCode(std::string_view record, std::string_view text) {
   return CodeTakesTangents(text) ? BackwardName(record) : std::string(record);
 }
 
+std::string AotIdOfCode(std::string_view text) {
+  constexpr std::string_view kBegin = "# AOT ID: ['", kEnd = "']";
+  if (!text.starts_with(kBegin)) return "";
+  text.remove_prefix(kBegin.size());
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return line.ends_with(kEnd) ? std::string(line.substr(0, line.size() - kEnd.size())) : "";
+}
+
 bool MapsKernels(std::string_view record) {
   return record.starts_with("inductor_provenance_tracking_node_mappings") ||
          record == "inductor_triton_kernel_to_post_grad_nodes";

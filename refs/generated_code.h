@@ -15,6 +15,10 @@ bool IsGeneratedCode(std::string_view record);
 /// graph, have one name in a log.
 std::string NameOfCode(std::string_view record, std::string_view text);
 
+/// The id of the graph that it was generated from: `0_forward` of `# AOT ID: ['0_forward']`, with
+/// which Inductor begins Python. "": the text does not say.
+std::string AotIdOfCode(std::string_view text);
+
 /// Whether a record with this name maps kernels to nodes of the post-grad graph. Inductor logs it
 /// behind the code.
 bool MapsKernels(std::string_view record);

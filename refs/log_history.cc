@@ -201,7 +201,8 @@ class LogHistory {
       if (record.payload < 0 || !IsGeneratedCode(record.name)) continue;
       const std::string& text = log_.payloads[static_cast<size_t>(record.payload)].text;
       history_.code.push_back({record.compile, NameOfCode(record.name, text),
-                               fmt::format("{:x}-{}", HashText(text), text.size())});
+                               fmt::format("{:x}-{}", HashText(text), text.size()),
+                               AotIdOfCode(text)});
       code_.push_back({i, MappingOf(i)});
     }
   }

@@ -174,7 +174,8 @@ Result<std::vector<StoredCode>> AddCode(TraceReader& trace, const StoredRun& run
     if (!IsGeneratedCode(artifact.name)) continue;
     STRATA_TRY(const std::string text, trace.LoadArtifact(artifact.id));
     history.code.push_back({CompileOf(artifact), NameOfCode(artifact.name, text),
-                            fmt::format("{:x}-{}", HashText(text), text.size())});
+                            fmt::format("{:x}-{}", HashText(text), text.size()),
+                            AotIdOfCode(text)});
     stored.push_back({artifact.id});
   }
   return stored;

@@ -12,6 +12,7 @@
 #include "cli/render/code_text.h"
 #include "cli/render/diff_text.h"
 #include "diff/diff.h"
+#include "diff/history/aot_graphs.h"
 #include "diff/history/history.h"
 #include "diff/history/history_code.h"
 #include "diff/output/diff_json.h"
@@ -72,7 +73,8 @@ Status CompareRun(const History& a, const History& b, const DiffRunsOptions& opt
     const HistoryStep* step_b = pair.b < 0 ? nullptr : &b.steps[static_cast<size_t>(pair.b)];
     Compared one;
     if (step_a != nullptr && step_b != nullptr) {
-      one = {.label = LabelOf(a, *step_a, with_rank),
+      const bool is_folder = IsOfDebugFolder(a);  // names no compilations
+      one = {.label = LabelOf(is_folder ? b : a, is_folder ? *step_b : *step_a, with_rank),
              .before = RefOfStep(a, *step_a),
              .after = RefOfStep(b, *step_b)};
       const bool is_same = a.snapshot(step_a->after).content == b.snapshot(step_b->after).content;
@@ -84,10 +86,10 @@ Status CompareRun(const History& a, const History& b, const DiffRunsOptions& opt
         if (options.policy != nullptr) one.verdict = CheckPolicy(*options.policy, *one.diff);
       }
     } else if (step_a != nullptr) {
-      if (IsFromCache(a, *step_a, b)) continue;
+      if (MayLack(b, a, *step_a)) continue;
       one = {.label = LabelOf(a, *step_a, with_rank), .before = RefOfStep(a, *step_a)};
     } else {
-      if (IsFromCache(b, *step_b, a)) continue;
+      if (MayLack(a, b, *step_b)) continue;
       one = {.label = LabelOf(b, *step_b, with_rank), .after = RefOfStep(b, *step_b)};
     }
     compared.push_back(std::move(one));

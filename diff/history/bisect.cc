@@ -78,10 +78,10 @@ class Bisector {
     return pair.a >= 0 ? names_.a[static_cast<size_t>(StepA(pair).graph)]
                        : names_.b[static_cast<size_t>(StepB(pair).graph)];
   }
-  /// One run ran this step, the other took what came of it from a cache.
-  bool IsCached(const StepPair& pair) const {
-    if (pair.b < 0) return IsFromCache(a_, StepA(pair), b_);
-    return pair.a < 0 && IsFromCache(b_, StepB(pair), a_);
+  /// One run alone has this step, and the other may lack it.
+  bool IsExplained(const StepPair& pair) const {
+    if (pair.b < 0) return MayLack(b_, a_, StepA(pair));
+    return pair.a < 0 && MayLack(a_, b_, StepB(pair));
   }
   const HistoryStep& StepA(const StepPair& pair) const {
     return a_.steps[static_cast<size_t>(pair.a)];
@@ -96,11 +96,16 @@ class Bisector {
     if (options_.agree) return options_.agree(graph.a, graph.b);
     STRATA_TRY(const std::string a, identities_a_.Of(graph.a));
     STRATA_TRY(const std::string b, identities_b_.Of(graph.b));
-    return a == b;
+    if (a == b) return true;
+    // Types that only one text states change the identity, and do not count as a difference.
+    STRATA_TRY(const LoadedGraph graph_a, a_.load(graph.a));
+    STRATA_TRY(const LoadedGraph graph_b, b_.load(graph.b));
+    STRATA_TRY(const GraphDiff diff, Diff(graph_a.graph(), graph_b.graph()));
+    return diff.Equal();
   }
 
   Status Visit(int32_t position, const StepPair& pair) {
-    if (IsCached(pair)) return Ok();
+    if (IsExplained(pair)) return Ok();
     const std::string name = NameOf(pair);
     GraphState& graph = graphs_[name];
     if (graph.divergence) return Ok();

@@ -37,7 +37,7 @@ struct BisectOptions {
 
 /// The first aligned step at which the results of two runs differ; none: the runs agree to the end.
 /// A pass that only one run has counts only if the results of the following steps differ too, and
-/// not where a cache explains it (see IsFromCache). Diffs nodes at that step only. Errors: a graph
+/// not where the other may lack it (see MayLack). Diffs nodes at that step only. Errors: a graph
 /// that cannot be loaded.
 Result<std::optional<Divergence>> FindDivergence(const History& a, const History& b,
                                                  const BisectOptions& options = {});

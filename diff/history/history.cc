@@ -9,6 +9,7 @@
 
 #include "diff/graph/hash.h"
 #include "diff/graph/sequence.h"
+#include "diff/history/aot_graphs.h"
 
 namespace strata {
 
@@ -25,13 +26,21 @@ std::string CompilationOf(const History& history, const HistoryStep& step) {
   return history.records[static_cast<size_t>(step.graph)].compilation;
 }
 
-/// What a step is, without what it did.
-std::vector<uint64_t> KeysOf(const History& history, const std::vector<std::string>& names) {
+/// Whether one of both is a debug folder and the other a log.
+bool IsFolderAgainstLog(const History& a, const History& b) {
+  return !a.records.empty() && !b.records.empty() && IsOfDebugFolder(a) != IsOfDebugFolder(b);
+}
+
+/// What a step is, without what it did. Texts with which graphs begin in a debug folder are none of
+/// those of a log.
+std::vector<uint64_t> KeysOf(const History& history, const std::vector<std::string>& names,
+                             const History& other) {
   std::vector<uint64_t> keys;
+  const uint64_t first = IsFolderAgainstLog(history, other) && IsOfDebugFolder(history) ? 3 : 1;
   for (const HistoryStep& step : history.steps) {
     const uint64_t graph = HashText(names[static_cast<size_t>(step.graph)]);
     const std::string_view pass = PassOf(history, step);
-    const uint64_t kind = !pass.empty() ? 2 : step.before < 0 ? 1 : 0;
+    const uint64_t kind = !pass.empty() ? 2 : step.before < 0 ? first : 0;
     keys.push_back(Mix(Mix(graph, HashText(pass)), kind));
   }
   return keys;
@@ -65,6 +74,24 @@ void NameAsOther(const History& cached, const History& other, std::vector<std::s
   }
 }
 
+/// Gives graphs of the debug folder `folder` the names that `other` has for graphs of their ids.
+void NameByAotId(const History& folder, const History& other, std::vector<std::string>& names) {
+  if (!IsFolderAgainstLog(folder, other) || !IsOfDebugFolder(folder)) return;
+  const auto there = GraphsByAotId(other);
+  for (const auto& [id, graph] : GraphsByAotId(folder)) {
+    const auto found = there.find(id);
+    if (found == there.end()) continue;
+    names[static_cast<size_t>(graph)] = other.graphs[static_cast<size_t>(found->second)];
+  }
+}
+
+/// True when only a cache explains that `other` lacks this step of `history`.
+bool IsFromCache(const History& history, const HistoryStep& step, const History& other) {
+  const std::string compilation = CompilationOf(history, step);
+  return !compilation.empty() && other.cached.contains(compilation) &&
+         !history.cached.contains(compilation);
+}
+
 }  // namespace
 
 bool SameGraph(const History& history, int32_t a, int32_t b) {
@@ -85,13 +112,14 @@ GraphNames MatchGraphNames(const History& a, const History& b) {
   }
   NameAsOther(a, b, names.a);
   NameAsOther(b, a, names.b);
+  NameByAotId(a, b, names.a);
+  NameByAotId(b, a, names.b);
   return names;
 }
 
-bool IsFromCache(const History& history, const HistoryStep& step, const History& other) {
-  const std::string compilation = CompilationOf(history, step);
-  return !compilation.empty() && other.cached.contains(compilation) &&
-         !history.cached.contains(compilation);
+bool MayLack(const History& other, const History& history, const HistoryStep& step) {
+  if (IsFromCache(history, step, other)) return true;
+  return PassOf(history, step) != kPostGradPass && IsFolderAgainstLog(history, other);
 }
 
 std::vector<std::string> TakenFromCache(const History& history, const History& other) {
@@ -114,7 +142,7 @@ std::vector<StepPair> AlignSteps(const History& a, const History& b) {
     while (next_b < end_b)
       pairs.push_back({-1, next_b++});
   };
-  for (const auto& [i, j] : CommonSubsequence(KeysOf(a, names.a), KeysOf(b, names.b))) {
+  for (const auto& [i, j] : CommonSubsequence(KeysOf(a, names.a, b), KeysOf(b, names.b, a))) {
     take_until(i, j);
     pairs.push_back({next_a++, next_b++});
   }

@@ -56,6 +56,7 @@ struct GeneratedCode {
   std::string compilation;  ///< "0/0"; "": outside of compilations
   std::string name;         ///< "inductor_output_code", "inductor_output_code_backward"
   std::string content;      ///< equal for equal texts, in any history
+  std::string aot_id = {};  ///< of its graph, as the text says: see GraphsByAotId; "": it does not
 };
 struct CodeText;
 
@@ -100,14 +101,17 @@ std::string DescribeStep(const History& history, const HistoryStep& step);
 
 /// Names under which the graphs of two runs correspond, by graph. They are the graphs' own, but a
 /// graph that came from a cache as the result of a pass has the name of the graph on which the
-/// other run ran this pass. If both histories have one graph, both have its name in `a`.
+/// other run ran this pass, and one of a debug folder the name of the other run's graph with its
+/// id (see GraphsByAotId). If both histories have one graph, both have its name in `a`.
 struct GraphNames {
   std::vector<std::string> a, b;
 };
 GraphNames MatchGraphNames(const History& a, const History& b);
 
-/// True when only a cache explains that `other` lacks this step of `history`.
-bool IsFromCache(const History& history, const HistoryStep& step, const History& other);
+/// Whether `other` may lack this step of `history` although it did the same: a cache had the
+/// result, or one of both is a debug folder, and the step another one than the pass
+/// post_grad_graph, whose result alone both hold (see IsOfDebugFolder).
+bool MayLack(const History& other, const History& history, const HistoryStep& step);
 
 /// What `history` did and `other` took from a cache, in order: `pass 1 'joint_graph'`,
 /// `graph 'joint_graph'`.

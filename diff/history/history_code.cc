@@ -11,12 +11,20 @@ namespace {
 
 using Key = std::pair<std::string, std::string>;  // compilation, name
 
-std::map<Key, std::vector<int32_t>> ByKey(const History& history) {
-  std::map<Key, std::vector<int32_t>> by_key;
-  for (size_t i = 0; i < history.code.size(); ++i) {
-    const GeneratedCode& code = history.code[i];
-    by_key[{code.compilation, code.name}].push_back(static_cast<int32_t>(i));
+/// Code of a debug folder, which names no compilations, has the key of the `other` run's code with
+/// its id.
+Key KeyOf(const GeneratedCode& code, const History& other) {
+  if (code.compilation.empty() && !code.aot_id.empty()) {
+    const auto found = std::ranges::find(other.code, code.aot_id, &GeneratedCode::aot_id);
+    if (found != other.code.end()) return {found->compilation, found->name};
   }
+  return {code.compilation, code.name};
+}
+
+std::map<Key, std::vector<int32_t>> ByKey(const History& history, const History& other) {
+  std::map<Key, std::vector<int32_t>> by_key;
+  for (size_t i = 0; i < history.code.size(); ++i)
+    by_key[KeyOf(history.code[i], other)].push_back(static_cast<int32_t>(i));
   return by_key;
 }
 
@@ -43,7 +51,7 @@ Status AddLone(const History& history, int32_t lone, const History& other, bool 
 
 Result<std::vector<CodeDifference>> DiffGeneratedCode(const History& a, const History& b) {
   std::vector<CodeDifference> differences;
-  auto in_a = ByKey(a), in_b = ByKey(b);
+  auto in_a = ByKey(a, b), in_b = ByKey(b, a);
   for (auto& [key, list] : in_b)
     in_a.try_emplace(key);
   for (const auto& [key, list_a] : in_a) {

@@ -29,7 +29,7 @@ std::vector<LastSnapshot> LastSnapshots(const History& history, const History* c
     const HistoryStep& step = history.steps[static_cast<size_t>(pair.b)];
     if (pair.a >= 0) {
       Note(cached->GraphOf(cached->steps[static_cast<size_t>(pair.a)]), step.after, last);
-    } else if (!IsFromCache(history, step, *cached)) {
+    } else if (!MayLack(*cached, history, step)) {
       Note(names.b[static_cast<size_t>(step.graph)], step.after, last);
     }
   }

@@ -236,9 +236,9 @@ class RankComparer {
   /// Of ranks of one class: where both have a step, not even constants differ.
   bool SameConstants(const History& a, const History& b) const {
     return std::ranges::all_of(AlignSteps(a, b), [&](const StepPair& pair) {
-      if (pair.a < 0) return IsFromCache(b, b.steps[static_cast<size_t>(pair.b)], a);
+      if (pair.a < 0) return MayLack(a, b, b.steps[static_cast<size_t>(pair.b)]);
       const HistoryStep& step = a.steps[static_cast<size_t>(pair.a)];
-      if (pair.b < 0) return IsFromCache(a, step, b);
+      if (pair.b < 0) return MayLack(b, a, step);
       return SameConstants(a.snapshot(step.after).content,
                            b.snapshot(b.steps[static_cast<size_t>(pair.b)].after).content);
     });
