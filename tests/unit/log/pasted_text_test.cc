@@ -57,6 +57,49 @@ std::string NativeOf(std::string_view text) {
   return PrintText(*document.module, {.types = false, .metadata = false});
 }
 
+/// As `fold -w` breaks the lines of a text.
+std::string Folded(std::string_view text, size_t width) {
+  std::string out;
+  size_t column = 0;
+  for (const char c : text) {
+    if (c != '\n' && column++ == width) {
+      out += '\n';
+      column = 1;
+    }
+    if (c == '\n') column = 0;
+    out += c;
+  }
+  return out;
+}
+
+TEST_CASE("a text that a terminal broke at its width reads as the whole one") {
+  const std::string prefix =
+      "V1128 05:19:44.944000 14565 torch/_dynamo/output_graph.py:2417] [0/0] [__graph_code] ";
+  const std::string graph =
+      " ===== __compiled_fn_1_ab215a37_be60_4cb1_be92_c19163fa249f =====\n"
+      " /usr/lib/python3.11/site-packages/torch/fx/_lazy_graph_module.py class "
+      "GraphModule(torch.nn.Module):\n"
+      "    def forward(self, L_x_: \"f32[2][1]cpu\", L_self_modules_layer_parameters_weight_: "
+      "\"f32[2][1]cpu\"):\n"
+      "        l_x_ = L_x_\n"
+      "        mul: \"f32[2][1]cpu\" = torch.ops.aten.mul.Tensor(l_x_, "
+      "L_self_modules_layer_parameters_weight_);  l_x_ = "
+      "L_self_modules_layer_parameters_weight_ = None\n"
+      "        return (mul,)\n\n";
+  for (const std::string& begin : {std::string(), prefix, "[rank0]:" + prefix}) {
+    const std::string whole = Marked("TRACED GRAPH\n" + graph + "TRACED GRAPH\n" + graph, begin);
+    const std::string log = ReadPasted(whole).text;
+    CHECK(LooksLikeLog(log));
+    for (size_t width = 60; width < 140; ++width) {
+      CHECK_MESSAGE(ReadPasted(Folded(whole, width)).text == log, width, " columns of ", begin);
+      CHECK_EQ(ReadPasted(Marked(Folded(whole, width), "> ")).text, log);
+    }
+  }
+  const std::string printed = graph.substr(graph.find("class "));
+  for (size_t width = 60; width < 140; ++width)
+    CHECK_EQ(NativeOf(ReadPasted(Folded(printed, width)).text), NativeOf(printed));
+}
+
 TEST_CASE("a byte order mark and UTF-16 are read") {
   const std::string plain(kGraph);
   CHECK_EQ(ReadPasted("\xef\xbb\xbf" + plain).text, plain);

@@ -10,7 +10,6 @@
 #include "ir/fx/fx.h"
 #include "tlparse-export/torch_trace/import/import.h"
 #include "tlparse-export/torch_trace/read/pasted_text.h"
-#include "tlparse-export/torch_trace/read/torch_logs.h"
 
 namespace strata {
 namespace {
@@ -65,7 +64,7 @@ class BatchReader {
     STRATA_TRY(input_, inputs_.Open(index_));
     splitter_ = std::make_unique<LogSplitter>(input_.path, SplitOptions{.strict = strict_}, texts_);
     STRATA_TRY(const std::string_view head, input_.bytes->Peek());
-    is_text_ = LooksLikeTorchLogs(head) || (!LooksLikeLog(head) && LooksPasted(head));
+    is_text_ = LooksPasted(head);
     return Ok();
   }
 

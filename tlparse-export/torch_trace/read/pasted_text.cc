@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -13,9 +14,11 @@
 #include "base/unicode.h"
 #include "ir/fx/fx.h"
 #include "tlparse-export/torch_trace/read/graph_listing.h"
+#include "tlparse-export/torch_trace/read/header.h"
 #include "tlparse-export/torch_trace/read/log.h"
 #include "tlparse-export/torch_trace/read/md5.h"
 #include "tlparse-export/torch_trace/read/torch_logs.h"
+#include "tlparse-export/torch_trace/read/unwrap.h"
 
 namespace strata {
 namespace {
@@ -26,6 +29,17 @@ constexpr std::string_view kClass = "class ", kBase = "(torch.nn.Module):";
 constexpr std::string_view kMethod = "def forward(";
 constexpr std::string_view kFence = "```";
 constexpr size_t kHead = size_t{1} << 20;
+
+/// Whether one of the first lines is a record of TORCH_TRACE.
+bool HoldsRecords(std::string_view head) {
+  for (int i = 0; i < 50 && !head.empty(); ++i) {
+    const size_t end = std::min(head.find('\n'), head.size());
+    const std::optional<LogHeader> header = ReadHeader(head.substr(0, end));
+    if (header && header->json.starts_with('{')) return true;
+    head.remove_prefix(std::min(end + 1, head.size()));
+  }
+  return false;
+}
 
 /// Pairs of surrogates are one character; a lone one becomes U+FFFD.
 std::string FromUtf16(std::string_view bytes, bool is_big) {
@@ -231,8 +245,10 @@ PastedText Several(const Lines& lines, const std::vector<Block>& blocks) {
 
 PastedText ReadPasted(std::string text) {
   text = Decoded(std::move(text));
+  if (!LooksPasted(text)) return {std::move(text), {}};
+  text = Unwrapped(std::move(text));
   if (LooksLikeTorchLogs(text)) return {WithTorchLogsRead(std::move(text)), {}};
-  if (LooksLikeLog(text) || !LooksPasted(text)) return {std::move(text), {}};
+  if (LooksLikeLog(text)) return {std::move(text), {}};
   const Lines lines(text);
   const std::vector<Block> blocks = FindBlocks(lines);
   if (blocks.empty() || (!lines.has_fences && IsProgram(lines))) return {std::move(text), {}};
@@ -247,10 +263,11 @@ bool LooksPasted(std::string_view head) {
   for (const std::string_view mark : {kUtf8Mark, kUtf16Little, kUtf16Big}) {
     if (head.starts_with(mark)) return true;
   }
-  if (head.find('\0') != std::string_view::npos) return false;
+  if (head.find('\0') != std::string_view::npos || HoldsRecords(head)) return false;
   return head.find(kBase) != std::string_view::npos ||
          head.find(kMethod) != std::string_view::npos ||
-         head.find("graph():") != std::string_view::npos || HasTableHead(head);
+         head.find("graph():") != std::string_view::npos ||
+         head.find("] [__") != std::string_view::npos || HasTableHead(head);
 }
 
 }  // namespace strata

@@ -14,6 +14,7 @@ struct PastedText {
 /// Reads what people paste:
 ///
 ///   - UTF-8 with a byte order mark and UTF-16 become UTF-8;
+///   - lines that a terminal broke at its width are joined (Unwrapped);
 ///   - the output of TORCH_LOGS becomes a log (WithTorchLogsRead);
 ///   - of Markdown, quotes (`> `), and other text around graphs, the FX graphs stay;
 ///   - `str(graph)` and `graph.print_tabular()` become FX text, their types are not known;

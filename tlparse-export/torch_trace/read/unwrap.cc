@@ -1,0 +1,87 @@
+#include "tlparse-export/torch_trace/read/unwrap.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/text.h"
+#include "tlparse-export/torch_trace/read/graph_listing.h"
+
+namespace strata {
+namespace {
+
+constexpr size_t kLeastWidth = 40;
+
+/// Characters of UTF-8.
+size_t WidthOf(std::string_view line) {
+  return static_cast<size_t>(std::ranges::count_if(
+      line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
+}
+
+/// Whether a line begins as PyTorch's loggers do: `[rank0]:V1122 18:32:38`.
+bool HasPrefix(std::string_view line) {
+  if (line.starts_with("[rank")) {
+    const size_t end = line.find("]:");
+    if (end == std::string_view::npos) return false;
+    line.remove_prefix(end + 2);
+    if (line.starts_with(' ')) line.remove_prefix(1);
+  }
+  constexpr std::string_view kLevels = "VDIWEC", kTime = "0000 00:00:00";
+  if (line.size() <= kTime.size() || kLevels.find(line[0]) == std::string_view::npos) return false;
+  for (size_t i = 0; i < kTime.size(); ++i) {
+    const bool fits = kTime[i] == '0' ? IsDigit(line[i + 1]) : line[i + 1] == kTime[i];
+    if (!fits) return false;
+  }
+  return true;
+}
+
+/// Whether a line is one of its own in a text without prefixes.
+bool BeginsAlone(std::string_view line) {
+  constexpr std::array<std::string_view, 7> kBegins = {
+      "    ", " ===== ", "TRACED GRAPH", "class ", "def forward(", "graph():", "```"};
+  return line.empty() || IsTableRow(line) ||
+         std::ranges::any_of(kBegins, [&](const auto begin) { return line.starts_with(begin); });
+}
+
+std::vector<std::string_view> LinesOf(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with("> ")) line.remove_prefix(2);
+    lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string Unwrapped(std::string text) {
+  const std::vector<std::string_view> lines = LinesOf(text);
+  std::vector<size_t> widths(lines.size());
+  std::ranges::transform(lines, widths.begin(), WidthOf);
+  const size_t width = widths.empty() ? 0 : std::ranges::max(widths);
+  if (width < kLeastWidth) return text;
+  const bool has_prefixes = std::ranges::any_of(lines, HasPrefix);
+  const auto goes_on = [&](size_t i) {
+    const bool is_title = lines[i].starts_with(" ===== ") && lines[i].ends_with(" =====");
+    if (widths[i] != width || i + 1 == lines.size() || is_title) return false;
+    return !(has_prefixes ? HasPrefix(lines[i + 1]) : BeginsAlone(lines[i + 1]));
+  };
+  size_t broken = 0;
+  std::string joined;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    joined += lines[i];
+    if (goes_on(i)) {
+      ++broken;
+    } else {
+      joined += '\n';
+    }
+  }
+  // Of a log one line may be followed by another output of the program.
+  return broken < (has_prefixes ? 2U : 1U) ? std::move(text) : std::move(joined);
+}
+
+}  // namespace strata
