@@ -130,12 +130,17 @@ void ReadLoss(ConfigReader& reader, LossConfig& loss) {
   reader.Read("loss.num_chunks", loss.num_chunks);
 }
 
-void ReadValidator(ConfigReader& reader, ValidatorConfig& validator) {
+void ReadValidator(ConfigReader& reader, TrainConfig& config) {
+  ValidatorConfig& validator = config.validator;
   reader.Table("validator");
   reader.Read("validator.enable", validator.enable);
   reader.Read("validator.freq", validator.freq);
   reader.Read("validator.steps", validator.steps);
   reader.ReadPaths("validator.dataset_path", validator.dataset_path);
+  constexpr std::string_view kAdvice =
+      "a batch of validation is as large as one of training, remove it";
+  reader.Fix("validator.local_batch_size", config.batch_size, kAdvice);
+  reader.Fix("validator.seq_len", config.seq_len, kAdvice);
 }
 
 void ReadDataloader(ConfigReader& reader, DataloaderConfig& data) {
@@ -344,7 +349,7 @@ void ReadLoop(ConfigReader& reader, TrainConfig& config) {
   ReadCheckpoint(reader, config.checkpoint);
   ReadDataloader(reader, config.dataloader);
   ReadMetrics(reader, config.metrics);
-  ReadValidator(reader, config.validator);
+  ReadValidator(reader, config);
   ReadCompile(reader, config.compile);
   ReadDebug(reader, config);
   ReadRanks(reader, config.parallelism);

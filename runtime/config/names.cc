@@ -37,6 +37,12 @@ constexpr Names kFields[] = {
     {"training.compile", "compile.enable"},
     {"training.dataset", "dataloader.dataset"},
     {"training.dataset_path", "dataloader.dataset_path"},
+    {"training.data_parallel_replicate_degree", "parallelism.data_parallel_replicate_degree"},
+    {"training.data_parallel_shard_degree", "parallelism.data_parallel_shard_degree"},
+    {"training.tensor_parallel_degree", "parallelism.tensor_parallel_degree"},
+    {"experimental.context_parallel_degree", "parallelism.context_parallel_degree"},
+    {"experimental.pipeline_parallel_degree", "parallelism.pipeline_parallel_degree"},
+    {"experimental.pipeline_parallel_schedule", "parallelism.pipeline_parallel_schedule"},
     {"checkpoint.enable_checkpoint", "checkpoint.enable"},
     {"checkpoint.last_save_model_weights_only", "checkpoint.last_save_model_only"},
     {"checkpoint.model_weights_only", "checkpoint.last_save_model_only"},
@@ -54,6 +60,13 @@ constexpr std::string_view kNotes[] = {
     "model.print_after_conversion",
     "profiling.save_traces_folder",
     "profiling.save_memory_snapshot_folder",
+};
+
+/// Names of fields that are several keys now, and what to write instead.
+constexpr Names kSplit[] = {
+    {"training.data_parallel_degree",
+     "take 'parallelism.data_parallel_shard_degree' (FSDP), or "
+     "'parallelism.data_parallel_replicate_degree' (whole copies)"},
 };
 
 constexpr Names kAlternatives[] = {
@@ -81,6 +94,11 @@ std::vector<std::string> OtherNames() {
   for (const auto& [other, key] : kFields)
     names.emplace_back(other);
   return names;
+}
+
+std::string_view AdviceFor(std::string_view name) {
+  const auto* const found = std::ranges::find(kSplit, name, &Names::first);
+  return found == std::end(kSplit) ? "" : found->second;
 }
 
 std::string_view Alternative(std::string_view key) {

@@ -13,6 +13,9 @@ std::string CanonicalKey(std::string_view name);
 /// The names that `CanonicalKey` gives another key, for suggestions.
 std::vector<std::string> OtherNames();
 
+/// What to write instead of a name that torchtitan split into several keys; empty: it did not.
+std::string_view AdviceFor(std::string_view name);
+
 /// The key of a field that cannot be given together with `key`, which says the same in another
 /// unit; empty: there is none.
 std::string_view Alternative(std::string_view key);

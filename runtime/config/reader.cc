@@ -268,6 +268,8 @@ std::string ConfigReader::NameOf(std::string_view key) const {
 Status ConfigReader::Finish() const {
   for (const ConfigEntry& entry : entries_) {
     if (std::ranges::find(known_, entry.key) != known_.end()) continue;
+    if (const std::string_view advice = AdviceFor(entry.name); !advice.empty())
+      return Error("unknown key '{}': {}: {}", entry.name, entry.where, advice);
     std::vector<std::string> known = known_;
     std::ranges::move(OtherNames(), std::back_inserter(known));
     const std::optional<std::string> guess = Guess(entry.name, known);

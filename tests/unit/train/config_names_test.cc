@@ -153,6 +153,31 @@ TEST_CASE("a configuration of torchtitan's in TOML is read by its own names") {
   CHECK_EQ(config.validator.freq, 7);
 }
 
+TEST_CASE("degrees are read where older configurations of torchtitan's have them") {
+  const Sets sets = {"batch_size=8", "training.data_parallel_shard_degree=2",
+                     "training.tensor_parallel_degree=2",
+                     "experimental.pipeline_parallel_degree=2"};
+  const TrainConfig config = Parse(kNested, sets);
+  CHECK_EQ(config.parallelism.dp_shard, 2);
+  CHECK_EQ(config.parallelism.tensor, 2);
+  CHECK_EQ(config.parallelism.pipeline.degree, 2);
+  CHECK_EQ(ErrorOf(kNested, {"training.data_parallel_degree=4"}),
+           "unknown key 'training.data_parallel_degree': --set training.data_parallel_degree=4: "
+           "take 'parallelism.data_parallel_shard_degree' (FSDP), or "
+           "'parallelism.data_parallel_replicate_degree' (whole copies)");
+}
+
+TEST_CASE("a batch of validation has the sizes of training, whatever torchtitan's keys say") {
+  CHECK_EQ(ErrorOf(kNested, {"validation.local_batch_size=2", "validation.seq_len=16"}), "");
+  CHECK_EQ(ErrorOf(kNested, {"validation.local_batch_size=4"}),
+           "impossible value for 'validation.local_batch_size': --set "
+           "validation.local_batch_size=4: a batch of validation is as large as one of training, "
+           "remove it");
+  CHECK_EQ(ErrorOf(kNested, {"validation.seq_len=32"}),
+           "impossible value for 'validation.seq_len': --set validation.seq_len=32: a batch of "
+           "validation is as large as one of training, remove it");
+}
+
 TEST_CASE("fields beside a flavor win over those of the flavor") {
   const TrainConfig config = Parse(kJob, {"n_layers=2", "moe.top_k=4"});
   CHECK_EQ(config.n_layers, 2);
