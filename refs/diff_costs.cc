@@ -67,6 +67,14 @@ Result<PassOfEntity> PassesOfSide(const CostSource& side, const Graph& graph) {
   return PassOfEntity();
 }
 
+/// Microseconds of a call that belong to no known node.
+double RestOf(const StatisticsTable& table) {
+  double us = 0;
+  for (const StatisticsTable::Rest& rest : table.rest)
+    us += static_cast<double>(rest.time_ns) / 1e3 / static_cast<double>(table.steps);
+  return us;
+}
+
 }  // namespace
 
 Result<GraphTimes> GraphTimes::Open(const std::string& ref, const std::string& chrome) {
@@ -88,14 +96,10 @@ std::optional<GraphTimes::Times> GraphTimes::Of(const Graph& graph, const std::s
   const Fingerprint fingerprint = FingerprintOf(graph);
   const auto last = std::ranges::find(recorded_.rbegin(), recorded_.rend(), fingerprint,
                                       &StatisticsTable::fingerprint);
-  if (last != recorded_.rend()) return Times{*last, 0};
+  if (last != recorded_.rend()) return Times{*last, RestOf(*last)};
   for (const MeasuredGraph& measured : measured_) {
     if (measured.table.fingerprint != fingerprint || measured.name != name) continue;
-    Times times{TableOf(measured, graph), 0};
-    for (const MeasuredGraph::Rest& rest : measured.rest)
-      times.rest_us +=
-          static_cast<double>(rest.time_ns) / 1e3 / static_cast<double>(measured.table.steps);
-    return times;
+    return Times{TableOf(measured, graph), RestOf(measured.table)};
   }
   return std::nullopt;
 }

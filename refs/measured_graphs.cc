@@ -164,10 +164,10 @@ class Fitter {
     Times nodes;
     for (const CompiledCalls::Item& item : calls.items) {
       if (!AddItem(item, calls.calls, nodes))
-        measured.rest.push_back({item.name, static_cast<int64_t>(item.us * 1e3)});
+        measured.table.rest.push_back({item.name, static_cast<int64_t>(item.us * 1e3)});
     }
     if (calls.unseen_us > 0) {
-      measured.rest.push_back(
+      measured.table.rest.push_back(
           {"not seen by the profiler", static_cast<int64_t>(calls.unseen_us * 1e3)});
     }
     for (auto& [id, node] : nodes)

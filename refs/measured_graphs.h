@@ -15,12 +15,6 @@ struct MeasuredGraph {
   std::string name;       ///< of the graph in its run
   LoadedGraph graph;      ///< the table's nodes are its nodes, by StableId
   StatisticsTable table;  ///< `steps`: calls of the graph
-  /// What ran in the graph and belongs to no node that is known.
-  struct Rest {
-    std::string name;
-    int64_t time_ns = 0;
-  };
-  std::vector<Rest> rest = {};
 };
 
 /// The graphs of a log that a trace of PyTorch's profiler ran, in order of their first calls.

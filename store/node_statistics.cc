@@ -1,5 +1,6 @@
 #include "store/node_statistics.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -12,6 +13,13 @@ namespace {
 constexpr std::string_view kKind = "node_statistics";
 constexpr std::string_view kColumns =
     "node\tcalls\ttime_ns\tbytes\thas_values\telements\tnan_count\tinf_count\tmin\tmax\tmean\n";
+constexpr std::string_view kRest = "rest\t";
+
+/// A name in one field.
+std::string OneField(std::string name) {
+  std::ranges::replace_if(name, [](char c) { return c == '\t' || c == '\n'; }, ' ');
+  return name;
+}
 
 /// Takes fields and lines off a text.
 class FieldReader {
@@ -60,7 +68,7 @@ std::optional<StatisticsTable> Parse(std::string_view text) {
   table.steps =
       reader.IsAt(kColumns) ? table.last_step - table.first_step + 1 : reader.Number<int64_t>();
   reader.Skip(kColumns);
-  while (reader.is_sound() && !reader.at_end()) {
+  while (reader.is_sound() && !reader.at_end() && !reader.IsAt(kRest)) {
     NodeStatistics node;
     node.node = static_cast<StableId>(reader.Number<uint64_t>());
     node.calls = reader.Number<int64_t>();
@@ -74,6 +82,12 @@ std::optional<StatisticsTable> Parse(std::string_view text) {
     node.max = reader.Number<double>();
     node.mean = reader.Number<double>();
     table.nodes.push_back(node);
+  }
+  while (reader.is_sound() && !reader.at_end()) {
+    reader.Skip(kRest);
+    StatisticsTable::Rest& rest = table.rest.emplace_back();
+    rest.time_ns = reader.Number<int64_t>();
+    rest.name = reader.Take();
   }
   if (!reader.is_sound() || table.steps < 1) return std::nullopt;
   return table;
@@ -91,6 +105,8 @@ Status AddNodeStatistics(TraceWriter& trace, RunId run, const StatisticsTable& t
                         node.has_values ? 1 : 0, node.elements, node.nan_count, node.inf_count,
                         node.min, node.max, node.mean);
   }
+  for (const StatisticsTable::Rest& rest : table.rest)
+    text += fmt::format("{}{}\t{}\n", kRest, rest.time_ns, OneField(rest.name));
   const auto added = trace.AddArtifact(run, table.graph + ".nodes.tsv", kKind, text);
   return added ? Ok() : Status(added.error());
 }

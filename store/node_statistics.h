@@ -30,10 +30,17 @@ struct StatisticsTable {
   int64_t first_step = 0, last_step = 0;
   int64_t steps = 1;                  ///< of these, those that were looked at
   std::vector<NodeStatistics> nodes;  ///< by StableId
+  /// What ran in the graph and belongs to no node that is known, in all steps of the table.
+  struct Rest {
+    std::string name;
+    int64_t time_ns = 0;
+  };
+  std::vector<Rest> rest = {};
 };
 
 /// Stores a table as an artifact of kind `node_statistics`, named `<graph>.nodes.tsv`: a line for
-/// each node with its columns, which other programs read as well.
+/// each node with its columns, which other programs read as well; then, for what belongs to no
+/// node, lines of `rest`, its time and its name.
 Status AddNodeStatistics(TraceWriter& trace, RunId run, const StatisticsTable& table);
 
 /// The tables of a run, in order of writing. Errors: an artifact that is damaged.

@@ -47,8 +47,15 @@ Result<bool> ParseFlags(Args args, ProfileFlags& out) {
   return go_on;
 }
 
-std::string TextOf(const ProfileFlags& flags, const StatisticsTable& table,
-                   const std::vector<ProfileRow>& rows) {
+std::string TextOf(const ProfileFlags& flags, const StatisticsTable& table, const Graph& graph) {
+  std::vector<ProfileRow> rows = ProfileRows(table, graph, flags.by);
+  for (const StatisticsTable::Rest& rest : table.rest) {
+    ProfileRow row;
+    row.name = rest.name;
+    row.op = "of no known node";
+    row.sum.time_ns = rest.time_ns;
+    AddRow(std::move(row), rows);
+  }
   const auto shown = static_cast<size_t>(std::max<int64_t>(flags.top, 0));
   return flags.json ? ProfileJson(table, rows)
                     : ProfileText(table, rows, flags.by == "node", shown);
@@ -68,16 +75,8 @@ Status PrintChrome(const ProfileFlags& flags) {
   }
   for (const MeasuredGraph& measured : graphs) {
     if (ref.graph && *ref.graph != measured.name) continue;
-    std::vector<ProfileRow> rows = ProfileRows(measured.table, measured.graph.graph(), flags.by);
-    for (const MeasuredGraph::Rest& rest : measured.rest) {
-      ProfileRow row;
-      row.name = rest.name;
-      row.op = "of no known node";
-      row.sum.time_ns = rest.time_ns;
-      AddRow(std::move(row), rows);
-    }
     if (!text.empty() && !flags.json) text += "\n";
-    text += TextOf(flags, measured.table, rows);
+    text += TextOf(flags, measured.table, measured.graph.graph());
   }
   if (text.empty()) {
     return Error(ErrorCode::kNotFound, "no times of graph '{}': {}: leave out the selector",
@@ -99,8 +98,7 @@ Result<Exit> RunProfile(Args args) {
   STRATA_TRY(const Snapshot snapshot, LoadRef(flags.ref));
   STRATA_TRY(const Ref ref, ParseRef(flags.ref));
   STRATA_TRY(const StatisticsTable table, RecordedTimes(ref, snapshot.graph()));
-  STRATA_RETURN_IF_ERROR(
-      WriteFile("-", TextOf(flags, table, ProfileRows(table, snapshot.graph(), flags.by))));
+  STRATA_RETURN_IF_ERROR(WriteFile("-", TextOf(flags, table, snapshot.graph())));
   return Exit::kOk;
 }
 

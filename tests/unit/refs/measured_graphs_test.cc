@@ -8,6 +8,8 @@
 
 #include "base/file.h"
 #include "refs/histories.h"
+#include "refs/import_files.h"
+#include "refs/ref.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
@@ -76,7 +78,7 @@ std::string TimesOf(
           text += fmt::format("{} {}; ", graph.name(id), node.time_ns);
       }
     }
-    for (const MeasuredGraph::Rest& rest : measured.rest)
+    for (const StatisticsTable::Rest& rest : measured.table.rest)
       text += fmt::format("[{}] {}; ", rest.name, rest.time_ns);
   }
   return text;
@@ -175,6 +177,23 @@ TEST_CASE("profiler: an operator that runs in place belongs to the node that doe
   CHECK_EQ(TimesOf(Trace(events)),
            "post_grad 1 calls: mm 10000; relu 4000; mm_1 5000; "
            "[not seen by the profiler] 21000; ");
+}
+
+TEST_CASE("profiler: times that a trace stores have what belongs to no node") {
+  const TempDir folder;
+  const std::string log = folder / "run.log", chrome = folder / "trace.json",
+                    path = folder / "run.strata";
+  REQUIRE_OK(WriteFile(log, Compilation(0, kGraph, R"("triton_fused_0": ["add", "relu"])")));
+  REQUIRE_OK(WriteFile(chrome, Trace(Call(100, 40) + Event("cpu_op", "aten::mm", 101, 10) +
+                                     Event("cpu_op", "aten::mm", 111, 5))));
+  REQUIRE_OK(ImportFiles({log}, path, {}, {}));
+  REQUIRE_OK(StoreTimes(path, OrDie(MeasureByChrome(OrDie(LoadHistories(path)), chrome))));
+  const auto tables = OrDie(RecordedTimes(OrDie(ParseRef(path))));
+  REQUIRE_EQ(tables.size(), 1);
+  CHECK_EQ(tables[0].nodes.size(), 2);
+  REQUIRE_EQ(tables[0].rest.size(), 1);
+  CHECK_EQ(tables[0].rest[0].name, "not seen by the profiler");
+  CHECK_EQ(tables[0].rest[0].time_ns, 25000);
 }
 
 TEST_CASE("profiler: a trace that the log does not explain is an error") {

@@ -35,7 +35,8 @@ TEST_CASE("node times read back as written") {
                  .inf_count = 2,
                  .min = -0.1,
                  .max = std::numeric_limits<double>::max(),
-                 .mean = 1.0 / 3.0}}};
+                 .mean = 1.0 / 3.0}},
+      .rest = {{"aten::mm", 77}, {"not seen\tby the profiler", 5}}};
   {
     const auto trace = OrDie(TraceWriter::Create(path));
     const RunId run = OrDie(trace->BeginRun(RunInfo()));
@@ -65,7 +66,12 @@ TEST_CASE("node times read back as written") {
   CHECK_EQ(node.min, -0.1);
   CHECK_EQ(node.max, std::numeric_limits<double>::max());
   CHECK_EQ(node.mean, 1.0 / 3.0);
+  REQUIRE_EQ(tables[0].rest.size(), 2);
+  CHECK_EQ(tables[0].rest[0].name, "aten::mm");
+  CHECK_EQ(tables[0].rest[0].time_ns, 77);
+  CHECK_EQ(tables[0].rest[1].name, "not seen by the profiler");
   CHECK(tables[1].nodes.empty());
+  CHECK(tables[1].rest.empty());
 }
 
 TEST_CASE("tables without a count of profiled steps cover all steps") {
