@@ -233,6 +233,11 @@ Result<FileLock> FileLock::Take(const std::string& path) {
   return lock;
 }
 
+bool IsBeingWritten(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return file.get() < 0 || ::flock(file.get(), LOCK_SH | LOCK_NB) != 0;
+}
+
 FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 FileLock& FileLock::operator=(FileLock&& other) noexcept {

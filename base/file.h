@@ -52,6 +52,9 @@ class FileLock {
   int descriptor_ = -1;
 };
 
+/// Whether a FileLock holds the file; also true where the file system has no such locks.
+bool IsBeingWritten(const std::string& path);
+
 /// An output file that appears under its name only when it is complete.
 ///
 /// Bytes go to `<path>.partial` in the same folder; `Commit` makes them durable and renames. A file

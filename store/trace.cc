@@ -28,6 +28,8 @@ std::string_view ToString(RunStatus status) {
       return "finished";
     case RunStatus::kFailed:
       return "failed";
+    case RunStatus::kInterrupted:
+      return "interrupted";
   }
   return "";
 }

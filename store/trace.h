@@ -31,11 +31,12 @@ enum class RunKind : uint8_t {
 std::string_view ToString(RunKind kind);  ///< "import", "opt", "train"
 
 enum class RunStatus : uint8_t {
-  kRunning = 1,  ///< not ended: still running, or killed
+  kRunning = 1,
   kFinished = 2,
   kFailed = 3,
+  kInterrupted = 4,  ///< never stored: of a run that did not end, in a trace without a writer
 };
-std::string_view ToString(RunStatus status);  ///< "running", "finished", "failed"
+std::string_view ToString(RunStatus status);  ///< "running", "finished", "failed", "interrupted"
 
 enum class PassOutcome : uint8_t { kOk = 1, kUnchanged = 2, kFailed = 3 };
 std::string_view ToString(PassOutcome outcome);  ///< "ok", "unchanged", "failed"

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "store/artifact_parts.h"
 #include "store/births.h"
 #include "store/database.h"
@@ -63,10 +64,12 @@ class Reader final : public TraceReader {
   const std::string& path() const override { return database_->path(); }
 
   Result<bool> Refresh() override {
+    // Before the runs are read: a writer that leaves behind them has ended its run.
+    const bool is_live = (data_version_ < 0 || HasRunning()) && IsBeingWritten(path());
     STRATA_TRY(const ReadTransaction transaction, ReadTransaction::Begin(*database_));
     // Differs after another connection's commit.
     STRATA_TRY(const int64_t version, database_->QueryInteger("PRAGMA data_version"));
-    if (version == data_version_) return false;
+    if (version == data_version_) return !is_live && Interrupt();
     Contents contents;
     STRATA_RETURN_IF_ERROR(ReadCounters(contents));
     STRATA_RETURN_IF_ERROR(ReadRuns(contents));
@@ -77,6 +80,7 @@ class Reader final : public TraceReader {
     STRATA_RETURN_IF_ERROR(ReadArtifacts(contents));
     contents_ = std::move(contents);
     data_version_ = version;
+    if (!is_live) Interrupt();
     return true;
   }
 
@@ -145,6 +149,20 @@ class Reader final : public TraceReader {
   }
 
  private:
+  bool HasRunning() const {
+    return std::ranges::any_of(
+        runs(), [](const StoredRun& run) { return run.status == RunStatus::kRunning; });
+  }
+
+  /// Marks runs whose writer is gone. False: there are none.
+  bool Interrupt() {
+    const bool has_running = HasRunning();
+    for (StoredRun& run : contents_.runs) {
+      if (run.status == RunStatus::kRunning) run.status = RunStatus::kInterrupted;
+    }
+    return has_running;
+  }
+
   template <class Items, class IdType>
   static auto At(Items& items, IdType id) -> decltype(items.data()) {
     const auto index = static_cast<uint64_t>(id) - 1;
@@ -215,7 +233,8 @@ class Reader final : public TraceReader {
       run.info.pipeline = row.String(5);
       run.info.config = row.String(6);
       run.status = static_cast<RunStatus>(row.Integer(7));
-      if (ToString(run.info.kind).empty() || ToString(run.status).empty()) {
+      const bool is_stored = !ToString(run.status).empty() && run.status != RunStatus::kInterrupted;
+      if (ToString(run.info.kind).empty() || !is_stored) {
         return row.Damaged("its kind or status is unknown");
       }
       contents.runs.push_back(std::move(run));

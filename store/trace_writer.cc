@@ -156,7 +156,7 @@ class Writer final : public TraceWriter {
   }
 
   Status EndRun(RunId run, RunStatus status) override {
-    STRATA_CHECK(status != RunStatus::kRunning);
+    STRATA_CHECK(status == RunStatus::kFinished || status == RunStatus::kFailed);
     return Transact([&] { return PutRun(run, status); });
   }
 

@@ -76,7 +76,7 @@ class TraceWriter {
   virtual Status AppendArtifact(ArtifactId id, std::string_view bytes) = 0;
   virtual Status AddEvents(RunId run, std::span<const EventRecord> events) = 0;
 
-  /// REQUIRES: `status` is not kRunning.
+  /// REQUIRES: `status` is kFinished or kFailed.
   virtual Status EndRun(RunId run, RunStatus status) = 0;
 
   /// For a program that outlives its trace: after an error, ends `run` as kFailed and makes the

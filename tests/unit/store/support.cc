@@ -378,9 +378,12 @@ Result<std::string> Dump(const std::string& path, bool texts) {
   STRATA_TRY(const std::unique_ptr<TraceReader> trace, TraceReader::Open(path));
   std::string out = fmt::format("next {}\n", trace->next_stable_id());
   for (const StoredRun& run : trace->runs()) {
+    // Without what depends on the writer's lock.
+    const bool has_ended = run.status == RunStatus::kFinished || run.status == RunStatus::kFailed;
     out += fmt::format("run {} {} {} {} {} {} {} {} {}\n", static_cast<int64_t>(run.id),
                        ToString(run.info.kind), run.info.rank, run.info.world, run.info.source,
-                       run.info.command, run.info.pipeline, run.info.config, ToString(run.status));
+                       run.info.command, run.info.pipeline, run.info.config,
+                       has_ended ? ToString(run.status) : "not ended");
     for (const StoredGraph& graph : run.graphs) {
       for (SnapshotId id : graph.snapshots) {
         const SnapshotInfo& info = *trace->FindSnapshot(id);

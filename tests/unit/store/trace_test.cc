@@ -64,7 +64,7 @@ TEST_CASE("runs, passes, steps, artifacts and events read back as written") {
   REQUIRE_EQ(reader->runs().size(), 2);
   const StoredRun& read = *reader->FindRun(run);
   CHECK_EQ(read.status, RunStatus::kFinished);
-  CHECK_EQ(reader->FindRun(second)->status, RunStatus::kRunning);
+  CHECK_EQ(reader->FindRun(second)->status, RunStatus::kRunning);  // the writer holds the file
   CHECK_EQ(read.info.kind, RunKind::kTrain);
   CHECK_EQ(read.info.rank, 3);
   CHECK_EQ(read.info.world, 8);
@@ -307,6 +307,21 @@ TEST_CASE("a snapshot with another name costs one row") {
   CHECK_EQ(reader->FindSnapshot(second)->nodes, reader->FindSnapshot(first)->nodes);
   CHECK_EQ(reader->runs()[0].info.rank, 3);
   CHECK(OrDie(CheckTrace(folder / "t.strata")).empty());
+}
+
+TEST_CASE("a run is interrupted when nobody writes its trace any more") {
+  const TempDir folder;
+  const std::string path = folder / "t.strata";
+  auto writer = OrDie(TraceWriter::Create(path));
+  const RunId run = OrDie(writer->BeginRun({}));
+  const auto reader = OrDie(TraceReader::Open(path));
+  CHECK_EQ(reader->FindRun(run)->status, RunStatus::kRunning);
+  CHECK_FALSE(OrDie(reader->Refresh()));
+  writer.reset();  // as after a kill
+  CHECK(OrDie(reader->Refresh()));
+  CHECK_EQ(reader->FindRun(run)->status, RunStatus::kInterrupted);
+  CHECK_FALSE(OrDie(reader->Refresh()));
+  CHECK_EQ(OrDie(TraceReader::Open(path))->FindRun(run)->status, RunStatus::kInterrupted);
 }
 
 }  // namespace
