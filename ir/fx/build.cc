@@ -210,7 +210,30 @@ class Builder {
     }
     if (by_key != by_prefix) {
       rewriter_.SetAttribute(output, kBackwardKey, by_key ? "key" : "prefix");
+    } else if (!by_key && MarkDependents()) {
+      rewriter_.SetAttribute(output, kBackwardKey, "none");
     }
+  }
+
+  /// In a text whose comments do not name phases, what depends on gradients of outputs is backward.
+  /// False: nothing does.
+  bool MarkDependents() {
+    const Graph& graph = rewriter_.graph();
+    std::vector<bool> depends(static_cast<size_t>(graph.node_bound()));
+    bool any = false;
+    for (NodeId id : graph.nodes()) {
+      const Node& node = graph.node(id);
+      bool is_dependent =
+          node.kind == NodeKind::kPlaceholder && graph.name(id).starts_with(kTangents);
+      graph.ForEachOperand(id, [&](ValueId value) {
+        is_dependent |= depends[static_cast<size_t>(graph.value(value).def.index)];
+      });
+      depends[static_cast<size_t>(id.index)] = is_dependent;
+      if (!is_dependent || node.phase != Phase::kForward) continue;
+      rewriter_.SetPhase(id, Phase::kBackward);
+      any = true;
+    }
+    return any;
   }
 
   const Scope& scope_;

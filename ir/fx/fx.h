@@ -31,11 +31,12 @@ namespace strata {
 ///  - Classes inside are bodies, named by path (`cond_0`, `outer/inner`). The get_attr node (or
 ///    call_module) that names one has the graph as its first argument.
 ///  - Comments give phase, module, sequence number and location; keys of no field are attributes,
-///    those of `Annotation: {…}` under `custom.<key>`.
+///    those of `Annotation: {…}` under `custom.<key>`. Where no comment says `backward`, nodes that
+///    depend on gradients of outputs (`tangents_1`) are of that phase.
 ///  - Attributes of the output node keep what belongs to the text as a whole: `class`, `signature`
-///    (`compact`, `boxed`), `symbols` (`bound`: by such lines), `backward` (`key` or `prefix`: how
-///    comments mark it), `descriptors`, and of a pytree prologue `arguments`, `flatten` and
-///    `return`.
+///    (`compact`, `boxed`), `symbols` (`bound`: by such lines), `backward` (`key`, `prefix` or
+///    `none`: how comments mark it), `descriptors`, and of a pytree prologue `arguments`, `flatten`
+///    and `return`.
 ///  - Inside arguments, `Name(a, b)` is a call argument; a keyword in it is a call of `key=`.
 
 /// What a recovering parser left out.

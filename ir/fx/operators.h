@@ -59,6 +59,8 @@ constexpr std::string_view kPythonTypeKey = "python_type";
 constexpr std::string_view kClassKey = "class";
 constexpr std::string_view kSignatureKey = "signature";
 constexpr std::string_view kBackwardKey = "backward";
+/// Begins the names of inputs that are gradients of outputs.
+constexpr std::string_view kTangents = "tangents_";
 constexpr std::string_view kReturnKey = "return";
 constexpr std::string_view kReturnTypeKey = "return_type";
 constexpr std::string_view kArgumentsKey = "arguments";

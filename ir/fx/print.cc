@@ -127,7 +127,8 @@ class Printer : private IndentedLines {
                        node.seq_nr >= 0;
     }
     const std::string_view mark = OutputFact(graph_, kBackwardKey);
-    comment_style_ = {.marks_by_key = mark != "prefix", .marks_by_prefix = mark != "key"};
+    comment_style_ = {.marks_by_key = mark != "prefix" && mark != "none",
+                      .marks_by_prefix = mark != "key" && mark != "none"};
   }
 
   void PrintFree(std::string_view name, bool& any) {

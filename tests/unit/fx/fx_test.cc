@@ -83,6 +83,26 @@ TEST_CASE("fx: comments set phase, module, sequence number, location and attribu
   CHECK_EQ(graph.node(copy).seq_nr, -1);
 }
 
+TEST_CASE("fx: where no comment says so, what depends on gradients of outputs is backward") {
+  constexpr std::string_view kJoint = R"(class inner_f(torch.nn.Module):
+    def forward(self, primals_1: "f32[2][1]cpu", tangents_1: "f32[2][1]cpu"):
+        # File: /w/m.py:5 in f, code: return x.sin()
+        sin: "f32[2][1]cpu" = torch.ops.aten.sin.default(primals_1)
+        cos: "f32[2][1]cpu" = torch.ops.aten.cos.default(primals_1);  primals_1 = None
+        mul: "f32[2][1]cpu" = torch.ops.aten.mul.Tensor(tangents_1, cos);  tangents_1 = cos = None
+        neg: "f32[2][1]cpu" = torch.ops.aten.neg.default(mul);  mul = None
+        return (sin, neg)
+)";
+  const FxDocument document = Parse(kJoint);
+  const Graph& graph = document.graph();
+  CHECK_EQ(PrintFx(graph), kJoint);
+  std::string backward;
+  for (NodeId id : graph.nodes()) {
+    if (graph.node(id).phase == Phase::kBackward) backward += fmt::format("{} ", graph.name(id));
+  }
+  CHECK_EQ(backward, "mul neg ");
+}
+
 TEST_CASE(
     "fx: getitem lines directly after their producer become its elements and count as nodes") {
   const FxDocument document = Parse(kTrainer);
