@@ -270,7 +270,7 @@ class PatternFinder {
     std::string where = GeneralizeModulePaths(paths).where;
     if (count == 0) return where;
     if (!where.empty()) where += ", ";
-    return where + fmt::format("{} equal place{}", count, count == 1 ? "" : "s");
+    return where + (count == 1 ? "one place" : fmt::format("{} equal places", count));
   }
 
   /// With values if all hunks agree on them.
@@ -326,9 +326,15 @@ class PatternFinder {
         missing[layer].insert(whole ? "" : suffixes[role]);
       }
     }
+    std::set<std::string_view> places;
+    for (HunkId hunk : cluster.hunks)
+      places.insert(PlaceOf(hunk).path);
     for (const auto& [layer, rests] : missing) {
-      for (const std::string& rest : rests)
-        pattern.deviations.push_back(DeviationAt(cluster, layer, std::string(layer) + rest));
+      for (const std::string& rest : rests) {
+        std::string where = std::string(layer) + rest;
+        if (places.contains(where)) continue;  // one of several nodes there lacks it
+        pattern.deviations.push_back(DeviationAt(cluster, layer, std::move(where)));
+      }
     }
     SortByNumber(pattern.deviations);
   }

@@ -100,6 +100,34 @@ TEST_CASE("patterns: the first and the last layer count as layers that were left
   }
 }
 
+/// Layers without names, each with two nodes that may change.
+std::string TwicePerLayer(int layers, const std::function<std::string(int, int)>& op) {
+  std::string text = "  x = placeholder\n", last = "x";
+  for (int i = 0; i < layers; ++i)
+    text += fmt::format("  w{} = placeholder\n", i);
+  for (int i = 0; i < layers; ++i) {
+    text += fmt::format(
+        "  m{0} = aten.mm.default({1}, w{0})\n  a{0} = {2}(m{0})\n  s{0} = "
+        "aten.sigmoid.default(a{0})\n  n{0} = aten.neg.default(s{0})\n  e{0} = "
+        "aten.exp.default(n{0})\n  b{0} = {3}(e{0})\n  r{0} = aten.add.Tensor(b{0}, {1})\n",
+        i, last, op(i, 0), op(i, 1));
+    last = fmt::format("r{}", i);
+  }
+  return text + fmt::format("  output({})\n", last);
+}
+
+TEST_CASE("patterns: a place where one of two nodes changed is not one that lacks the change") {
+  const auto relu = [](int, int) { return std::string("aten.relu.default"); };
+  const DiffCase both(TwicePerLayer(4, relu), TwicePerLayer(4, [&](int i, int j) {
+                        return i == 0 && j == 1 ? relu(i, j) : "aten.gelu.default";
+                      }));
+  REQUIRE_EQ(both.diff.patterns.size(), 1);
+  const Pattern& pattern = both.diff.patterns[PatternId{0}];
+  CHECK_EQ(pattern.hunks.size(), 7);
+  CHECK_EQ(pattern.where, "4 equal places");
+  CHECK(pattern.deviations.empty());
+}
+
 TEST_CASE("patterns: a change of less than two thirds of the layers is meant for these alone") {
   CHECK_EQ(PatternsOf(12, true, [](int i) { return i < 5 ? Change::kScale : Change::kNone; }), R"(
 5 × change args[1] of aten.mul.Tensor: 2 → 3 in layers.{0..4}.mlp
