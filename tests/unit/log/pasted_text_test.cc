@@ -87,7 +87,9 @@ TEST_CASE("a text that a terminal broke at its width reads as the whole one") {
       "L_self_modules_layer_parameters_weight_ = None\n"
       "        return (mul,)\n\n";
   for (const std::string& begin : {std::string(), prefix, "[rank0]:" + prefix}) {
-    const std::string whole = Marked("TRACED GRAPH\n" + graph + "TRACED GRAPH\n" + graph, begin);
+    // The program's own output: a line with a prefix, and one without.
+    const std::string whole = prefix + "recompiling\n" + "epoch 1\n" +
+                              Marked("TRACED GRAPH\n" + graph + "TRACED GRAPH\n" + graph, begin);
     const std::string log = ReadPasted(whole).text;
     CHECK(LooksLikeLog(log));
     for (size_t width = 60; width < 140; ++width) {

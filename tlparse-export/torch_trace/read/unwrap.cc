@@ -64,24 +64,26 @@ std::string Unwrapped(std::string text) {
   std::ranges::transform(lines, widths.begin(), WidthOf);
   const size_t width = widths.empty() ? 0 : std::ranges::max(widths);
   if (width < kLeastWidth) return text;
-  const bool has_prefixes = std::ranges::any_of(lines, HasPrefix);
-  const auto goes_on = [&](size_t i) {
+  const auto goes_on = [&](size_t i, bool has_prefix) {
     const bool is_title = lines[i].starts_with(" ===== ") && lines[i].ends_with(" =====");
     if (widths[i] != width || i + 1 == lines.size() || is_title) return false;
-    return !(has_prefixes ? HasPrefix(lines[i + 1]) : BeginsAlone(lines[i + 1]));
+    return !HasPrefix(lines[i + 1]) && (has_prefix || !BeginsAlone(lines[i + 1]));
   };
-  size_t broken = 0;
+  // A line of a log may be followed by another output of the program: one such line shows nothing.
+  size_t evidence = 0;
+  bool has_prefix = false, is_new = true;
   std::string joined;
   for (size_t i = 0; i < lines.size(); ++i) {
     joined += lines[i];
-    if (goes_on(i)) {
-      ++broken;
-    } else {
+    if (is_new) has_prefix = HasPrefix(lines[i]);
+    is_new = !goes_on(i, has_prefix);
+    if (is_new) {
       joined += '\n';
+    } else {
+      evidence += has_prefix ? 1 : 2;
     }
   }
-  // Of a log one line may be followed by another output of the program.
-  return broken < (has_prefixes ? 2U : 1U) ? std::move(text) : std::move(joined);
+  return evidence < 2 ? std::move(text) : std::move(joined);
 }
 
 }  // namespace strata
