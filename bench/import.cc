@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr int kRuns = 5;
 // Gates: docs/logs.md.
 constexpr double kMaxCpuRatio = 1.0 / 3, kMaxPeakMb = 300, kMaxSizeRatio = 1.0 / 20;
-constexpr double kMinParseMbPerS = 150, kMaxTrainerMs = 500;
+constexpr double kMinParseMbPerS = 150, kMinDistinctMbPerS = 600, kMaxTrainerMs = 500;
 
 std::string_view Verdict(bool met) {
   return met ? "met" : "missed";
@@ -68,6 +68,7 @@ class ImportBench {
   Status Run() {
     STRATA_RETURN_IF_ERROR(MeasureParser());
     STRATA_RETURN_IF_ERROR(MeasureTrainerLog());
+    STRATA_RETURN_IF_ERROR(MeasureDistinctLog());
     for (const int64_t part : {4, 2, 1})
       STRATA_RETURN_IF_ERROR(MeasureLog(options_.megabytes / part));
     return MeasureRanks();
@@ -77,6 +78,14 @@ class ImportBench {
   std::vector<std::string> ImportWords(const std::string& log, int threads = 0) const {
     return {"/proc/self/exe",       "import", log, "-o", work_ / "t.strata", "--threads",
             std::to_string(threads)};
+  }
+
+  ProgramCost RunTlparse(const std::string& log) const {
+    const std::string out = work_ / "tl_out";
+    ProgramCost cost =
+        RunProgram({options_.tlparse, log, "--no-browser", "--overwrite", "-o", out});
+    fs::remove_all(out);
+    return cost;
   }
 
   static Status MeasureParser() {
@@ -107,6 +116,25 @@ class ImportBench {
     return Ok();
   }
 
+  /// Every graph has to be read and stored: none repeats another.
+  Status MeasureDistinctLog() {
+    const std::string log = work_ / "distinct.log";
+    STRATA_RETURN_IF_ERROR(WriteDistinctLog(log, options_.megabytes * 100'000));
+    const ProgramCost ours = RunProgram(ImportWords(log, 1));
+    if (ours.status != 0) return Error("import failed: {}", log);
+    const ProgramCost theirs = RunTlparse(log);
+    const double speed = Megabytes(log) / ours.cpu_s;
+    const bool is_third = theirs.status == 0 && ours.cpu_s <= kMaxCpuRatio * theirs.cpu_s;
+    fmt::print(
+        "log of graphs, all distinct, {:.0f} MB: {:.0f} MB/s, processor time of tlparse's {}   "
+        "limit {} MB/s or 1/3: {}\n",
+        Megabytes(log), speed,
+        theirs.status == 0 ? fmt::format("{:.2f}", ours.cpu_s / theirs.cpu_s) : "unknown",
+        kMinDistinctMbPerS, Verdict(speed >= kMinDistinctMbPerS || is_third));
+    fs::remove(log);
+    return Ok();
+  }
+
   Status MeasureLog(int64_t megabytes) {
     const std::string log = work_ / "large.log";
     STRATA_RETURN_IF_ERROR(WriteLargeLog(log, megabytes * 1'000'000, 0, logs_));
@@ -114,8 +142,7 @@ class ImportBench {
     const ProgramCost ours = RunProgram(ImportWords(log));
     if (ours.status != 0) return Error("import failed: {}", log);
     PrintCost("strata", ours);
-    const ProgramCost theirs =
-        RunProgram({options_.tlparse, log, "--no-browser", "--overwrite", "-o", work_ / "tl_out"});
+    const ProgramCost theirs = RunTlparse(log);
     if (theirs.status == 0) {
       PrintCost("tlparse", theirs);
       const double ratio = ours.cpu_s / theirs.cpu_s;
@@ -129,7 +156,6 @@ class ImportBench {
                Verdict(ours.peak_mb <= kMaxPeakMb));
     fmt::print("  trace  {:.1f} MB, 1/{:.0f} of the log   limit 1/20: {}\n",
                Megabytes(work_ / "t.strata"), 1 / size, Verdict(size <= kMaxSizeRatio));
-    fs::remove_all(work_ / "tl_out");
     fs::remove(log);
     return Ok();
   }

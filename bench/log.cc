@@ -141,6 +141,19 @@ Status WriteTrainerLog(const std::string& path, int nodes) {
   return file.Commit();
 }
 
+Status WriteDistinctLog(const std::string& path, int64_t bytes) {
+  constexpr int kNodes = 2000;
+  STRATA_TRY(AtomicFile file, AtomicFile::Create(path));
+  int64_t written = 0;
+  for (uint32_t i = 0; written < bytes; ++i) {
+    const std::string text = PrintFx(TransformerLikeGraph(kNodes, i)->graph(GraphId{0}));
+    const std::string record = Artifact(fmt::format("graph_{}", i), text);
+    STRATA_RETURN_IF_ERROR(file.Append(record));
+    written += static_cast<int64_t>(record.size());
+  }
+  return file.Commit();
+}
+
 ProgramCost RunProgram(const std::vector<std::string>& words) {
   ProgramCost cost;
   const auto begin = std::chrono::steady_clock::now();

@@ -19,6 +19,9 @@ Status WriteLargeLog(const std::string& path, int64_t bytes, int32_t rank,
 /// each of nine passes, of which two change something: 19 texts, 3 of them different.
 Status WriteTrainerLog(const std::string& path, int nodes);
 
+/// Writes a log of at least `bytes` of graphs of which none repeats another.
+Status WriteDistinctLog(const std::string& path, int64_t bytes);
+
 /// What a program took, as the system counts it.
 struct ProgramCost {
   double cpu_s = 0;  ///< user and system
