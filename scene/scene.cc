@@ -1,7 +1,6 @@
 #include "scene/scene.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "scene/parts.h"
 
@@ -59,18 +58,22 @@ void AddNodes(const GraphDiff& diff, Scene& scene) {
   }
 }
 
-/// The entities that `id` reads; an element reads its tuple.
-std::vector<EntityId> Reads(const Listing& listing, EntityId id) {
+/// The scene nodes of the entities that `id` reads, each once; an element reads its tuple.
+void FindReads(const Listing& listing, EntityId id, const IdVector<EntityId, int32_t>& node_of,
+               std::vector<int32_t>& reads) {
+  reads.clear();
+  if (!id.valid()) return;
   const Entity& entity = listing[id];
-  if (entity.element.valid()) return {listing.Find(entity.graph, entity.node)};
-  std::vector<EntityId> result;
+  if (entity.element.valid()) {
+    reads.push_back(node_of[listing.Find(entity.graph, entity.node)]);
+    return;
+  }
   listing.graph(id).ForEachOperand(entity.node, [&](ValueId value) {
     const EntityId source = listing.FindValue(entity.graph, value);
-    if (source.valid()) result.push_back(source);
+    if (source.valid()) reads.push_back(node_of[source]);
   });
-  std::ranges::sort(result);
-  result.erase(std::unique(result.begin(), result.end()), result.end());
-  return result;
+  std::ranges::sort(reads);
+  reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
 }
 
 void AddEdges(const GraphDiff& diff, Scene& scene) {
@@ -85,20 +88,8 @@ void AddEdges(const GraphDiff& diff, Scene& scene) {
   std::vector<int32_t> before, after;
   for (size_t i = 0; i < scene.nodes.size(); ++i) {
     const SceneNode& node = scene.nodes[i];
-    before.clear();
-    after.clear();
-    if (node.before.valid()) {
-      for (EntityId id : Reads(diff.before, node.before)) {
-        before.push_back(of_before[id]);
-      }
-    }
-    if (node.after.valid()) {
-      for (EntityId id : Reads(diff.after, node.after)) {
-        after.push_back(of_after[id]);
-      }
-    }
-    std::ranges::sort(before);
-    std::ranges::sort(after);
+    FindReads(diff.before, node.before, of_before, before);
+    FindReads(diff.after, node.after, of_after, after);
     const auto to = static_cast<int32_t>(i);
     size_t b = 0, a = 0;
     while (b < before.size() || a < after.size()) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/flat_map.h"
 #include "diff/match/chunks.h"
 #include "diff/match/cones.h"
 #include "diff/match/exchange.h"
@@ -81,17 +82,16 @@ class Matcher {
       const uint64_t element = entity.element.valid() ? graph.value(entity.element).index + 1 : 0;
       return stable_id == 0 ? 0 : Mix(stable_id, element);
     };
-    std::unordered_map<uint64_t, EntityId> after;
-    after.reserve(static_cast<size_t>(listings_[kAfter]->size()));
+    FlatMap<uint64_t, EntityId> after(listings_[kAfter]->ids().size());
     for (EntityId id : listings_[kAfter]->ids())
-      after.emplace(key_of(*listings_[kAfter], id), id);
+      after.Emplace(key_of(*listings_[kAfter], id), id);
     for (EntityId id : listings_[kBefore]->ids()) {
       const uint64_t key = key_of(*listings_[kBefore], id);
-      const auto found = after.find(key);
-      if (key == 0 || found == after.end()) continue;
-      if (matching_.matched(kBefore, id) || matching_.matched(kAfter, found->second)) continue;
-      if (!matching_.SameKind(id, found->second)) continue;
-      matching_.Match(id, found->second, Via::kId, 1);
+      const EntityId* found = after.Find(key);
+      if (key == 0 || found == nullptr) continue;
+      if (matching_.matched(kBefore, id) || matching_.matched(kAfter, *found)) continue;
+      if (!matching_.SameKind(id, *found)) continue;
+      matching_.Match(id, *found, Via::kId, 1);
     }
     MatchElementsThatAreNodes();
   }

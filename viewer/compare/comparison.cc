@@ -7,6 +7,7 @@
 
 #include "base/unicode.h"
 #include "diff/diff.h"
+#include "diff/graph/parallel.h"
 #include "scene/open_slabs.h"
 #include "scene/words.h"
 
@@ -31,9 +32,12 @@ Result<std::shared_ptr<const Comparison>> Comparison::Make(Input input, SharedLa
     made->scene_ = MakeScene(made->diff_, {.lanes = &lanes.layouts});
   }
   if (outdated) return std::shared_ptr<const Comparison>();
-  made->IndexNodes();
-  made->IndexEdges();
-  made->MakeBarcodes();
+  AtOnce(
+      made->scene_.nodes.size(), [&] { made->IndexNodes(); },
+      [&] {
+        made->IndexEdges();
+        made->MakeBarcodes();
+      });
   return std::shared_ptr<const Comparison>(std::move(made));
 }
 
