@@ -46,10 +46,11 @@ export function shortType(type) {
   const match = /^(?:[A-Za-z]+\()?([A-Za-z0-9]+)(\[[^\]]*\])/.exec(type);
   return match ? `${match[1]} ${match[2]}` : type;
 }
-export const dtypeOf = (type) => (/^(?:[A-Za-z]+\()?([a-z][a-z0-9]+)\[/.exec(type) || ["", ""])[1];
-/** Of "DTensor(f32[64, 64][64, 1]cpu, S(0)R)": "S(0)R". */
-export const placementOf = (type) =>
-  (/^\w+\(\w+(?:\[[^\]]*\])+[^,]*, (.*)\)$/.exec(type) || ["", ""])[1];
+const part = (type, form) => form.exec(type)?.[1] || "";
+/** Of "DTensor(f32[64, 64][64, 1]cpu, S(0)R)": "f32", "[64, 64]", "S(0)R". */
+export const dtypeOf = (type) => part(type, /^(?:[A-Za-z]+\()?([a-z][a-z0-9]+)\[/);
+export const shapeOf = (type) => part(type, /(\[.*?\])/);
+export const placementOf = (type) => part(type, /^\w+\(\w+(?:\[[^\]]*\])+[^,]*, (.*)\)$/);
 
 /** The title of a change in the past tense: "insert a" becomes "Added a". */
 export function past(title) {

@@ -34,6 +34,7 @@ export class GraphView {
       hits: null,
       lit: null,
       overlay: null,
+      valueLabels: null,
       cam: new Camera(),
       sync: true,
       done: [],
@@ -338,7 +339,7 @@ export class GraphView {
       hits: this.hits,
       lit: this.lit,
       overlay: this.overlay,
-      valueLabels: state.labels,
+      valueLabels: this.valueLabels,
     };
   }
   paint() {

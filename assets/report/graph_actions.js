@@ -1,10 +1,11 @@
 // What keys and commands do to a drawn graph; most return a message.
 
 import { plain } from "./dom.js";
-import { plural } from "./format.js";
+import { around, plural } from "./format.js";
 import { grow, nextBox, shortestWay } from "./graph_search.js";
 import { max, min } from "./math.js";
 import { openAround } from "./open_slabs.js";
+import { makeOverlay, overlaysOf } from "./overlay.js";
 import { EDGE_LABELS, note, state } from "./route.js";
 
 /** Every slab, or none. */
@@ -160,8 +161,11 @@ export function toggleSync(view) {
   return view.sync ? "Both sides move together" : "Each side moves alone";
 }
 export function nextLabels(view) {
-  const labels = EDGE_LABELS[(EDGE_LABELS.indexOf(state.labels) + 1) % EDGE_LABELS.length];
+  const known = overlaysOf(view.detail),
+    list = EDGE_LABELS.filter((key, i) => i < 4 || known.includes(key)),
+    labels = list[around(list, list.indexOf(state.labels), 1)];
   note({ labels });
+  view.valueLabels = makeOverlay(view.detail, labels);
   view.draw();
   return labels ? `On the lines: ${labels}` : "Nothing on the lines";
 }

@@ -1,7 +1,17 @@
 // Overlays colour nodes and slabs by a property: time, values, bytes, FLOPs, data type and others.
 // Each value is also shown as text.
 
-import { bytes, delta, dtypeOf, flops, MINUS, number, placementOf, time } from "./format.js";
+import {
+  bytes,
+  delta,
+  dtypeOf,
+  flops,
+  MINUS,
+  number,
+  placementOf,
+  shapeOf,
+  time,
+} from "./format.js";
 import { abs, max, min } from "./math.js";
 import { PHASE, REMOVED } from "./status.js";
 import { colors, heat } from "./theme.js";
@@ -26,18 +36,16 @@ const change = (at, [label, unit] = COSTS[at]) => ({
   map: statistic((row) => row[at], Boolean, "cost"),
   join: add,
 });
-/** What the automatic placement modelled, as the tags `key` say. */
-const modelled = (label, key) => ({
+/** The first tag of a node that has the form. */
+const tagOf = (d, i, form) => d.tagsOf(i).find((tag) => form.test(tag)) || "";
+/** What the automatic placement modelled, as tags of the form say. */
+const modelled = (label, form) => ({
   label: `${label}, modelled`,
   unit: (us) => time(us / 1e3),
-  map: (d) => {
-    const numbers = new Map();
-    for (const i of d.tags.keys()) {
-      const tag = d.tagsOf(i).find((tag) => tag.startsWith(key));
-      if (tag) numbers.set(i, +tag.slice(key.length));
-    }
-    return numbers;
-  },
+  map: (d) =>
+    new Map(
+      [...d.tags.keys()].map((i) => [i, +tagOf(d, i, form).split("=")[1]]).filter(([, us]) => us),
+    ),
 });
 const short = (text) => text.length > 20 ? `${text.slice(0, 19)}…` : text;
 /**
@@ -58,8 +66,8 @@ export const OVERLAYS = {
   bytes: { label: "Memory of outputs", unit: bytes, map: (d) => d.bytes },
   measured: { label: "Memory measured", unit: bytes, map: (d) => d.measured },
   flops: { label: "FLOPs", unit: flops, map: (d) => d.flops },
-  compute: modelled("Computation", "place.compute_us="),
-  communication: modelled("Communication", "place.communication_us="),
+  compute: modelled("Computation", /^place\.compute/),
+  communication: modelled("Communication", /^place\.communication/),
   dtime: change(0),
   dbytes: change(1),
   dpeak: change(2),
@@ -76,6 +84,7 @@ export const OVERLAYS = {
     unit: number,
     map: statistic((row) => row[1] + row[2], Boolean),
   },
+  shape: { label: "Shape", kind: (d, i) => shapeOf(d.typeOf(i)) },
   dtype: { label: "Data type", kind: (d, i) => dtypeOf(d.typeOf(i)) },
   placement: { label: "Placement", kind: (d, i) => placementOf(d.typeOf(i)) },
   phase: { label: "Phase", kind: (d, i) => PHASE[d.phase[i]] },
@@ -86,11 +95,11 @@ export const OVERLAYS = {
   },
   stage: {
     label: "Pipeline stage",
-    kind: (d, i) => (d.tagsOf(i).find((tag) => /^stage=/.test(tag)) || "").replace("=", " "),
+    kind: (d, i) => tagOf(d, i, /^stage=/).replace("=", " "),
   },
   recompute: {
     label: "Recompute, offload",
-    kind: (d, i) => short(d.tagsOf(i).find((tag) => /^[^=]*(recompute|offload)/.test(tag)) || ""),
+    kind: (d, i) => short(tagOf(d, i, /^[^=]*(recompute|offload)/)),
   },
   tags: { label: "Tags", kind: (d, i) => short(d.tagsOf(i)[0]) },
 };

@@ -1,6 +1,5 @@
 // How lines between nodes are drawn, and the words on them.
 
-import { bytes, dtypeOf } from "./format.js";
 import { NODE_H, NODE_W } from "./measures.js";
 import { abs, min } from "./math.js";
 import { ADDED, RELATIONS, REMOVED } from "./status.js";
@@ -37,13 +36,7 @@ export function paintRelations(brush) {
 }
 /** What flows out of a node, where its lines begin. */
 export function paintValueLabel(brush, { node, x, y, width, height, backward }) {
-  const { d } = brush,
-    type = d.typeOf(node),
-    words = {
-      dtype: dtypeOf(type),
-      shape: (/\[[^\]]*\]/.exec(type) || [""])[0],
-      bytes: d.bytes.has(node) ? bytes(d.bytes.get(node)) : "",
-    }[brush.valueLabels];
+  const words = brush.valueLabels.ofNode(node)?.text;
   if (!words || brush.isGhost(node)) return;
   brush.font(400, 10, "mono");
   brush.sticker(words, x + width / 2, backward ? y - 11 : y + height + 11, 6, width - 16);

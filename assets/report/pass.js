@@ -210,6 +210,7 @@ function graphTab(panel, detail) {
   view.hops = state.hops;
   openSlabs(view);
   view.overlay = makeOverlay(detail, state.overlay);
+  view.valueLabels = makeOverlay(detail, state.labels);
   view.hits = state.filter ? new Set(detail.search(state.filter)) : null;
   view.layout();
   panel.append(toolbar(detail, view), view.element, legend(detail, view));

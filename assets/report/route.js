@@ -14,8 +14,8 @@ import { report, subjects } from "./store.js";
 export const views = new Map();
 
 export const TABS = ["graph", "table", "text", "patterns", "costs"];
-/** What edges of the graph are labelled with. */
-export const EDGE_LABELS = ["", "shape", "dtype", "bytes"];
+/** What stands on edges of the graph: nothing, or what an overlay writes; the last two if known. */
+export const EDGE_LABELS = ["", "shape", "dtype", "bytes", "placement", "communication"];
 const MODES = ["unified", "side", "blink"];
 /**
  * Defaults are not in the fragment; `from` is the REF of the graph that `ref` is compared with,

@@ -1,8 +1,9 @@
 """Overlays, labels on lines, several graphs beside each other."""
 
+import subprocess
 import unittest
 
-from gui_case import LOG, GuiCase, element, names
+from gui_case import LOG, STRATA, GuiCase, element, names
 
 CHAIN = ["class GraphModule(torch.nn.Module):", '    def forward(self, a: "f32[8, 8][8, 1]cpu"):',
          '        b: "f32[8, 8][8, 1]cpu" = torch.ops.aten.mm.default(a, a)',
@@ -42,7 +43,7 @@ class Canvases(GuiCase):
     def test_only_overlays_with_something_to_show_are_offered(self):
         tree = self.view("click graph/overlay\n", self.chain())
         offered = [name.removeprefix("graph/overlay:") for name in names(tree, "graph/overlay:")]
-        self.assertEqual(offered, ["No overlay", "Memory of outputs", "FLOPs", "Data type"])
+        self.assertEqual(offered, ["No overlay", "Memory of outputs", "FLOPs", "Shape", "Data type"])
 
     def test_labels_stand_on_lines(self):
         tree = self.view(f"""
@@ -58,6 +59,24 @@ class Canvases(GuiCase):
             key t
         """, self.chain())
         self.assertIn("labels=shape", tree["state"]["link"])
+
+    def test_lines_of_a_placed_graph_have_placements_and_communication(self):
+        path = self.path("placed.txt")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("graph step\n  x = placeholder : DTensor(f32[8][1]cpu, S(0))\n"
+                       "  a = aten.neg.default(x) : DTensor(f32[8][1]cpu, S(0)) {+%'place.communication_us'='1200.000'}\n"
+                       "  b = aten.abs.default(a) : DTensor(f32[8][1]cpu, R)\n  output([b])\n")
+        trace = self.path("placed.strata")
+        subprocess.run([STRATA, "opt", path, "--passes", "dce", "-o", trace], check=True)
+        self.view(f"""
+            key t t t t
+            assert graph/union/label:a text "S(0)"
+            key t
+            assert graph/union/label:a text "1.2 ms"
+            screenshot {self.picture("labels_communication")}
+            key t
+            assert graph/union/label:a absent
+        """, trace)
 
     def test_graphs_stay_beside_others_and_move_together(self):
         tree = self.view(f"""

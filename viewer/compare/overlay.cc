@@ -155,8 +155,8 @@ std::string FirstTagAt(const Comparison& c, int32_t node) {
   return tags.empty() ? std::string() : tags.front();
 }
 
-const std::array<Property, 20>& Properties() {
-  static const std::array<Property, 20> kProperties = {{
+const std::array<Property, 21>& Properties() {
+  static const std::array<Property, 21> kProperties = {{
       {"time", "Time of a step", NanosecondsText, true, TimeAt, nullptr},
       {"bytes", "Memory of outputs", BytesText, true, BytesAt, nullptr},
       {"measured", "Memory measured", BytesText, true, MadeAt, nullptr},
@@ -171,6 +171,8 @@ const std::array<Property, 20>& Properties() {
       {"greatest", "Greatest value", RealText, false, GreatestAt, nullptr},
       {"mean", "Mean value", RealText, false, MeanAt, nullptr},
       {"nan", "NaN and infinite", CountText, true, NotFiniteAt, nullptr},
+      {"shape", "Shape", nullptr, false, nullptr,
+       [](const Comparison& c, int32_t i) { return std::string(ShapeOf(c.TypeOf(i))); }, true},
       {"dtype", "Data type", nullptr, false, nullptr,
        [](const Comparison& c, int32_t i) { return std::string(DtypeOf(c.TypeOf(i))); }, true},
       {"placement", "Placement", nullptr, false, nullptr, PlacementAt, true},
@@ -199,6 +201,8 @@ std::pair<const Module*, TypeId> TypeAt(const Comparison& c, int32_t node) {
 }
 
 bool HasAny(const Comparison& c, const Property& property) {
+  // Costs of both graphs take long, so that only what is chosen is computed.
+  if (property.is_change) return c.counts().differences() > 0 || c.input().costs != nullptr;
   std::optional<std::string> first;
   // Types are few, and their texts take long.
   std::set<std::pair<const Module*, int32_t>> seen;
@@ -249,6 +253,16 @@ class Scale {
 };
 
 }  // namespace
+
+std::string PropertyOf(const Comparison& comparison, std::string_view key, int32_t node) {
+  for (const Property& property : Properties()) {
+    if (key != property.key) continue;
+    if (property.kind != nullptr) return property.kind(comparison, node);
+    const double number = property.number(comparison, node);
+    return std::isnan(number) ? std::string() : property.unit(number);
+  }
+  return "";
+}
 
 std::vector<std::pair<std::string, std::string>> AvailableOverlays(const Comparison& comparison) {
   std::vector<std::pair<std::string, std::string>> list;

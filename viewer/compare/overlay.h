@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,11 @@ class Overlay {
   std::vector<std::pair<std::string, float>> legend_;
 };
 
-/// (key, label) of the overlays for which a graph has anything to show.
+/// What the overlay of that key writes of a node; "": nothing.
+std::string PropertyOf(const Comparison& comparison, std::string_view key, int32_t node);
+
+/// (key, label) of the overlays for which a graph has anything to show; those of changed costs
+/// wherever two graphs differ.
 std::vector<std::pair<std::string, std::string>> AvailableOverlays(const Comparison& comparison);
 
 }  // namespace strata::viewer

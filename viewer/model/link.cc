@@ -100,7 +100,7 @@ Link ParseLink(std::string_view fragment) {
   Restrict(link.tab, std::array<std::string_view, 4>{"graph", "table", "text", "patterns"});
   Restrict(link.mode, std::array<std::string_view, 3>{"unified", "side", "blink"});
   Restrict(link.hops, std::array<std::string_view, 5>{"1", "0", "2", "3", "all"});
-  Restrict(link.labels, std::array<std::string_view, 4>{"", "shape", "dtype", "bytes"});
+  Restrict(link.labels, kLineLabels);
   Restrict(link.spelling, std::array<std::string_view, 2>{"native", "fx"});
   return link;
 }

@@ -1,10 +1,16 @@
 #pragma once
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace strata::viewer {
+
+/// What may stand on lines: nothing, or what an overlay of that key writes. The last two are
+/// offered where the graph has them.
+inline constexpr std::array<std::string_view, 6> kLineLabels = {
+    "", "shape", "dtype", "bytes", "placement", "communication"};
 
 /// A link to what is shown: the fragment of the report's page and of `strata-view 'T#…'`. It begins
 /// with the selector of a REF, then has the choices that differ from their defaults:

@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <ranges>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "scene/words.h"
@@ -100,9 +105,16 @@ void Model::StepOverlay(int n) {
 }
 
 void Model::StepLabels() {
-  static const std::string kLabels[] = {"", "shape", "dtype", "bytes"};
-  const auto at = std::ranges::find(kLabels, labels) - std::begin(kLabels);
-  labels = kLabels[(at + 1) % 4];
+  std::vector<std::string> choices(kLineLabels.begin(), kLineLabels.begin() + 4);
+  if (const auto* list = overlays()) {
+    // What the automatic placement says, where it says anything.
+    for (const std::string_view key : kLineLabels | std::views::drop(4)) {
+      if (std::ranges::any_of(*list, [&](const auto& entry) { return entry.first == key; }))
+        choices.emplace_back(key);
+    }
+  }
+  const auto at = std::ranges::find(choices, labels) - choices.begin();
+  labels = choices[static_cast<size_t>(at + 1) % choices.size()];
   Say(labels.empty() ? "Nothing on the lines" : "On the lines: " + labels);
 }
 

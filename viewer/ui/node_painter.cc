@@ -36,12 +36,7 @@ std::optional<Heat> ScenePainter::HeatOfNode(int32_t node) const {
 }
 
 void ScenePainter::ValueLabel(const SceneBox& box) {
-  const std::string type = comparison_.TypeOf(box.node, look_.side == Side::kBefore);
-  std::string words;
-  if (look_.labels == "shape") words = ShapeOf(type);
-  if (look_.labels == "dtype") words = DtypeOf(type);
-  if (look_.labels == "bytes" && comparison_.BytesOf(box.node) > 0)
-    words = BytesText(comparison_.BytesOf(box.node));
+  const std::string words = PropertyOf(comparison_, look_.labels, box.node);
   if (words.empty() || IsGone(comparison_.StatusOf(box.node))) return;
   const Font font = FontOf(Face::kMono, 10);
   const std::string shown = font.Cut(words, S(box.width - 16));
