@@ -1,44 +1,18 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
+#include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "scene/parts.h"
+#include "scene/paths.h"
 
 namespace strata {
-namespace {
-
-constexpr int kMaxDepth = 24;
-
-}  // namespace
-
-std::string ScenePathOf(const Listing& listing, EntityId id) {
-  const Entity& entity = listing[id];
-  const Graph& graph = listing.graph(id);
-  const Listing::Scope& scope = listing.scopes()[listing.scope_of(id)];
-  std::string path = scope.prefix;
-  std::ranges::replace(path, '/', '.');
-  const std::string_view module = graph.module().str(graph.node(entity.node).module);
-  if (!module.empty()) {
-    path += module;
-  } else if (entity.kind == EntityKind::kInput || entity.kind == EntityKind::kConstant) {
-    path += "inputs";
-  } else if (!path.empty()) {
-    path.pop_back();  // the dot behind the body's name
-  }
-  // A hostile path must not nest without end: what is deeper becomes part of the last name.
-  size_t dot = path.find('.');
-  for (int depth = 1; dot != std::string::npos && depth < kMaxDepth; ++depth) {
-    dot = path.find('.', dot + 1);
-  }
-  if (dot != std::string::npos) {
-    std::replace(path.begin() + static_cast<std::ptrdiff_t>(dot), path.end(), '.', '/');
-  }
-  return path;
-}
-
 namespace internal {
 namespace {
 
@@ -60,7 +34,7 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
 class Builder {
  public:
   Builder(const GraphDiff& diff, const SceneOptions& options, Scene& scene)
-      : diff_(diff), options_(options), scene_(scene) {}
+      : diff_(diff), options_(options), scene_(scene), paths_(diff) {}
 
   void Run() {
     drafts_.emplace_back();
@@ -68,7 +42,7 @@ class Builder {
     for (size_t i = 0; i < scene_.nodes.size(); ++i) {
       const bool repeated = i < repeats.size() && !repeats[i].empty();
       const int32_t index = static_cast<int32_t>(i);
-      draft(ClusterAt(repeated ? repeats[i] : PathOf(index))).nodes.push_back(index);
+      draft(repeated ? ClusterAt(repeats[i]) : ClusterOf(index)).nodes.push_back(index);
     }
     for (size_t i = 0, count = drafts_.size(); i < count; ++i)
       CutIntoParts(static_cast<int32_t>(i));
@@ -79,10 +53,16 @@ class Builder {
  private:
   Draft& draft(int32_t index) { return drafts_[static_cast<size_t>(index)]; }
 
-  std::string PathOf(int32_t index) const {
+  /// The cluster of a node's path. Neighbours have the same mostly, and paths take long.
+  int32_t ClusterOf(int32_t index) {
     const SceneNode& node = scene_.nodes[static_cast<size_t>(index)];
-    return node.after.valid() ? ScenePathOf(diff_.after, node.after)
-                              : ScenePathOf(diff_.before, node.before);
+    const bool after = node.after.valid();
+    const ScenePaths::Parts parts = paths_.PartsOf(after, after ? node.after : node.before);
+    if (last_ && last_->first == parts) return last_->second;
+    const auto [found, is_new] = by_parts_.try_emplace(parts, 0);
+    if (is_new) found->second = ClusterAt(paths_.PathOf(parts));
+    last_ = *found;
+    return found->second;
   }
 
   /// Too many nodes of one slab become parts: a slice of its forward nodes with a slice from the
@@ -193,8 +173,13 @@ class Builder {
     return one;
   }
 
-  static bool IsNumber(std::string_view text) {
-    return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  /// The number at the end of a label: "3" of "3" and of "chunk 3"; "" of others.
+  static std::string_view NumberOf(std::string_view label) {
+    const size_t begin = label.find_last_not_of("0123456789") + 1;
+    return begin == 0 || label.starts_with(kChunkLabel) ? label.substr(begin) : std::string_view();
+  }
+  static std::string_view WordsOf(std::string_view label) {
+    return label.substr(0, label.size() - NumberOf(label).size());
   }
 
   /// Writes the cluster, then its children, groups of equal ones under a cluster of their own.
@@ -213,7 +198,9 @@ class Builder {
       size_t end = begin + 1;
       while (end < children.size() && Alike(children[begin], children[end]))
         ++end;
-      if (end - begin >= static_cast<size_t>(options_.min_repeats)) {
+      const bool chunks = draft(children[begin]).cluster.label.starts_with(kChunkLabel);
+      const size_t least = chunks ? 2 : static_cast<size_t>(options_.min_repeats);
+      if (end - begin >= least) {
         EmitGroup({children.begin() + static_cast<std::ptrdiff_t>(begin),
                    children.begin() + static_cast<std::ptrdiff_t>(end)},
                   at);
@@ -229,7 +216,8 @@ class Builder {
 
   bool Alike(int32_t a, int32_t b) {
     const SceneCluster &first = draft(a).cluster, &second = draft(b).cluster;
-    return IsNumber(first.label) && IsNumber(second.label) && first.counts == second.counts &&
+    return !NumberOf(first.label).empty() && !NumberOf(second.label).empty() &&
+           WordsOf(first.label) == WordsOf(second.label) && first.counts == second.counts &&
            draft(a).signature == draft(b).signature;
   }
 
@@ -238,7 +226,7 @@ class Builder {
     const std::string last = draft(members.back()).cluster.label;
     const std::string& path = draft(members.front()).cluster.path;
     SceneCluster group;
-    group.label = fmt::format("{{{}..{}}}", first, last);
+    group.label = fmt::format("{}{{{}..{}}}", WordsOf(first), NumberOf(first), NumberOf(last));
     group.path = path.substr(0, path.size() - first.size()) + group.label;
     group.parent = parent;
     group.repeats = static_cast<int32_t>(members.size());
@@ -259,6 +247,9 @@ class Builder {
   Scene& scene_;
   std::vector<Draft> drafts_;
   std::unordered_map<std::string, int32_t> by_path_;
+  const ScenePaths paths_;
+  std::map<ScenePaths::Parts, int32_t> by_parts_;
+  std::optional<std::pair<ScenePaths::Parts, int32_t>> last_;  // of by_parts_
 };
 
 }  // namespace

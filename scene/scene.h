@@ -104,14 +104,10 @@ struct SceneOptions {
 /// Strata layout: the modules of a program are slabs, nested as their paths are, in forward order.
 /// Inside an open slab forward nodes run down in the left lane and backward nodes run up in the
 /// right one, so that both halves of a module stand at the same height. Inputs have a slab of their
-/// own. Who draws may leave out rows of nodes that are far from every difference: places of the
-/// others keep their columns. Programs without module paths get slabs for what repeats (`layers.0`,
-/// `layers.1`, …).
+/// own; so have pipeline stages and the chunks of a module, where a pass cut the graph. Who draws
+/// may leave out rows of nodes that are far from every difference: places of the others keep their
+/// columns. Programs without module paths get slabs for what repeats (`layers.0`, `layers.1`, …).
 Scene MakeScene(const GraphDiff& diff, const SceneOptions& options = {});
-
-/// The module path that a node is drawn in: its module, below the name of its body if it is in one;
-/// "inputs" for inputs and constants without a module.
-std::string ScenePathOf(const Listing& listing, EntityId id);
 
 std::string_view ToString(SceneStatus status);
 

@@ -219,6 +219,50 @@ TEST_CASE("siblings without data between them may share a row") {
   CHECK_FALSE(ClusterOf(scene, "a.wo").joins_previous);
 }
 
+TEST_CASE("chunks of a module are slabs of it that share a row, equal ones a group") {
+  const auto text = [](std::string_view second) {
+    return fmt::format(R"(graph g
+  x = placeholder
+  a = aten.neg.default(x) {{forward module=l.moe.up +chunked_region_fqn='l.moe' +chunk_id='0'}}
+  b = aten.{}.default(x) {{forward module=l.moe.up +chunked_region_fqn='l.moe' +chunk_id='1'}}
+  o = aten.mul.Tensor(a, b) {{forward module=l.moe +chunked_region_fqn='l.moe'}}
+  output([o])
+)",
+                       second);
+  };
+  const Compared apart = Compare(text("abs"), text("abs"));
+  const Scene scene = MakeScene(apart.diff);
+  CheckSound(apart.diff, scene);
+  CHECK(ClusterOf(scene, "l.moe.chunk 0.up").counts.nodes == 1);
+  CHECK(ClusterOf(scene, "l.moe.chunk 1").joins_previous);
+  CHECK(ClusterOf(scene, "l.moe").counts.nodes == 3);
+  const Compared alike = Compare(text("neg"), text("neg"));
+  const Scene grouped = MakeScene(alike.diff);
+  CheckSound(alike.diff, grouped);
+  CHECK(ClusterOf(grouped, "l.moe.chunk {0..1}").repeats == 2);
+  CHECK(ClusterOf(grouped, "l.moe.chunk 1").joins_previous);
+}
+
+TEST_CASE("stages of a pipeline are the outermost slabs, if there are several") {
+  const auto text = [](int second) {
+    return fmt::format(R"(graph g
+  x = placeholder {{+stage='0'}}
+  a = aten.neg.default(x) {{forward module=layers.0 +stage='0'}}
+  b = aten.neg.default(a) {{forward module=layers.1 +stage='{}'}}
+  output([b])
+)",
+                       second);
+  };
+  const Compared cut = Compare(text(0), text(1));
+  const Scene scene = MakeScene(cut.diff);
+  CheckSound(cut.diff, scene);
+  CHECK(ClusterOf(scene, "stage 0.layers.0").counts.nodes == 1);
+  CHECK(ClusterOf(scene, "stage 1.layers.1").counts.nodes == 1);
+  CHECK(scene.clusters[static_cast<size_t>(ClusterOf(scene, "stage 1").parent)].path.empty());
+  const Compared whole = Compare(text(0), text(0));
+  CHECK(ClusterOf(MakeScene(whole.diff), "layers.1").counts.nodes == 1);
+}
+
 TEST_CASE("hostile module paths nest to a limit and lose no node") {
   std::string path;
   for (int i = 0; i < 5000; ++i)
