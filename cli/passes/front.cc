@@ -2,13 +2,9 @@
 
 #include <map>
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "passes/budget/budget.h"
 #include "passes/budget/recorded_times.h"
-#include "passes/memory/offloadable.h"
-#include "passes/memory/tags.h"
 #include "store/node_statistics.h"
 #include "store/trace_reader.h"
 
@@ -45,22 +41,9 @@ Result<NodeTimes> RecordedTimesOf(const Graph& graph, const std::string& text) {
 }  // namespace
 
 Result<MemoryFront> FrontOf(const Snapshot& snapshot, const std::string& ref,
-                            const FrontOptions& options) {
-  const Graph& graph = snapshot.graph();
-  for (const NodeId node : graph.nodes()) {
-    if (!graph.attribute(node, kRecomputedFromAttribute).empty() || IsTransfer(graph, node)) {
-      return Error("a plan was applied already: {}: node {}: name the graph before it", ref,
-                   graph.name(node));
-    }
-  }
-  STRATA_TRY(MemoryCosts costs, CostsOf(graph, options.topology));
-  STRATA_TRY(const NodeTimes times, RecordedTimesOf(graph, ref));
-  UseTimes(times, graph, costs);
-  Budget::Options budget;
-  budget.offload = options.offload;
-  STRATA_TRY(std::vector<BudgetedPlan> plans,
-             SearchOf(*snapshot.module, snapshot.graph_id, costs, budget).Front());
-  return MemoryFront{.plans = std::move(plans), .is_profiled = !times.empty()};
+                            MemoryFrontOptions options) {
+  STRATA_TRY(options.times, RecordedTimesOf(snapshot.graph(), ref));
+  return MemoryFrontOf(*snapshot.module, snapshot.graph_id, options);
 }
 
 }  // namespace strata::cli

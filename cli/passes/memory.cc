@@ -68,8 +68,9 @@ Result<Exit> RunMemory(Args args) {
   const Graph* old = before ? &before->graph() : nullptr;
   std::optional<MemoryFront> front;
   if (flags.pareto) {
-    STRATA_TRY(front, FrontOf(snapshot, flags.ref,
-                              {.offload = !flags.no_offload, .topology = flags.topology}));
+    STRATA_TRY(front,
+               FrontOf(snapshot, flags.ref,
+                       {.offload = !flags.no_offload, .topology = flags.topology, .times = {}}));
     if (!flags.picture.empty()) {
       STRATA_RETURN_IF_ERROR(WriteFile(flags.picture, FrontPicture(snapshot.graph(), *front)));
     }

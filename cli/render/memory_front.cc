@@ -42,7 +42,7 @@ void WriteFront(JsonWriter& json, const MemoryFront& front) {
   for (const BudgetedPlan& plan : front.plans) {
     json.Break(2).BeginObject().Field("bytes", plan.peak_bytes).Field("us", plan.us);
     json.Key("plan").BeginObject();
-    json.Field("passes", fmt::format("budget{{bytes={}}},recompute,offload", plan.peak_bytes));
+    json.Field("passes", PassesOf(plan));
     json.Field("recomputed", plan.num_recomputed).Field("offloaded", plan.num_offloaded);
     json.EndObject().EndObject();
   }

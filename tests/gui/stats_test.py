@@ -1,5 +1,6 @@
 """Operators, memory, lanes, ranks; settings and recent files; hiding and resizing panes; live runs."""
 
+import json
 import os
 import subprocess
 import unittest
@@ -74,6 +75,33 @@ class Stats(GuiCase):
             click memory/chart
         """, LOG)
         self.assertIn("Estimated from shapes", element(tree, "memory/words")["text"])
+
+    def test_memory_has_plans_of_less_memory_for_more_time(self):
+        trace = self.path("plans.strata")
+        self.strata("train", "configs/demo_llama3.toml", "--set", "steps=1", "--passes", "dce,canonicalize", "--trace", trace)
+        graph = trace + "#graph=step,pass=canonicalize:after"
+        front = json.loads(self.strata("memory", graph, "--pareto", "--json"))["front"]
+        tree = self.view(f"""
+            run memory
+            click memory/view
+            click "memory/view:Time for memory"
+            await memory/front exists
+            move memory/front
+            screenshot {self.picture("memory_plans")}
+            assert memory/words contains "as modelled"
+            assert memory/plan:0 exists
+        """, trace + "#graph=step,pass=canonicalize")
+        self.assertIn(f"{len(front)} plans", element(tree, "memory/front")["text"])
+        self.assertGreater(len(front), 3)
+        tree = self.view("""
+            key J
+            run memory
+            click memory/view
+            click "memory/view:Time for memory"
+            await memory/empty exists
+        """, self.graph("forward.txt", "class GraphModule(torch.nn.Module):", '    def forward(self, a: "f32[8]"):',
+                        '        r: "f32[8]" = torch.ops.aten.relu.default(a);  a = None', "        return (r,)"))
+        self.assertIn("Nothing that forward saves", element(tree, "memory/empty")["text"])
 
     def test_lanes_show_phases_and_collectives(self):
         text = self.graph(

@@ -112,7 +112,8 @@ ALLOWED = {
         "store", "scene", "passes", "passes/core", "passes/pipeline/schedule", "tlparse-export/exchange",
     },
     "viewer/compare": IR | TEXT | DIFF | {
-        "store", "scene", "refs", "passes/pipeline/schedule", "passes/simulate", "tlparse-export/report",
+        "store", "scene", "refs", "passes/budget", "passes/pipeline/schedule", "passes/simulate",
+        "tlparse-export/report",
     },
     "viewer/model": IR | TEXT | {"scene", "refs", "diff/policy", "viewer/compare"},
     "viewer/ui": BASE | {"scene", "viewer/compare", "viewer/model"},
