@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/id.h"
 #include "ir/size_form.h"
 #include "ir/type.h"
 
@@ -25,6 +26,8 @@ struct PlanLayout {
   int64_t storage_bytes() const;
   friend bool operator==(const PlanLayout&, const PlanLayout&) = default;
 };
+
+using KernelId = Id<struct KernelTag>;
 
 /// What a fused node computes, as loops over one iteration space: the same description becomes C++
 /// and CUDA (runtime/codegen). Knows nothing of tensors.

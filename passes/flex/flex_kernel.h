@@ -3,10 +3,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/id.h"
 #include "ir/type.h"
 #include "passes/flex/flex_program.h"
 
 namespace strata {
+
+using FlexKernelId = Id<struct FlexKernelTag>;
 
 /// What one step of flex attention computes, with all sizes: runtime/codegen makes code of it.
 ///

@@ -154,13 +154,14 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kerne
   const fs::path object = folder / (KeyOf(source, compiler) + ".so");
 
   std::unique_ptr<KernelLibrary> library(new KernelLibrary());
-  library->num_kernels_ = kernels.size();
+  library->functions_.resize(kernels.size());
+  library->flex_functions_.resize(flex_kernels.size());
   std::error_code ignored;
   // An object that was damaged since it was built is built again.
-  library->was_built_ = !fs::exists(object, ignored) || !library->Open(object, flex_kernels.size());
+  library->was_built_ = !fs::exists(object, ignored) || !library->Open(object);
   if (library->was_built_) {
     STRATA_RETURN_IF_ERROR(Build(source, compiler, object));
-    if (!library->Open(object, flex_kernels.size())) {
+    if (!library->Open(object)) {
       return Error(ErrorCode::kCorrupt, "cannot load kernels: {}: look at what {} made of it",
                    object.string(), compiler);
     }
@@ -170,23 +171,23 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kerne
 
 std::unique_ptr<KernelLibrary> KernelLibrary::Unbuilt(size_t num_kernels, size_t num_flex_kernels) {
   std::unique_ptr<KernelLibrary> library(new KernelLibrary());
-  library->num_kernels_ = num_kernels;
-  library->functions_.resize(num_kernels + num_flex_kernels, nullptr);
+  library->functions_.resize(num_kernels, nullptr);
+  library->flex_functions_.resize(num_flex_kernels, nullptr);
   return library;
 }
 
-bool KernelLibrary::Open(const std::string& object, size_t num_flex) {
+bool KernelLibrary::Open(const std::string& object) {
   if (handle_ != nullptr) ::dlclose(handle_);
-  functions_.clear();
   handle_ = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) return false;
-  for (size_t i = 0; i < num_kernels_ + num_flex; ++i) {
-    const std::string name = i < num_kernels_ ? fmt::format("strata_kernel_{}", i)
-                                              : fmt::format("strata_flex_{}", i - num_kernels_);
-    void* symbol = ::dlsym(handle_, name.c_str());
-    if (symbol == nullptr) return false;
-    functions_.push_back(reinterpret_cast<Function>(symbol));
-  }
+  const auto find = [&](const std::string& name, Function& function) {
+    function = reinterpret_cast<Function>(::dlsym(handle_, name.c_str()));
+    return function != nullptr;
+  };
+  for (const KernelId id : IdsOf(functions_))
+    if (!find(fmt::format("strata_kernel_{}", id.index), functions_[id])) return false;
+  for (const FlexKernelId id : IdsOf(flex_functions_))
+    if (!find(fmt::format("strata_flex_{}", id.index), flex_functions_[id])) return false;
   return true;
 }
 

@@ -52,20 +52,20 @@ class KernelLibrary {
   KernelLibrary& operator=(const KernelLibrary&) = delete;
   ~KernelLibrary();
 
-  /// Of the kernel of that index. Valid while the library lives.
-  Function function(size_t kernel) const { return functions_[kernel]; }
-  Function flex_function(size_t kernel) const { return functions_[num_kernels_ + kernel]; }
+  /// Valid while the library lives.
+  Function function(KernelId kernel) const { return functions_[kernel]; }
+  Function flex_function(FlexKernelId kernel) const { return flex_functions_[kernel]; }
   /// Whether this call built it, rather than found it.
   bool was_built() const { return was_built_; }
 
  private:
   KernelLibrary() = default;
   /// False: the file cannot be loaded, or lacks one of its kernels.
-  bool Open(const std::string& object, size_t num_flex);
+  bool Open(const std::string& object);
 
   void* handle_ = nullptr;
-  size_t num_kernels_ = 0;
-  std::vector<Function> functions_;  // of kernels, then of flex attention
+  IdVector<KernelId, Function> functions_;
+  IdVector<FlexKernelId, Function> flex_functions_;
   bool was_built_ = false;
 };
 

@@ -122,7 +122,7 @@ struct PlacedTensors {
 
   const Tensor* Find(ValueId value) const {
     const auto found = std::ranges::find(values, value);
-    return found == values.end() ? nullptr : &tensors[static_cast<size_t>(found - values.begin())];
+    return found == values.end() ? nullptr : &tensors[found - values.begin()];
   }
 };
 
@@ -174,9 +174,9 @@ Result<GraphRun> Run(const Graph& graph, const NamedTensors& given, ExecutionObs
   STRATA_TRY(Executor executor, Executor::Bind(std::move(plan), constants));
   lock.unlock();
   STRATA_TRY(run.outputs.tensors, executor.Run(inputs, observer));
-  for (const int32_t slot : executor.plan().outputs) {
+  for (const SlotId slot : executor.plan().outputs) {
     const PlanSlot none;
-    const PlanSlot& output = slot < 0 ? none : executor.plan().slots[static_cast<size_t>(slot)];
+    const PlanSlot& output = !slot.valid() ? none : executor.plan().slots[slot];
     run.outputs.values.push_back(output.value);
     run.names.push_back(output.name);
   }

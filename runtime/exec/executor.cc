@@ -63,7 +63,7 @@ struct Executor::State {
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Plan::Input& wanted = plan.inputs[i];
-      const PlanSlot& slot = plan.slots[static_cast<size_t>(wanted.slot)];
+      const PlanSlot& slot = plan.slots[wanted.slot];
       if (!Fits(inputs[i], wanted)) {
         return Error(ErrorCode::kInternal, "input {} of graph {} is {}, not {}", slot.name,
                      plan.graph, DescribeTensor(inputs[i]), slot.type);
@@ -72,7 +72,7 @@ struct Executor::State {
     return Ok();
   }
 
-  Error Failure(size_t index, const std::exception& failure) const {
+  Error Failure(StepId index, const std::exception& failure) const {
     const PlanStep& step = plan.steps[index];
     const auto* torch_error = dynamic_cast<const c10::Error*>(&failure);
     std::string why = torch_error != nullptr ? torch_error->what_without_backtrace()
@@ -138,7 +138,7 @@ Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const Scr
     if (!plan.kernels.empty() || !plan.flex_kernels.empty()) {
       STRATA_TRY(
           state->kernels,
-          KernelLibrary::Load(plan.kernels, plan.flex_kernels,
+          KernelLibrary::Load(plan.kernels.values(), plan.flex_kernels.values(),
                               {.cache_dir = {}, .compiler = {}, .contracts = AtenContracts()}));
     }
     state->plan = std::move(plan);

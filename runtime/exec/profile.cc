@@ -51,15 +51,15 @@ void NodeProfiler::OnStep(const PlanStep& step, std::span<const at::Tensor> resu
 
 void NodeProfiler::EndRun(const Plan& plan) {
   if (!times_.has_run()) return;
-  const std::span<const size_t> steps = times_.steps();
+  const std::span<const StepId> steps = times_.steps();
   TimedRuns& timed = timed_[plan.fingerprint()];
   if (timed.runs++ == 0) {
-    for (const size_t index : steps) {
-      const PlanStep& step = plan.steps[index];
+    for (const StepId id : steps) {
+      const PlanStep& step = plan.steps[id];
       int64_t bytes = 0;
-      for (const int32_t slot : step.results) {
-        if (slot < 0 || step.is_view) continue;
-        const std::optional<PlanLayout>& layout = plan.slots[static_cast<size_t>(slot)].layout;
+      for (const SlotId slot : step.results) {
+        if (!slot.valid() || step.is_view) continue;
+        const std::optional<PlanLayout>& layout = plan.slots[slot].layout;
         if (layout) bytes += layout->num_elements() * ByteSize(layout->dtype);
       }
       timed.nodes.push_back(step.node);

@@ -111,9 +111,9 @@ class KernelMaker {
     return made.has_value();
   }
 
-  const PlanLayout* LayoutOf(int32_t slot) const {
-    if (slot < 0) return nullptr;
-    const std::optional<PlanLayout>& layout = plan_.slots[static_cast<size_t>(slot)].layout;
+  const PlanLayout* LayoutOf(SlotId slot) const {
+    if (!slot.valid()) return nullptr;
+    const std::optional<PlanLayout>& layout = plan_.slots[slot].layout;
     return layout ? &*layout : nullptr;
   }
 
@@ -140,7 +140,7 @@ class KernelMaker {
   /// Query, key, value, out, gradient of out; gradients of query, key, value.
   bool SetStrides(bool is_backward) {
     const std::vector<PlanArg>& args = step_.args;
-    std::vector<int32_t> slots = {args[0].slot, args[1].slot, args[2].slot};
+    std::vector<SlotId> slots = {args[0].slot, args[1].slot, args[2].slot};
     if (is_backward) {
       slots.insert(slots.end(), {args[3].slot, args[5].slot});
       slots.insert(slots.end(), step_.results.begin(), step_.results.begin() + 3);
@@ -158,7 +158,7 @@ class KernelMaker {
     return IsDense(is_backward ? args[4].slot : step_.results[1], DType::kF32);
   }
 
-  bool IsDense(int32_t slot, DType dtype) const {
+  bool IsDense(SlotId slot, DType dtype) const {
     const PlanLayout* const layout = LayoutOf(slot);
     if (layout == nullptr || layout->dtype != dtype) return false;
     int64_t stride = 1;

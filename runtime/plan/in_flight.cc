@@ -13,24 +13,25 @@ bool IsWait(std::string_view op) {
 
 InFlight FindInFlight(const Plan& plan) {
   InFlight found;
-  std::map<int32_t, size_t> launched;  // owner of a result's storage -> the step
-  const auto owner_of = [&](int32_t slot) { return plan.slots[static_cast<size_t>(slot)].storage; };
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const PlanStep& step = plan.steps[i];
+  std::map<SlotId, StepId> launched;  // by owner of the result's storage
+  bool are_all_followed = true;       // not results of several tensors, or of none
+  const auto owner_of = [&](SlotId slot) { return plan.slots[slot].storage; };
+  for (const StepId id : IdsOf(plan.steps)) {
+    const PlanStep& step = plan.steps[id];
     if (TraitsOf(step.op).collective) {
       if (found.held.empty()) found.held.resize(plan.steps.size());
-      // Results of several tensors, or of none, are not followed.
-      const bool is_followed = step.results.size() == 1 && step.results[0] >= 0;
-      launched.emplace(is_followed ? owner_of(step.results[0]) : -1 - static_cast<int32_t>(i), i);
-    } else if (IsWait(step.op) && !step.args.empty() && step.args[0].slot >= 0) {
+      const bool is_followed = step.results.size() == 1 && step.results[0].valid();
+      are_all_followed = are_all_followed && is_followed;
+      if (is_followed) launched.emplace(owner_of(step.results[0]), id);
+    } else if (IsWait(step.op) && !step.args.empty() && step.args[0].slot.valid()) {
       const auto launch = launched.find(owner_of(step.args[0].slot));
       if (launch == launched.end()) continue;
       plan.steps[launch->second].ForEachOperand(
-          [&](int32_t slot) { found.held[i].push_back(slot); });
+          [&](SlotId slot) { found.held[id].push_back(slot); });
       launched.erase(launch);
     }
   }
-  found.is_overlapped = !found.held.empty() && launched.empty();
+  found.is_overlapped = !found.held.empty() && are_all_followed && launched.empty();
   return found;
 }
 

@@ -14,7 +14,7 @@ bool IsWait(std::string_view op);
 /// wait for its result.
 struct InFlight {
   /// By step: slots that a launch reads until this step, a wait, is done. Empty: no launches.
-  std::vector<std::vector<int32_t>> held;
+  IdVector<StepId, std::vector<SlotId>> held;
   /// The plan has launches, and each is waited for.
   bool is_overlapped = false;
 };

@@ -35,7 +35,7 @@ std::optional<SizeForm> FormOf(const UnbackedSizes& unbacked_sizes, SymbolSizes 
     const std::optional<int64_t> with_one = number_at(sizes);
     sizes[symbol] = 0;
     if (!with_one) return std::nullopt;
-    if (*with_one != form.constant) form.factors[slot] = *with_one - form.constant;
+    if (*with_one != form.constant) form.factors[slot.index] = *with_one - form.constant;
     all[symbol] = ++probe;
     expected += probe * (*with_one - form.constant);
   }
@@ -136,7 +136,7 @@ std::optional<std::vector<SizeForm>> DynamicNumbersOf(const Kernel& kernel,
     for (const auto& [index, factor] : form.factors) {
       const auto known = inside.find(kernel.unbacked_symbols[static_cast<size_t>(index)]);
       if (known == inside.end()) return std::nullopt;
-      number.factors[known->second] += factor;
+      number.factors[known->second.index] += factor;
     }
   }
   return numbers;

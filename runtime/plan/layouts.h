@@ -17,7 +17,7 @@
 namespace strata {
 
 /// The slots that sizes are read into from data, by symbol.
-using UnbackedSizes = std::map<std::string, int32_t, std::less<>>;
+using UnbackedSizes = std::map<std::string, SlotId, std::less<>>;
 
 /// How a value of that type lies where symbols are what `sizes` says. None: no tensor, strides that
 /// are not known, a symbol that is not in `sizes`.

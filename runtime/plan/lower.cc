@@ -52,9 +52,9 @@ class Lowering {
  private:
   /// A graph that is being lowered: the program, or inside it the body of a fused node or region.
   struct Scope {
-    explicit Scope(const Graph& g) : graph(&g), slot_of(static_cast<size_t>(g.value_bound()), -1) {}
+    explicit Scope(const Graph& g) : graph(&g), slot_of(static_cast<size_t>(g.value_bound())) {}
     const Graph* graph;
-    std::vector<int32_t> slot_of;  // by value
+    IdVector<ValueId, SlotId> slot_of;
     UnbackedSizes unbacked_sizes;  // a body names sizes as it likes
     NodeId fused;                  // of the program, when this is its body
     int32_t stream = 0;            // of that node
@@ -152,9 +152,9 @@ class Lowering {
       if (plan_.options.unfuse || RegionBodyOf(graph(), node))
         return InlineBody(node, module_.graph(body));
       STRATA_TRY(step.kernel, KernelOf(body, /*exact=*/n.num_kwargs == 0));
-      if (step.kernel < 0 || !TakeOpenNumbers(node, module_.graph(body), step))
+      if (!step.kernel.valid() || !TakeOpenNumbers(node, module_.graph(body), step))
         return InlineBody(node, module_.graph(body));
-      step.mutates = !plan_.kernels[static_cast<size_t>(step.kernel)].written_inputs.empty();
+      step.mutates = !plan_.kernels[step.kernel].written_inputs.empty();
       args = args.subspan(1);
     }
     if (IsFlexOp(step.op)) {
@@ -166,7 +166,7 @@ class Lowering {
       STRATA_TRY(PlanArg lowered, LowerArg(arg));
       step.args.push_back(std::move(lowered));
     }
-    for (size_t i = 0; i < n.num_kwargs && step.kernel < 0; ++i) {
+    for (size_t i = 0; i < n.num_kwargs && !step.kernel.valid(); ++i) {
       const NamedArg kwarg = graph().kwarg(node, i);
       STRATA_TRY(PlanArg lowered, LowerArg(kwarg.value));
       step.kwargs.emplace_back(module_.str(kwarg.name), std::move(lowered));
@@ -180,15 +180,15 @@ class Lowering {
       // A result that an operator writes needs a slot, read or not: the slot says what is written.
       const bool is_written =
           (plan_.options.static_memory || step.mutates) && graph().value(value).type.valid();
-      step.results.push_back(is_read || is_written ? NewSlot(value) : -1);
-      if (step.results.back() < 0) step.unread_bytes += OwnBytes(value);
+      step.results.push_back(is_read || is_written ? NewSlot(value) : SlotId());
+      if (!step.results.back().valid()) step.unread_bytes += OwnBytes(value);
       has_results = has_results || graph().value(value).type.valid();
       are_aliases = are_aliases && graph().value(value).alias_of.valid();
     }
     step.is_view = has_results && are_aliases && !step.mutates && !traits.effectful;
     AddPartition(PartitionOf(graph(), node, plan_.sizes, [this](ValueId v) { return SlotOf(v); }));
     AddFlexKernel(node, step);
-    plan_.steps.push_back(std::move(step));
+    plan_.steps.Add(std::move(step));
     return Ok();
   }
 
@@ -204,8 +204,7 @@ class Lowering {
     if (plan_.options.unfuse || !plan_.options.static_memory) return;
     auto kernel = FlexKernelOf(graph(), node, plan_, step);
     if (!kernel) return;
-    step.flex_kernel = static_cast<int32_t>(plan_.flex_kernels.size());
-    plan_.flex_kernels.push_back(*std::move(kernel));
+    step.flex_kernel = plan_.flex_kernels.Add(*std::move(kernel));
   }
 
   /// The graph that the first argument of a fused node names.
@@ -215,21 +214,21 @@ class Lowering {
     return *body;
   }
 
-  /// -1: the body has no kernel at the sizes of this plan, though it has one at most sizes.
-  Result<int32_t> KernelOf(GraphId body, bool exact) {
-    const auto [known, is_new] = kernel_of_.try_emplace(std::pair(body.index, exact), -1);
+  /// Invalid: the body has no kernel at the sizes of this plan, though it has one at most sizes.
+  Result<KernelId> KernelOf(GraphId body, bool exact) {
+    const auto [known, is_new] = kernel_of_.try_emplace(std::pair(body, exact));
     if (!is_new) return known->second;
     auto kernel = MakeKernel(module_.graph(body), exact, plan_.sizes);
     if (!kernel && plan_.sizes.empty() && scope_.unbacked_sizes.empty())
       return std::move(kernel).error();
-    if (!kernel || (!kernel->unbacked_symbols.empty() && !plan_.options.is_static())) return -1;
-    plan_.kernels.push_back(std::move(kernel).value());
-    return known->second = static_cast<int32_t>(plan_.kernels.size()) - 1;
+    if (!kernel || (!kernel->unbacked_symbols.empty() && !plan_.options.is_static()))
+      return KernelId();
+    return known->second = plan_.kernels.Add(std::move(kernel).value());
   }
 
   /// False: the kernel takes a data-dependent size that is unknown here.
   bool TakeOpenNumbers(NodeId node, const Graph& body, PlanStep& step) const {
-    const Kernel& kernel = plan_.kernels[static_cast<size_t>(step.kernel)];
+    const Kernel& kernel = plan_.kernels[step.kernel];
     if (kernel.unbacked_symbols.empty()) return true;
     auto numbers =
         DynamicNumbersOf(kernel, UnbackedSizesInside(graph(), node, body, scope_.unbacked_sizes));
@@ -247,8 +246,7 @@ class Lowering {
     const std::span<const Arg> args = graph().args(node).subspan(1);
     if (args.size() != placeholders.size()) return Unsupported("a fused node must fit its body");
     for (size_t i = 0; i < args.size(); ++i) {
-      inner.slot_of[static_cast<size_t>(body.result(placeholders[i]).index)] =
-          SlotOf(args[i].value());
+      inner.slot_of[body.result(placeholders[i])] = SlotOf(args[i].value());
     }
     std::swap(scope_, inner);
     for (const NodeId inside : body.nodes()) {
@@ -258,9 +256,9 @@ class Lowering {
     size_t index = 0;
     for (const Arg& output : body.elements(body.args(body.output())[0])) {
       const ValueId result = graph().result(node, index++);
-      const int32_t slot = inner.slot_of[static_cast<size_t>(output.value().index)];
-      scope_.slot_of[static_cast<size_t>(result.index)] = slot;
-      if (is_outermost) plan_.slots[static_cast<size_t>(slot)].value = result;
+      const SlotId slot = inner.slot_of[output.value()];
+      scope_.slot_of[result] = slot;
+      if (is_outermost) plan_.slots[slot].value = result;
     }
     return Ok();
   }
@@ -354,26 +352,25 @@ class Lowering {
     return !args.empty() && args[0].is_value() ? args[0].value() : ValueId();
   }
 
-  int32_t NewSlot(ValueId value) {
+  SlotId NewSlot(ValueId value) {
     const Value& v = graph().value(value);
-    const auto slot = static_cast<int32_t>(plan_.slots.size());
+    const SlotId slot = plan_.slots.end_id();
     const ValueId shared = v.alias_of.valid() ? v.alias_of : WaitedFor(value);
-    const int32_t owner = shared.valid() ? SlotOf(shared) : -1;
-    plan_.slots.push_back(
-        {.value = scope_.fused.valid() ? ValueId{} : value,
-         .name = std::string(graph().value_name(value)),
-         .type = v.type.valid() ? module_.types().ToString(v.type) : "",
-         .layout = LayoutOf(module_, v.type, plan_.sizes),
-         .storage = owner >= 0 ? plan_.slots[static_cast<size_t>(owner)].storage : slot});
-    PlanSlot& made = plan_.slots.back();
+    const SlotId owner = shared.valid() ? SlotOf(shared) : SlotId();
+    plan_.slots.Add({.value = scope_.fused.valid() ? ValueId{} : value,
+                     .name = std::string(graph().value_name(value)),
+                     .type = v.type.valid() ? module_.types().ToString(v.type) : "",
+                     .layout = LayoutOf(module_, v.type, plan_.sizes),
+                     .storage = owner.valid() ? plan_.slots[owner].storage : slot});
+    PlanSlot& made = plan_.slots[slot];
     if (v.type.valid() && module_.types()[v.type].kind == TypeKind::kSymInt) {
       scope_.unbacked_sizes.emplace(module_.dims().name(module_.types()[v.type].dim), slot);
     } else if (!made.layout) {
       made.dynamic_layout = DynamicLayoutOf(module_, v.type, plan_.sizes, scope_.unbacked_sizes);
     }
-    return scope_.slot_of[static_cast<size_t>(value.index)] = slot;
+    return scope_.slot_of[value] = slot;
   }
-  int32_t SlotOf(ValueId value) const { return scope_.slot_of[static_cast<size_t>(value.index)]; }
+  SlotId SlotOf(ValueId value) const { return scope_.slot_of[value]; }
 
   static Error Unsupported(std::string_view why) {
     return Error(ErrorCode::kUnsupported, "{}", why);
@@ -381,7 +378,7 @@ class Lowering {
 
   const Module& module_;
   Scope scope_;
-  std::map<std::pair<int32_t, bool>, int32_t> kernel_of_;  // by body and exactness
+  std::map<std::pair<GraphId, bool>, KernelId> kernel_of_;  // by body and exactness
   Plan plan_;
 };
 

@@ -9,7 +9,7 @@
 namespace strata {
 
 std::optional<SizePartition> PartitionOf(const Graph& graph, NodeId node, const SymbolSizes& sizes,
-                                         const std::function<int32_t(ValueId)>& slot_of) {
+                                         const std::function<SlotId(ValueId)>& slot_of) {
   const Module& module = graph.module();
   const std::span<const Arg> args = graph.args(node);
   if (graph.op(node) != "aten.split_with_sizes.default" || args.size() < 2 || !args[0].is_value() ||

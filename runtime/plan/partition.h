@@ -12,6 +12,6 @@ namespace strata {
 /// The parts of a split add up to what is split: those whose sizes are values. None: `node` does
 /// not split by values, or the whole is not known at these sizes.
 std::optional<SizePartition> PartitionOf(const Graph& graph, NodeId node, const SymbolSizes& sizes,
-                                         const std::function<int32_t(ValueId)>& slot_of);
+                                         const std::function<SlotId(ValueId)>& slot_of);
 
 }  // namespace strata

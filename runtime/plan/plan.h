@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/id.h"
 #include "base/result.h"
 #include "ir/arg.h"
 #include "ir/fingerprint.h"
@@ -52,10 +53,13 @@ struct PlanOptions {
   friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 
+using SlotId = Id<struct PlanSlotTag>;
+using StepId = Id<struct PlanStepTag>;
+
 /// An argument of a step: a literal, or a slot that is read at run time.
 struct PlanArg {
   ArgKind kind = ArgKind::kNone;
-  int32_t slot = -1;    ///< kValue
+  SlotId slot;          ///< kValue
   int64_t integer = 0;  ///< kInt, kBool
   double real = 0.0;    ///< kFloat
   DType dtype = DType::kUnknown;
@@ -77,10 +81,13 @@ struct PlanSlot {
   std::string type;  ///< `f32[4, 32][32, 1]cpu`; empty when not known
   std::optional<PlanLayout> layout = std::nullopt;  ///< none: not known
   /// The slot whose storage it shares; itself when it has its own.
-  int32_t storage = -1;
+  SlotId storage;
   std::optional<DynamicLayout> dynamic_layout =
       std::nullopt;  ///< where it has no layout; none: unknown
 };
+
+/// Sizes that steps of a run read from data, by the slot that they are read into.
+using SlotSizes = IdVector<SlotId, std::optional<int64_t>>;
 
 /// One call of an operator.
 struct PlanStep {
@@ -89,19 +96,19 @@ struct PlanStep {
   std::vector<PlanArg> args;
   std::vector<std::pair<std::string, PlanArg>> kwargs;
   bool returns_tuple = false;
-  bool is_view = false;      ///< its results only share an operand's storage
-  bool mutates = false;      ///< it writes to an operand
-  bool is_pure = false;      ///< same operands, same results, and nothing else happens
-  int32_t kernel = -1;       ///< of Plan::kernels, for a fused node
-  int32_t flex_kernel = -1;  ///< of Plan::flex_kernels: compiled code that computes the step
+  bool is_view = false;           ///< its results only share an operand's storage
+  bool mutates = false;           ///< it writes to an operand
+  bool is_pure = false;           ///< same operands, same results, and nothing else happens
+  KernelId kernel = {};           ///< of a fused node
+  FlexKernelId flex_kernel = {};  ///< compiled code that computes the step
   /// The dynamic numbers of a kernel with data-dependent sizes, by slot.
   std::vector<SizeForm> dynamic_numbers = {};
-  int32_t stream = 0;            ///< of the device; 0: the one that computes
-  std::vector<int32_t> results;  ///< slot per result; -1: unused
-  int64_t unread_bytes = 0;      ///< of results without a slot: there until the step is done
+  int32_t stream = 0;           ///< of the device; 0: the one that computes
+  std::vector<SlotId> results;  ///< per result; invalid: unused
+  int64_t unread_bytes = 0;     ///< of results without a slot: there until the step is done
   /// Slots whose last reader is this step, ascending. Their tensors are released, unless a view of
   /// them lives on.
-  std::vector<int32_t> kills;
+  std::vector<SlotId> kills;
   std::string where;  ///< "layers.0.attention.wo (runtime/models/llama3.cc:79)", for messages
 
   /// Calls `fn(slot)` for every value among the arguments, with repetitions.
@@ -112,7 +119,7 @@ struct PlanStep {
 /// Sizes that are the parts of a whole, whatever the data: the rows of each expert. By the slots of
 /// the plan that they are read into.
 struct SizePartition {
-  std::vector<int32_t> slots;
+  std::vector<SlotId> slots;
   int64_t total = 0;
 };
 
@@ -123,7 +130,7 @@ inline constexpr int64_t kAnySize = -1;
 /// nothing of tensors; an executor binds it to a library of operators.
 struct Plan {
   struct Input {
-    int32_t slot = -1;
+    SlotId slot;
     DType dtype = DType::kUnknown;
     std::vector<int64_t> sizes;                   ///< or kAnySize
     std::optional<std::vector<int64_t>> strides;  ///< none: not known, any will do
@@ -131,7 +138,7 @@ struct Plan {
     bool is_static = false;
   };
   struct Constant {
-    int32_t slot = -1;
+    SlotId slot;
     std::string path;  ///< attribute path of its kGetAttr node
   };
 
@@ -140,14 +147,14 @@ struct Plan {
   bool captures = false;  ///< a device graph can hold the whole of it (passes/compile/cuda_graph.h)
   SymbolSizes sizes;      ///< what the graph's symbols are in this plan
   Fingerprint graph_fingerprint;  ///< FingerprintScope::kComputation of what was lowered
-  std::vector<PlanSlot> slots;
-  std::vector<Kernel> kernels;
-  std::vector<FlexKernel> flex_kernels;
+  IdVector<SlotId, PlanSlot> slots;
+  IdVector<KernelId, Kernel> kernels;
+  IdVector<FlexKernelId, FlexKernel> flex_kernels;
   std::vector<Input> inputs;  ///< in the order of the placeholders; never killed
   std::vector<Constant> constants;
-  std::vector<PlanStep> steps;            ///< in the order of the nodes
+  IdVector<StepId, PlanStep> steps;       ///< in the order of the nodes
   std::vector<SizePartition> partitions;  ///< of sizes that steps read from data
-  std::vector<int32_t> outputs;           ///< slots; -1 for an output None
+  std::vector<SlotId> outputs;            ///< invalid for an output None
 
   /// Of graph, options and sizes: equal plans do the same.
   Fingerprint fingerprint() const;

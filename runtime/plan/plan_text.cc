@@ -11,7 +11,7 @@ namespace {
 void AppendArg(const Plan& plan, const PlanArg& arg, std::string& out) {
   switch (arg.kind) {
     case ArgKind::kValue: {
-      const PlanSlot& slot = plan.slots[static_cast<size_t>(arg.slot)];
+      const PlanSlot& slot = plan.slots[arg.slot];
       out += slot.name;
       if (!slot.type.empty()) out += fmt::format(": {}", slot.type);
       return;
@@ -54,10 +54,10 @@ void AppendArg(const Plan& plan, const PlanArg& arg, std::string& out) {
 
 std::string Describe(const Plan& plan, const PlanStep& step) {
   std::string out;
-  for (const int32_t slot : step.results) {
-    if (slot < 0) continue;
+  for (const SlotId slot : step.results) {
+    if (!slot.valid()) continue;
     if (!out.empty()) out += ", ";
-    out += plan.slots[static_cast<size_t>(slot)].name;
+    out += plan.slots[slot].name;
   }
   if (!out.empty()) out += " = ";
   out += step.op;

@@ -30,8 +30,8 @@ bool IsRealFloat(DType dtype) {
 }
 
 /// Of a value with constant sizes; none: another type.
-std::optional<PlanLayout> LayoutOf(const Plan& plan, int32_t slot) {
-  return slot < 0 ? std::nullopt : plan.slots[static_cast<size_t>(slot)].layout;
+std::optional<PlanLayout> LayoutOf(const Plan& plan, SlotId slot) {
+  return slot.valid() ? plan.slots[slot].layout : std::nullopt;
 }
 
 /// Literal devices become Meta devices, on which programs are traced.
@@ -63,13 +63,13 @@ class Interpreter {
     for (const PlanStep& step : plan_.steps)
       RunStep(step);
     std::vector<Tensor> outputs;
-    for (const int32_t slot : plan_.outputs)
+    for (const SlotId slot : plan_.outputs)
       outputs.push_back(Value(slot));
     return outputs;
   }
 
  private:
-  Tensor& Value(int32_t slot) { return values_[static_cast<size_t>(slot)]; }
+  Tensor& Value(SlotId slot) { return values_[slot]; }
 
   void RunStep(const PlanStep& step) {
     const auto op = c10::Dispatcher::singleton().findSchema(SchemaName(step.op));
@@ -80,10 +80,10 @@ class Interpreter {
     for (const TensorSlot& tensor : bound->tensors)
       stack[tensor.arg] = Value(tensor.slot);
     for (const ListSlots& list : bound->lists)
-      stack[list.arg] = list.Collect([&](int32_t slot) { return Value(slot); });
+      stack[list.arg] = list.Collect([&](SlotId slot) { return Value(slot); });
     op->callBoxed(&stack);
     Keep(step, stack);
-    for (const int32_t slot : step.kills)
+    for (const SlotId slot : step.kills)
       Value(slot) = Tensor();
   }
 
@@ -94,13 +94,13 @@ class Interpreter {
       results.assign(tensors.begin(), tensors.end());
     }
     for (size_t i = 0; i < std::min(results.size(), step.results.size()); ++i) {
-      if (step.results[i] >= 0 && results[i].isTensor())
+      if (step.results[i].valid() && results[i].isTensor())
         Value(step.results[i]) = results[i].toTensor();
     }
   }
 
   const Plan& plan_;
-  std::vector<Tensor> values_;
+  IdVector<SlotId, Tensor> values_;
 };
 
 }  // namespace
@@ -129,7 +129,7 @@ Result<std::shared_ptr<JointProgram>> JointProgram::Make(const Module& module, G
 
 Status JointProgram::FindInputs(const TrainConfig& config) {
   const Graph& graph = module_->graph(graph_);
-  const std::vector<int32_t>& outputs = plan_.outputs;
+  const std::vector<SlotId>& outputs = plan_.outputs;
   const auto loss = outputs.empty() ? std::nullopt : LayoutOf(plan_, outputs[0]);
   if (!loss || !loss->sizes.empty() || !IsRealFloat(loss->dtype)) {
     return NoProgram(graph, "the first output must be the loss, a scalar of a float type");

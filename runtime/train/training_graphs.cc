@@ -41,9 +41,8 @@ bool IsValidation(std::string_view graph) {
 int64_t GradientBytes(const Plan& step) {
   int64_t bytes = 0;
   for (size_t i = 1; i < step.outputs.size(); ++i) {
-    if (step.outputs[i] < 0) continue;
-    const std::optional<PlanLayout>& layout =
-        step.slots[static_cast<size_t>(step.outputs[i])].layout;
+    if (!step.outputs[i].valid()) continue;
+    const std::optional<PlanLayout>& layout = step.slots[step.outputs[i]].layout;
     if (layout) bytes += layout->num_elements() * ByteSize(layout->dtype);
   }
   return bytes;

@@ -214,8 +214,9 @@ std::string CompareWithCpp(std::span<const Kernel> kernels, size_t& num_bitwise)
   for (size_t i = 0; i < kernels.size(); ++i) {
     std::vector<Numbers> wanted = MakeArguments(kernels[i], random);
     std::vector<Numbers> got = wanted;
-    cpp->function(i)(Addresses(wanted).data(), 0, MakeSchedule(kernels[i]).units,
-                     kernels[i].dynamic_numbers().data());
+    cpp->function(KernelId{static_cast<int32_t>(i)})(Addresses(wanted).data(), 0,
+                                                     MakeSchedule(kernels[i]).units,
+                                                     kernels[i].dynamic_numbers().data());
     cuda.Launch(i, Addresses(got));
     bool is_bitwise = true;
     for (size_t argument = 0; argument < wanted.size(); ++argument) {

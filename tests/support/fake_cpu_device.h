@@ -31,7 +31,7 @@ class FakeCpuDevice : public FakeDevice {
     std::vector<DeviceFunction*> loaded;
     for (size_t i = 0; i < kernels.size(); ++i) {
       functions_.push_back(std::make_unique<DeviceFunction>(
-          DeviceFunction{.function = libraries_.back()->function(i),
+          DeviceFunction{.function = libraries_.back()->function(KernelId{static_cast<int32_t>(i)}),
                          .units = MakeSchedule(kernels[i]).units,
                          .dynamic_numbers = kernels[i].dynamic_numbers()}));
       loaded.push_back(functions_.back().get());

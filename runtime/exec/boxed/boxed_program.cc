@@ -57,40 +57,40 @@ struct BoxedProgram::State {
   struct Step {
     std::optional<BoundStep> call;  // of an operator
     DeviceFunction* kernel = nullptr;
-    std::vector<int32_t> releases;
+    std::vector<SlotId> releases;
   };
 
   const Plan& plan;
   Device* device;
-  std::vector<c10::IValue> values;              // by slot; between runs only constants
-  std::vector<std::optional<int64_t>> numbers;  // by slot: sizes that the last run read from data
+  IdVector<SlotId, c10::IValue> values;  // between runs only constants
+  SlotSizes numbers;                     // sizes that the last run read from data
   TransientMemory transient, transient_outputs;
-  std::vector<Step> steps;
+  IdVector<StepId, Step> steps;
   torch::jit::Stack stack;
-  size_t current_step = 0;
+  StepId current_step{0};
   std::optional<StepStreams> streams;      // on a device
   std::optional<ProgramCapture> captured;  // of a plan that can be captured, on a device
 
-  c10::IValue& Value(int32_t slot) { return values[static_cast<size_t>(slot)]; }
-  const PlanSlot& Slot(int32_t slot) const { return plan.slots[static_cast<size_t>(slot)]; }
+  c10::IValue& Value(SlotId slot) { return values[slot]; }
+  const PlanSlot& Slot(SlotId slot) const { return plan.slots[slot]; }
 
   Status BindAll(const Constants& constants) {
     if (device != nullptr) streams.emplace(plan, *device);
-    std::vector<DeviceFunction*> kernels;
+    IdVector<KernelId, DeviceFunction*> kernels;
     if (!plan.kernels.empty()) {
       if (device == nullptr) return Error(ErrorCode::kInternal, "kernels need a device");
-      STRATA_TRY(kernels, device->Load(plan.kernels));
+      STRATA_TRY(kernels.values(), device->Load(plan.kernels.values()));
     }
-    for (size_t i = 0; i < plan.steps.size(); ++i) {
-      if (plan.steps[i].kernel < 0 && !FindOp(plan.steps[i])) {
+    for (const StepId id : IdsOf(plan.steps)) {
+      const PlanStep& step = plan.steps[id];
+      if (!step.kernel.valid() && !FindOp(step)) {
         return Error(ErrorCode::kUnsupported, "graph {} cannot be executed: {}: no operator {}",
-                     plan.graph, plan.steps[i].where, plan.steps[i].op);
+                     plan.graph, step.where, step.op);
       }
-      auto bound = BindOne(i, kernels);
+      auto bound = BindOne(id, kernels);
       if (!bound) {
-        return std::move(bound).error().In(fmt::format("graph {} cannot be executed: {}: {}",
-                                                       plan.graph, plan.steps[i].where,
-                                                       Describe(plan, plan.steps[i])));
+        return std::move(bound).error().In(fmt::format(
+            "graph {} cannot be executed: {}: {}", plan.graph, step.where, Describe(plan, step)));
       }
     }
     for (const Plan::Constant& constant : plan.constants) {
@@ -117,12 +117,12 @@ struct BoxedProgram::State {
     return tensor.to(c10::Device(device->traits().name));
   }
 
-  Status BindOne(size_t index, const std::vector<DeviceFunction*>& kernels) {
+  Status BindOne(StepId index, const IdVector<KernelId, DeviceFunction*>& kernels) {
     PlanStep step = plan.steps[index];
     Step& bound = steps[index];
     if (streams) step.kills = streams->schedule().releases[index];
-    if (step.kernel >= 0) {
-      bound.kernel = kernels[static_cast<size_t>(step.kernel)];
+    if (step.kernel.valid()) {
+      bound.kernel = kernels[step.kernel];
       bound.releases = step.kills;
       return CheckKernel(step);
     }
@@ -133,7 +133,7 @@ struct BoxedProgram::State {
   }
 
   Status CheckKernel(const PlanStep& step) const {
-    const auto has_layout = [&](int32_t slot) { return slot >= 0 && Slot(slot).layout; };
+    const auto has_layout = [&](SlotId slot) { return slot.valid() && Slot(slot).layout; };
     for (const PlanArg& arg : step.args) {
       if (!has_layout(arg.slot)) return Error(ErrorCode::kUnsupported, "reads an unknown layout");
     }
@@ -142,16 +142,17 @@ struct BoxedProgram::State {
 
   void CountTransient() {
     const BufferAssignment places(plan);
-    const auto end = static_cast<int32_t>(plan.steps.size());
-    for (int32_t i = 0; i < end; ++i) {
-      const PlanStep& step = plan.steps[static_cast<size_t>(i)];
-      transient.Add({.constant = MeasuredWorkspaceBytes(plan, step) + step.unread_bytes}, i, i);
-      for (const int32_t slot : step.results) {
-        if (slot < 0 || Slot(slot).storage != slot) continue;
+    for (const StepId id : IdsOf(plan.steps)) {
+      const PlanStep& step = plan.steps[id];
+      transient.Add({.constant = MeasuredWorkspaceBytes(plan, step) + step.unread_bytes}, id.index,
+                    id.index);
+      for (const SlotId slot : step.results) {
+        if (!slot.valid() || Slot(slot).storage != slot) continue;
         SizeForm size;
         if (Slot(slot).layout) size.constant = Slot(slot).layout->storage_bytes();
         if (Slot(slot).dynamic_layout) size = Slot(slot).dynamic_layout->bytes;
-        transient.Add(size, i, std::clamp(places.last_use(slot), i, end));
+        const StepId last = std::clamp(places.last_use(slot), id, plan.steps.end_id());
+        transient.Add(size, id.index, last.index);
         if (places.is_output(slot)) transient_outputs.Add(size, 0, 0);
       }
     }
@@ -163,17 +164,19 @@ struct BoxedProgram::State {
     for (size_t i = 0; i < inputs.size(); ++i)
       Value(plan.inputs[i].slot) = inputs[i];
     if (streams) streams->Begin();
-    for (current_step = 0; current_step < steps.size(); ++current_step)
-      RunStep(current_step, observer);
+    for (const StepId id : IdsOf(steps)) {
+      current_step = id;
+      RunStep(id, observer);
+    }
     if (streams) streams->Join();
     std::vector<Tensor> outputs;
-    for (const int32_t slot : plan.outputs)
-      outputs.push_back(slot < 0 ? Tensor() : Value(slot).toTensor());
+    for (const SlotId slot : plan.outputs)
+      outputs.push_back(!slot.valid() ? Tensor() : Value(slot).toTensor());
     Clear();
     return outputs;
   }
 
-  void RunStep(size_t index, ExecutionObserver* observer) {
+  void RunStep(StepId index, ExecutionObserver* observer) {
     const PlanStep& planned = plan.steps[index];
     const Step& step = steps[index];
     if (streams) streams->Enter(index, planned);
@@ -187,7 +190,7 @@ struct BoxedProgram::State {
       if (observer != nullptr) Show(planned, *observer);
       TakeResults(planned);
     }
-    for (const int32_t slot : step.releases)
+    for (const SlotId slot : step.releases)
       Value(slot) = c10::IValue();
     if (streams) streams->Leave(index);
     if (captured) captured->AfterStep(planned);
@@ -205,11 +208,11 @@ struct BoxedProgram::State {
       }
     }
     for (const ListSlots& list : step.lists)
-      stack[list.arg] = list.Collect([&](int32_t slot) { return Value(slot).toTensor(); });
+      stack[list.arg] = list.Collect([&](SlotId slot) { return Value(slot).toTensor(); });
     for (const NumberSlots& numbers : step.numbers) {
       c10::List<int64_t> list;
       for (const NumberSlots::Element& element : numbers.elements)
-        list.push_back(element.slot < 0 ? element.number : Value(element.slot).toInt());
+        list.push_back(!element.slot.valid() ? element.number : Value(element.slot).toInt());
       stack[numbers.arg] = std::move(list);
     }
   }
@@ -217,7 +220,8 @@ struct BoxedProgram::State {
   void LayOutResults(const PlanStep& step) {
     if (step.is_view || step.mutates) return;
     for (size_t i = 0; i < stack.size() && i < step.results.size(); ++i) {
-      if (step.results[i] < 0 || !stack[i].isTensor() || !stack[i].toTensor().defined()) continue;
+      if (!step.results[i].valid() || !stack[i].isTensor() || !stack[i].toTensor().defined())
+        continue;
       const std::optional<PlanLayout>& layout = Slot(step.results[i]).layout;
       if (layout && Slot(step.results[i]).storage == step.results[i]) {
         stack[i] = LaidOutAs(stack[i].toTensor(), *layout);
@@ -229,13 +233,13 @@ struct BoxedProgram::State {
     if (stack.size() == 1 && stack[0].isTensorList()) {
       const c10::List<Tensor> tensors = std::move(stack[0]).toTensorList();
       for (size_t i = 0; i < tensors.size() && i < step.results.size(); ++i) {
-        if (step.results[i] >= 0) Value(step.results[i]) = tensors.get(i);
+        if (step.results[i].valid()) Value(step.results[i]) = tensors.get(i);
       }
       return;
     }
     for (size_t i = 0; i < stack.size() && i < step.results.size(); ++i) {
-      if (step.results[i] < 0) continue;
-      if (stack[i].isInt()) numbers[static_cast<size_t>(step.results[i])] = stack[i].toInt();
+      if (!step.results[i].valid()) continue;
+      if (stack[i].isInt()) numbers[step.results[i]] = stack[i].toInt();
       Value(step.results[i]) = std::move(stack[i]);
     }
   }
@@ -262,16 +266,16 @@ struct BoxedProgram::State {
   void ShowKernel(const PlanStep& step, ExecutionObserver& observer) {
     AwaitDevice();
     std::vector<Tensor> results;
-    for (const int32_t slot : step.results)
-      results.push_back(slot < 0 ? Tensor() : Value(slot).toTensor());
+    for (const SlotId slot : step.results)
+      results.push_back(!slot.valid() ? Tensor() : Value(slot).toTensor());
     observer.OnStep(step, results);
   }
 
   void RunKernel(const PlanStep& step, DeviceFunction* function) {
-    const Kernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
+    const Kernel& kernel = plan.kernels[step.kernel];
     std::vector<Tensor> tensors(static_cast<size_t>(kernel.num_arguments));
     for (size_t i = 0; i < step.args.size(); ++i) {
-      const int32_t slot = step.args[i].slot;
+      const SlotId slot = step.args[i].slot;
       const Tensor& given = Value(slot).toTensor();
       tensors[i] = LaidOutAs(given, *Slot(slot).layout);
       const bool is_written =
@@ -284,11 +288,11 @@ struct BoxedProgram::State {
     for (size_t i = 0; i < step.results.size(); ++i) {
       const auto argument = static_cast<size_t>(kernel.result_arguments[i]);
       if (!tensors[argument].defined()) {
-        TORCH_CHECK(step.results[i] >= 0 && Slot(step.results[i]).layout,
+        TORCH_CHECK(step.results[i].valid() && Slot(step.results[i]).layout,
                     "a kernel has a result of unknown layout");
         tensors[argument] = NewTensor(*Slot(step.results[i]).layout, where);
       }
-      if (step.results[i] >= 0) Value(step.results[i]) = tensors[argument];
+      if (step.results[i].valid()) Value(step.results[i]) = tensors[argument];
     }
     std::vector<void*> addresses;
     for (const Tensor& tensor : tensors)
@@ -298,9 +302,9 @@ struct BoxedProgram::State {
 
   void Clear() {
     stack.clear();
-    std::vector<c10::IValue> kept(values.size());
+    IdVector<SlotId, c10::IValue> kept(values.size());
     for (const Plan::Constant& constant : plan.constants)
-      kept[static_cast<size_t>(constant.slot)] = std::move(Value(constant.slot));
+      kept[constant.slot] = std::move(Value(constant.slot));
     values = std::move(kept);
   }
 };
@@ -324,8 +328,8 @@ Result<std::vector<Tensor>> BoxedProgram::Run(std::span<const Tensor> inputs,
   return state_->RunSteps(inputs, observer);
 }
 
-size_t BoxedProgram::failed_step() const {
-  return std::min(state_->current_step, state_->steps.size() - 1);
+StepId BoxedProgram::failed_step() const {
+  return state_->current_step;
 }
 
 void BoxedProgram::Reset() {

@@ -36,7 +36,7 @@ class BoxedProgram {
   /// observer, no device graph is replayed.
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
                                       ExecutionObserver* observer);
-  size_t failed_step() const;
+  StepId failed_step() const;
   void Reset();  ///< releases the values that a failed run left
 
   /// On the CPU: what operators allocate. On a device: nothing is known.

@@ -66,7 +66,7 @@ Result<std::vector<Tensor>> ProgramCapture::Run(std::span<const Tensor> inputs) 
     const Plan::Input& input = plan_.inputs[i];
     if (!input.is_static && !inputs[i].is_non_overlapping_and_dense()) {
       return Error(ErrorCode::kUnsupported, "input {} of captured graph {} has gaps",
-                   plan_.slots[static_cast<size_t>(input.slot)].name, plan_.graph);
+                   plan_.slots[input.slot].name, plan_.graph);
     }
     buffers.emplace_back(BufferOf(inputs[i]));
   }

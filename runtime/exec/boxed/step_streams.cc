@@ -23,27 +23,26 @@ void StepStreams::SwitchTo(int32_t stream) {
   current_ = stream;
 }
 
-void StepStreams::Enter(size_t index, const PlanStep& step) {
+void StepStreams::Enter(StepId index, const PlanStep& step) {
   if (step.is_view) return;
   SwitchTo(step.stream);
   const StreamPlan& streams = schedule_.streams;
-  if (next_fork_ < streams.forks.size() &&
-      streams.forks[next_fork_] == static_cast<int32_t>(index)) {
+  if (next_fork_ < streams.forks.size() && streams.forks[next_fork_] == index.index) {
     ThrowUnlessOk(device_.Wait(schedule_.start_event));
     ++next_fork_;
   }
-  for (const int32_t wait : streams.waits[index])
-    ThrowUnlessOk(device_.Wait(schedule_.events[static_cast<size_t>(wait)]));
+  for (const int32_t wait : streams.waits[static_cast<size_t>(index.index)])
+    ThrowUnlessOk(device_.Wait(schedule_.events[StepId{wait}]));
 }
 
-void StepStreams::Leave(size_t index) {
+void StepStreams::Leave(StepId index) {
   if (schedule_.events[index] >= 0) ThrowUnlessOk(device_.Record(schedule_.events[index]));
 }
 
 void StepStreams::Join() {
   SwitchTo(0);
   for (const int32_t step : schedule_.streams.joins)
-    ThrowUnlessOk(device_.Wait(schedule_.events[static_cast<size_t>(step)]));
+    ThrowUnlessOk(device_.Wait(schedule_.events[StepId{step}]));
 }
 
 }  // namespace strata

@@ -20,8 +20,8 @@ class StepStreams {
   StepStreams(const Plan& plan, Device& device);
 
   void Begin();  ///< of a run
-  void Enter(size_t index, const PlanStep& step);
-  void Leave(size_t index);
+  void Enter(StepId index, const PlanStep& step);
+  void Leave(StepId index);
   void Join();  ///< at the end of a run: stream 0 waits for the others
 
   const DeviceSchedule& schedule() const { return schedule_; }

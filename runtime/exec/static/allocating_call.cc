@@ -27,14 +27,14 @@ class AllocatingCall final : public Step {
       : step_(step), call_(std::move(call)), has_dynamic_operands_(has_dynamic_operands) {}
 
   /// The result has memory in the block.
-  void Preallocate(int32_t slot) { preallocated_.push_back(slot); }
+  void Preallocate(SlotId slot) { preallocated_.push_back(slot); }
   /// A collective whose result may have to be copied is done when the step is.
   void WaitBy(const c10::OperatorHandle& wait) { wait_ = wait; }
   /// The result, of data-dependent size, is allocated in the dynamic arena if there is room.
-  void UseArena(int32_t slot) { arena_slot_ = slot; }
+  void UseArena(SlotId slot) { arena_slot_ = slot; }
 
   void Run(StaticState& state) override {
-    if (preallocated_.empty() && arena_slot_ < 0) {
+    if (preallocated_.empty() && !arena_slot_.valid()) {
       call_.Call(state);
     } else {
       CallPreallocated(state);
@@ -43,16 +43,16 @@ class AllocatingCall final : public Step {
     Adopt(state);
   }
   bool CallsOperator() const override { return true; }
-  bool UsesArena(int32_t slot) const override { return arena_slot_ == slot; }
+  bool UsesArena(SlotId slot) const override { return arena_slot_ == slot; }
 
  private:
   void CallPreallocated(StaticState& state) {
     std::vector<ResultBuffer> places;
-    for (const int32_t slot : preallocated_) {
+    for (const SlotId slot : preallocated_) {
       const c10::Storage& storage = state.TensorAt(slot).storage();
       places.push_back({storage.mutable_data(), storage.nbytes()});
     }
-    if (arena_slot_ >= 0) {
+    if (arena_slot_.valid()) {
       const int64_t bytes = state.BytesNow(arena_slot_);
       if (void* const address = state.AllocateInArena(arena_slot_, bytes))
         places.push_back({address, static_cast<size_t>(bytes)});
@@ -61,7 +61,7 @@ class AllocatingCall final : public Step {
     call_.Call(state);
     if (has_dynamic_operands_ || allocations_.is_known()) return;
     std::vector<const void*> results(places.size(), nullptr);
-    ForEachResult(state.stack, step_, [&](int32_t slot, const Tensor& result) {
+    ForEachResult(state.stack, step_, [&](SlotId slot, const Tensor& result) {
       const auto place = std::ranges::find(preallocated_, slot);
       if (place == preallocated_.end()) return;
       results[static_cast<size_t>(place - preallocated_.begin())] = result.storage().data();
@@ -72,10 +72,11 @@ class AllocatingCall final : public Step {
   /// Makes what the operator returned the tensors of its results.
   void Adopt(StaticState& state) {
     torch::jit::Stack& stack = state.stack;
-    if (stack.size() == 1 && stack[0].isInt() && step_.results.size() == 1 && step_.results[0] >= 0)
-      state.numbers[static_cast<size_t>(step_.results[0])] = stack[0].toInt();
+    if (stack.size() == 1 && stack[0].isInt() && step_.results.size() == 1 &&
+        step_.results[0].valid())
+      state.numbers[step_.results[0]] = stack[0].toInt();
     std::vector<std::pair<Tensor, Tensor>> copies;  // the program's tensor, the operator's
-    ForEachResult(stack, step_, [&](int32_t slot, const Tensor& result) {
+    ForEachResult(stack, step_, [&](SlotId slot, const Tensor& result) {
       AdoptResult(state, slot, result, copies);
     });
     // One result may lie where another belongs.
@@ -88,10 +89,10 @@ class AllocatingCall final : public Step {
     stack.clear();
   }
 
-  static void AdoptResult(StaticState& state, int32_t slot, const Tensor& result,
+  static void AdoptResult(StaticState& state, SlotId slot, const Tensor& result,
                           std::vector<std::pair<Tensor, Tensor>>& copies) {
     Tensor& tensor = state.TensorAt(slot);
-    if (state.is_dynamic[static_cast<size_t>(slot)]) {
+    if (state.is_dynamic[slot]) {
       tensor = result;
       return;
     }
@@ -99,7 +100,7 @@ class AllocatingCall final : public Step {
       throw std::runtime_error(fmt::format("returned {}{}, not what was traced",
                                            c10::str(result.sizes()), c10::str(result.strides())));
     }
-    const int32_t owner = state.plan.slots[static_cast<size_t>(slot)].storage;
+    const SlotId owner = state.plan.slots[slot].storage;
     const bool is_adopted = state.StorageOf(slot).kind == StaticStorage::Kind::kAdopted;
     const bool has_layout = HasLayout(result, tensor.sizes(), tensor.strides()) &&
                             result.storage_offset() == tensor.storage_offset();
@@ -117,23 +118,23 @@ class AllocatingCall final : public Step {
   OperatorStack call_;
   std::optional<c10::OperatorHandle> wait_;
   bool has_dynamic_operands_;  // their layouts change, and with them the allocations
-  std::vector<int32_t> preallocated_;
-  int32_t arena_slot_ = -1;
+  std::vector<SlotId> preallocated_;
+  SlotId arena_slot_;
   AllocationOrder allocations_;
 };
 
 }  // namespace
 
-Result<Binding> BindAllocatingCall(const PlanStep& step, int32_t index, BindContext& context) {
+Result<Binding> BindAllocatingCall(const PlanStep& step, StepId index, BindContext& context) {
   const PlanStep called = step.mutates ? WithTensorOverload(step) : step;
   STRATA_TRY(const c10::OperatorHandle op, FindOp(called.op));
   STRATA_TRY(OperatorStack call, OperatorStack::Bind(called, op, context));
   bool is_fixed = true;
-  step.ForEachOperand([&](int32_t slot) { is_fixed = is_fixed && context.IsFixed(slot); });
+  step.ForEachOperand([&](SlotId slot) { is_fixed = is_fixed && context.IsFixed(slot); });
   auto bound = std::make_unique<AllocatingCall>(step, std::move(call), !is_fixed);
   const PlanOptions& options = context.plan().options;
-  for (const int32_t slot : step.results) {
-    if (slot < 0) continue;
+  for (const SlotId slot : step.results) {
+    if (!slot.valid()) continue;
     const bool is_own = context.OwnerOf(slot) == slot && !step.mutates && !step.is_view;
     if (!is_own || !context.Slot(slot).layout) {
       context.MakeDynamic(slot);
@@ -148,7 +149,7 @@ Result<Binding> BindAllocatingCall(const PlanStep& step, int32_t index, BindCont
       context.state().TensorAt(slot) =
           TensorOver(EmptyStorage(storage.bytes), *context.Slot(slot).layout);
     }
-    const bool is_adopted = !context.state().is_dynamic[static_cast<size_t>(slot)];
+    const bool is_adopted = !context.state().is_dynamic[slot];
     if (is_adopted && step.results.size() == 1 && TraitsOf(step.op).collective) {
       STRATA_TRY(const c10::OperatorHandle wait, FindOp("_c10d_functional.wait_tensor.default"));
       bound->WaitBy(wait);

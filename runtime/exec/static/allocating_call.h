@@ -11,6 +11,6 @@ namespace strata {
 /// the run knows becomes the slot's tensor.
 ///
 /// Errors: the operator does not exist, arguments do not fit its schema.
-Result<Binding> BindAllocatingCall(const PlanStep& step, int32_t index, BindContext& context);
+Result<Binding> BindAllocatingCall(const PlanStep& step, StepId index, BindContext& context);
 
 }  // namespace strata

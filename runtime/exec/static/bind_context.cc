@@ -9,21 +9,20 @@ namespace strata {
 
 using at::Tensor;
 
-bool BindContext::IsFixed(int32_t slot) {
-  return Slot(slot).layout && state_.TensorAt(slot).defined() &&
-         !state_.is_dynamic[static_cast<size_t>(slot)];
+bool BindContext::IsFixed(SlotId slot) {
+  return Slot(slot).layout && state_.TensorAt(slot).defined() && !state_.is_dynamic[slot];
 }
 
 bool BindContext::HaveLayouts(const PlanStep& step) const {
-  return std::ranges::all_of(step.results, [&](int32_t slot) {
-    return slot >= 0 && Slot(slot).layout && OwnerOf(slot) == slot;
+  return std::ranges::all_of(step.results, [&](SlotId slot) {
+    return slot.valid() && Slot(slot).layout && OwnerOf(slot) == slot;
   });
 }
 
-int32_t BindContext::OperandWrittenAs(const PlanStep& step, int32_t result) const {
-  int32_t found = -1;
-  step.ForEachOperand([&](int32_t operand) {
-    if (found < 0 && OwnerOf(operand) == OwnerOf(result) &&
+SlotId BindContext::OperandWrittenAs(const PlanStep& step, SlotId result) const {
+  SlotId found;
+  step.ForEachOperand([&](SlotId operand) {
+    if (!found.valid() && OwnerOf(operand) == OwnerOf(result) &&
         Slot(operand).layout == Slot(result).layout) {
       found = operand;
     }
@@ -31,7 +30,7 @@ int32_t BindContext::OperandWrittenAs(const PlanStep& step, int32_t result) cons
   return found;
 }
 
-const Tensor& BindContext::Place(int32_t slot, int32_t index) {
+const Tensor& BindContext::Place(SlotId slot, StepId index) {
   using Kind = StaticStorage::Kind;
   StaticStorage& storage = StorageOf(slot);
   storage = {assignment_.is_output(slot) ? Kind::kOutput : Kind::kBlock,
@@ -40,11 +39,11 @@ const Tensor& BindContext::Place(int32_t slot, int32_t index) {
   return state_.TensorAt(slot) = TensorOver(EmptyStorage(storage.bytes), *Slot(slot).layout);
 }
 
-const Tensor& BindContext::PlaceOnHost(int32_t slot, int32_t index) {
+const Tensor& BindContext::PlaceOnHost(SlotId slot, StepId index) {
   StaticStorage& storage = StorageOf(slot);
   storage = {StaticStorage::Kind::kHost, Slot(slot).layout->storage_bytes(), slot};
-  const int32_t last = std::max(assignment_.last_use(slot), index);
-  host_requests_.push_back({.bytes = storage.bytes, .first = index, .last = last});
+  const StepId last = std::max(assignment_.last_use(slot), index);
+  host_requests_.push_back({.bytes = storage.bytes, .first = index.index, .last = last.index});
   host_owners_.push_back(slot);
   return state_.TensorAt(slot) = TensorOver(EmptyStorage(storage.bytes), *Slot(slot).layout);
 }
@@ -56,38 +55,38 @@ int64_t BindContext::AssignHost() {
   return memory.bytes;
 }
 
-void BindContext::Share(int32_t slot, int32_t index,
-                        const std::function<bool(int32_t operand)>& may_share) {
+void BindContext::Share(SlotId slot, StepId index,
+                        const std::function<bool(SlotId operand)>& may_share) {
   if (plan_.options.in_place) assignment_.Share(slot, index, may_share);
 }
 
-void BindContext::ShareOperands(const PlanStep& step, int32_t slot, int32_t index) {
+void BindContext::ShareOperands(const PlanStep& step, SlotId slot, StepId index) {
   const FusibleOp* const fusible = FindFusible(step.op);
   if (fusible != nullptr && fusible->kind == FusionKind::kPointwise) {
-    Share(slot, index, [](int32_t /*operand*/) { return true; });
+    Share(slot, index, [](SlotId /*operand*/) { return true; });
   } else if (ReadsRowsFirst(step)) {
-    Share(slot, index, [&](int32_t operand) { return operand == step.args[0].slot; });
+    Share(slot, index, [&](SlotId operand) { return operand == step.args[0].slot; });
   }
 }
 
-void BindContext::MakeDynamic(int32_t slot) {
+void BindContext::MakeDynamic(SlotId slot) {
   if (OwnerOf(slot) == slot) StorageOf(slot).kind = StaticStorage::Kind::kDynamic;
-  state_.is_dynamic[static_cast<size_t>(slot)] = true;
+  state_.is_dynamic[slot] = true;
 }
 
-bool BindContext::CanUseArena(int32_t slot) const {
+bool BindContext::CanUseArena(SlotId slot) const {
   const PlanOptions& options = plan_.options;
   return options.static_memory && options.arena_results && options.dynamic_arena &&
          Slot(slot).dynamic_layout && assignment_.last_use(slot) != BufferAssignment::kForever;
 }
 
-Tensor BindContext::Alias(int32_t slot, const PlanLayout& layout) {
+Tensor BindContext::Alias(SlotId slot, const PlanLayout& layout) {
   Tensor alias = TensorOver(state_.TensorAt(slot).storage(), layout);
   StorageOf(slot).aliases.push_back(alias);
   return alias;
 }
 
-void BindContext::BindArguments(Step& step, const std::vector<int32_t>& slots) {
+void BindContext::BindArguments(Step& step, const std::vector<SlotId>& slots) {
   for (size_t i = 0; i < slots.size(); ++i) {
     StorageOf(slots[i]).uses.push_back(
         {.step = &step, .argument = i, .tensor = TensorAt(slots[i]).unsafeGetTensorImpl()});

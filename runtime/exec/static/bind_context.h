@@ -35,35 +35,36 @@ class BindContext {
   StaticState& state() { return state_; }
   BufferAssignment& assignment() { return assignment_; }
 
-  const PlanSlot& Slot(int32_t slot) const { return plan_.slots[static_cast<size_t>(slot)]; }
-  int32_t OwnerOf(int32_t slot) const { return Slot(slot).storage; }
-  const at::Tensor& TensorAt(int32_t slot) { return state_.TensorAt(slot); }
-  StaticStorage& StorageOf(int32_t slot) { return state_.StorageOf(slot); }
+  const PlanSlot& Slot(SlotId slot) const { return plan_.slots[slot]; }
+  SlotId OwnerOf(SlotId slot) const { return Slot(slot).storage; }
+  const at::Tensor& TensorAt(SlotId slot) { return state_.TensorAt(slot); }
+  StaticStorage& StorageOf(SlotId slot) { return state_.StorageOf(slot); }
   /// The slot has one tensor object for all runs.
-  bool IsFixed(int32_t slot);
+  bool IsFixed(SlotId slot);
   /// All results have static layouts and storages of their own.
   bool HaveLayouts(const PlanStep& step) const;
-  /// The operand that an in-place operator writes as this result, with the same layout; -1: none.
-  int32_t OperandWrittenAs(const PlanStep& step, int32_t result) const;
+  /// The operand that an in-place operator writes as this result, with the same layout; invalid:
+  /// none.
+  SlotId OperandWrittenAs(const PlanStep& step, SlotId result) const;
 
   /// Gives a result of step `index` a tensor over memory that is assigned later.
-  const at::Tensor& Place(int32_t slot, int32_t index);
+  const at::Tensor& Place(SlotId slot, StepId index);
   /// The same in memory of the host, for an offloaded value that is not an output.
-  const at::Tensor& PlaceOnHost(int32_t slot, int32_t index);
+  const at::Tensor& PlaceOnHost(SlotId slot, StepId index);
   /// Lays out the memory of the host, and returns its bytes.
   int64_t AssignHost();
   /// Allows the result to use the memory of an operand whose lifetime ends with step `index`.
-  void Share(int32_t slot, int32_t index, const std::function<bool(int32_t operand)>& may_share);
+  void Share(SlotId slot, StepId index, const std::function<bool(SlotId operand)>& may_share);
   /// Shares the operands of an operator that reads no element, or row, after it has written it.
-  void ShareOperands(const PlanStep& step, int32_t slot, int32_t index);
+  void ShareOperands(const PlanStep& step, SlotId slot, StepId index);
   /// The tensor of this slot changes from run to run.
-  void MakeDynamic(int32_t slot);
+  void MakeDynamic(SlotId slot);
   /// Its size is data-dependent, and it does not outlive the run.
-  bool CanUseArena(int32_t slot) const;
+  bool CanUseArena(SlotId slot) const;
   /// A further tensor over the storage of `slot`, which moves with it.
-  at::Tensor Alias(int32_t slot, const PlanLayout& layout);
+  at::Tensor Alias(SlotId slot, const PlanLayout& layout);
   /// Registers the tensors of these slots as arguments 0, 1, … of `step`: SetAddress follows them.
-  void BindArguments(Step& step, const std::vector<int32_t>& slots);
+  void BindArguments(Step& step, const std::vector<SlotId>& slots);
 
  private:
   const Plan& plan_;
@@ -71,7 +72,7 @@ class BindContext {
   StaticState& state_;
   BufferAssignment assignment_;
   std::vector<MemoryRequest> host_requests_;
-  std::vector<int32_t> host_owners_;  // of each request
+  std::vector<SlotId> host_owners_;  // of each request
 };
 
 }  // namespace strata

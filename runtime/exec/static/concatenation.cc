@@ -28,15 +28,15 @@ class Concatenation final : public Step {
 
 }  // namespace
 
-Result<Binding> BindConcatenation(const PlanStep& step, int32_t index, BindContext& context) {
+Result<Binding> BindConcatenation(const PlanStep& step, StepId index, BindContext& context) {
   // stack(Tensor[] tensors, int dim=0) -> Tensor
   if (step.op != "aten.stack.default" || !step.kwargs.empty()) return Binding();
   if (step.args.size() > 1 && (step.args[1].kind != ArgKind::kInt || step.args[1].integer != 0))
     return Binding();
-  const int32_t slot = step.results[0];
+  const SlotId slot = step.results[0];
   const PlanLayout& layout = *context.Slot(slot).layout;  // [operands, …]
   size_t bytes = 0;
-  std::vector<int32_t> slots;
+  std::vector<SlotId> slots;
   for (const PlanArg& element : step.args[0].elements) {
     const at::Tensor& operand = context.TensorAt(element.slot);
     if (!IsPlain(operand) || !operand.is_contiguous() ||

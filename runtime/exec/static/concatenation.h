@@ -6,6 +6,6 @@
 namespace strata {
 
 /// stack along the first dimension of contiguous operands: one operand's memory after the other's.
-Result<Binding> BindConcatenation(const PlanStep& step, int32_t index, BindContext& context);
+Result<Binding> BindConcatenation(const PlanStep& step, StepId index, BindContext& context);
 
 }  // namespace strata

@@ -24,10 +24,10 @@ class DynamicKernel final : public Step {
         addresses_(static_cast<size_t>(kernel.num_arguments)),
         dynamic_numbers_(kernel.dynamic_numbers()) {}
 
-  void UseArena(int32_t slot) { arena_slots_.push_back(slot); }
+  void UseArena(SlotId slot) { arena_slots_.push_back(slot); }
 
   void Run(StaticState& state) override {
-    const auto number_of = [&](int32_t slot) { return *state.numbers[static_cast<size_t>(slot)]; };
+    const auto number_of = [&](int32_t slot) { return *state.numbers[SlotId{slot}]; };
     for (size_t i = 0; i < step_.dynamic_numbers.size(); ++i)
       dynamic_numbers_[i] = step_.dynamic_numbers[i].At(number_of);
     int64_t units = 1, unit_elements = 1;
@@ -43,28 +43,28 @@ class DynamicKernel final : public Step {
     if (unit_elements > 0)
       RunKernelUnits(function_, addresses_.data(), units, unit_elements, dynamic_numbers_.data());
   }
-  bool UsesArena(int32_t slot) const override {
+  bool UsesArena(SlotId slot) const override {
     return std::ranges::find(arena_slots_, slot) != arena_slots_.end();
   }
 
  private:
   void PrepareResult(size_t result, StaticState& state) {
-    const int32_t slot = step_.results[result];
+    const SlotId slot = step_.results[result];
     const auto argument = static_cast<size_t>(kernel_.result_arguments[result]);
     if (argument < step_.args.size()) {  // written in place
-      if (slot >= 0) state.TensorAt(slot) = state.TensorAt(step_.args[argument].slot);
+      if (slot.valid()) state.TensorAt(slot) = state.TensorAt(step_.args[argument].slot);
       return;
     }
-    if (state.is_dynamic[static_cast<size_t>(slot)]) {
-      const PlanSlot& planned = state.plan.slots[static_cast<size_t>(slot)];
+    if (state.is_dynamic[slot]) {
+      const PlanSlot& planned = state.plan.slots[slot];
       state.TensorAt(slot) = state.NewDynamicTensor(slot, state.LayoutNow(*planned.dynamic_layout));
     }
     addresses_[argument] = state.TensorAt(slot).mutable_data_ptr();
   }
 
   /// The address of an operand. Throws if its layout is not the traced one.
-  static void* AddressOf(int32_t slot, StaticState& state) {
-    const PlanSlot& planned = state.plan.slots[static_cast<size_t>(slot)];
+  static void* AddressOf(SlotId slot, StaticState& state) {
+    const PlanSlot& planned = state.plan.slots[slot];
     const Tensor& tensor = state.TensorAt(slot);
     const PlanLayout expected =
         planned.layout ? *planned.layout : state.LayoutNow(planned.dynamic_layout.value());
@@ -83,15 +83,14 @@ class DynamicKernel final : public Step {
   size_t num_unit_dims_;  // leading dimensions that count units
   std::vector<void*> addresses_;
   std::vector<int64_t> dynamic_numbers_;
-  std::vector<int32_t> arena_slots_;
+  std::vector<SlotId> arena_slots_;
 };
 
 }  // namespace
 
-Result<Binding> BindDynamicKernel(const PlanStep& step, int32_t index, BindContext& context) {
-  const auto kernel_index = static_cast<size_t>(step.kernel);
-  const Kernel& kernel = context.plan().kernels[kernel_index];
-  const auto is_known = [&](int32_t slot) {
+Result<Binding> BindDynamicKernel(const PlanStep& step, StepId index, BindContext& context) {
+  const Kernel& kernel = context.plan().kernels[step.kernel];
+  const auto is_known = [&](SlotId slot) {
     return context.Slot(slot).layout || context.Slot(slot).dynamic_layout;
   };
   for (const PlanArg& arg : step.args) {
@@ -99,12 +98,12 @@ Result<Binding> BindDynamicKernel(const PlanStep& step, int32_t index, BindConte
       return Error(ErrorCode::kUnsupported, "reads a value of unknown layout");
   }
   auto bound =
-      std::make_unique<DynamicKernel>(step, kernel, context.kernels()->function(kernel_index));
+      std::make_unique<DynamicKernel>(step, kernel, context.kernels()->function(step.kernel));
   for (size_t i = 0; i < step.results.size(); ++i) {
-    const int32_t slot = step.results[i];
+    const SlotId slot = step.results[i];
     if (kernel.result_arguments[i] < kernel.num_inputs) {
-      if (slot >= 0) context.MakeDynamic(slot);
-    } else if (slot < 0 || !is_known(slot)) {
+      if (slot.valid()) context.MakeDynamic(slot);
+    } else if (!slot.valid() || !is_known(slot)) {
       return Error(ErrorCode::kUnsupported, "has a result of unknown layout");
     } else if (context.Slot(slot).layout) {
       context.Place(slot, index);

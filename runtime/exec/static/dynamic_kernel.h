@@ -10,6 +10,6 @@ namespace strata {
 ///
 /// Errors: a value has no known layout. A run throws if an operand is laid out in another way than
 /// was traced.
-Result<Binding> BindDynamicKernel(const PlanStep& step, int32_t index, BindContext& context);
+Result<Binding> BindDynamicKernel(const PlanStep& step, StepId index, BindContext& context);
 
 }  // namespace strata

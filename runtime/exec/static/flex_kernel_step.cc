@@ -29,18 +29,18 @@ class FlexKernelStep final : public Step {
 
 }  // namespace
 
-Result<Binding> BindFlexKernel(const PlanStep& step, int32_t index, BindContext& context) {
-  if (step.flex_kernel < 0) return Binding();
+Result<Binding> BindFlexKernel(const PlanStep& step, StepId index, BindContext& context) {
+  if (!step.flex_kernel.valid()) return Binding();
   if (context.kernels() == nullptr) return Error(ErrorCode::kInternal, "its kernel was not built");
-  const auto kernel = static_cast<size_t>(step.flex_kernel);
-  std::vector<int32_t> slots;
-  step.ForEachOperand([&](int32_t slot) { slots.push_back(slot); });
-  for (const int32_t slot : step.results) {
+  std::vector<SlotId> slots;
+  step.ForEachOperand([&](SlotId slot) { slots.push_back(slot); });
+  for (const SlotId slot : step.results) {
     context.Place(slot, index);
     slots.push_back(slot);
   }
-  auto bound = std::make_unique<FlexKernelStep>(context.kernels()->flex_function(kernel),
-                                                context.plan().flex_kernels[kernel], slots.size());
+  auto bound =
+      std::make_unique<FlexKernelStep>(context.kernels()->flex_function(step.flex_kernel),
+                                       context.plan().flex_kernels[step.flex_kernel], slots.size());
   context.BindArguments(*bound, slots);
   return Bound(std::move(bound));
 }

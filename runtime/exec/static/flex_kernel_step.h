@@ -7,6 +7,6 @@ namespace strata {
 
 /// The compiled kernel of a step of flex attention. Empty: the step has none.
 /// REQUIRES: operands are fixed, results have static layouts.
-Result<Binding> BindFlexKernel(const PlanStep& step, int32_t index, BindContext& context);
+Result<Binding> BindFlexKernel(const PlanStep& step, StepId index, BindContext& context);
 
 }  // namespace strata

@@ -48,16 +48,16 @@ void RunKernelUnits(KernelLibrary::Function function, void* const* addresses, in
   });
 }
 
-Result<Binding> BindFusedKernel(const PlanStep& step, int32_t index, BindContext& context) {
-  if (step.kernel < 0) return Binding();
+Result<Binding> BindFusedKernel(const PlanStep& step, StepId index, BindContext& context) {
+  if (!step.kernel.valid()) return Binding();
   if (context.kernels() == nullptr) return Error(ErrorCode::kInternal, "its kernel was not built");
   const bool is_fixed =
       step.dynamic_numbers.empty() &&
       std::ranges::all_of(step.args, [&](const PlanArg& arg) { return context.IsFixed(arg.slot); });
   if (!is_fixed) return BindDynamicKernel(step, index, context);
-  const Kernel& kernel = context.plan().kernels[static_cast<size_t>(step.kernel)];
+  const Kernel& kernel = context.plan().kernels[step.kernel];
   const Schedule schedule = MakeSchedule(kernel);
-  std::vector<int32_t> slots(static_cast<size_t>(kernel.num_arguments), -1);
+  std::vector<SlotId> slots(static_cast<size_t>(kernel.num_arguments));
   for (size_t i = 0; i < step.args.size(); ++i) {
     const at::Tensor& operand = context.TensorAt(step.args[i].slot);
     if (operand.is_conj() || operand.is_neg())
@@ -65,16 +65,16 @@ Result<Binding> BindFusedKernel(const PlanStep& step, int32_t index, BindContext
     slots[i] = step.args[i].slot;
   }
   for (size_t i = 0; i < step.results.size(); ++i) {
-    const int32_t slot = step.results[i];
+    const SlotId slot = step.results[i];
     const auto argument = static_cast<size_t>(kernel.result_arguments[i]);
     if (argument < step.args.size()) {  // written in place
-      if (slot >= 0) context.state().TensorAt(slot) = context.TensorAt(step.args[argument].slot);
+      if (slot.valid()) context.state().TensorAt(slot) = context.TensorAt(step.args[argument].slot);
       continue;
     }
-    if (slot < 0 || !context.Slot(slot).layout)
+    if (!slot.valid() || !context.Slot(slot).layout)
       return Error(ErrorCode::kUnsupported, "has a result of unknown layout");
     context.Place(slot, index);
-    context.Share(slot, index, [&](int32_t operand) {
+    context.Share(slot, index, [&](SlotId operand) {
       for (size_t input = 0; input < step.args.size(); ++input) {
         if (context.OwnerOf(step.args[input].slot) == context.OwnerOf(operand) &&
             !MayOverwrite(kernel, schedule, static_cast<int32_t>(input), static_cast<int32_t>(i))) {
@@ -85,8 +85,8 @@ Result<Binding> BindFusedKernel(const PlanStep& step, int32_t index, BindContext
     });
     slots[argument] = slot;
   }
-  auto bound = std::make_unique<FusedKernel>(
-      context.kernels()->function(static_cast<size_t>(step.kernel)), kernel, schedule);
+  auto bound =
+      std::make_unique<FusedKernel>(context.kernels()->function(step.kernel), kernel, schedule);
   context.BindArguments(*bound, slots);
   return Bound(std::move(bound));
 }

@@ -9,7 +9,7 @@ namespace strata {
 /// run; otherwise (dynamic_kernel.h) they are looked up in it.
 ///
 /// Errors: the kernel was not built, a value has no known layout.
-Result<Binding> BindFusedKernel(const PlanStep& step, int32_t index, BindContext& context);
+Result<Binding> BindFusedKernel(const PlanStep& step, StepId index, BindContext& context);
 
 /// Executes units of a kernel, which are shared between threads where that pays.
 void RunKernelUnits(KernelLibrary::Function function, void* const* addresses, int64_t units,

@@ -46,7 +46,7 @@ PlanLayout ContiguousLayout(DType dtype, std::vector<int64_t> sizes, int64_t off
 
 }  // namespace
 
-Result<Binding> BindFill(const PlanStep& step, int32_t index, BindContext& context) {
+Result<Binding> BindFill(const PlanStep& step, StepId index, BindContext& context) {
   const std::optional<Fill> fill = FillOf(step);
   if (!fill || step.results.size() != 1) return Binding();
   const Tensor& result = context.Place(step.results[0], index);
@@ -56,9 +56,9 @@ Result<Binding> BindFill(const PlanStep& step, int32_t index, BindContext& conte
   return Calls({OperatorStack(op, {result, *fill->number}, /*is_plain=*/true)});
 }
 
-Result<Binding> BindCopy(const PlanStep& step, int32_t index, BindContext& context) {
+Result<Binding> BindCopy(const PlanStep& step, StepId index, BindContext& context) {
   if (!IsCopy(step) || step.results.size() != 1) return Binding();
-  const int32_t slot = step.results[0];
+  const SlotId slot = step.results[0];
   const Tensor& source = context.TensorAt(step.args[0].slot);
   Tensor target = context.Place(slot, index);
   if (source.sizes() != target.sizes()) {
@@ -72,11 +72,11 @@ Result<Binding> BindCopy(const PlanStep& step, int32_t index, BindContext& conte
   return Calls({OperatorStack(op, {target, source, false}, IsPlain(source))});
 }
 
-Result<Binding> BindEmbeddingGradient(const PlanStep& step, int32_t index, BindContext& context) {
+Result<Binding> BindEmbeddingGradient(const PlanStep& step, StepId index, BindContext& context) {
   // embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights,
   //                          SymInt padding_idx, bool scale_grad_by_freq) -> Tensor
   if (step.op != "aten.embedding_dense_backward.default" || step.args.size() != 5) return Binding();
-  const int32_t gradient_slot = step.args[0].slot, token_slot = step.args[1].slot;
+  const SlotId gradient_slot = step.args[0].slot, token_slot = step.args[1].slot;
   const bool has_padding = step.args[3].integer >= 0, is_scaled = step.args[4].integer != 0;
   if (has_padding || is_scaled) return Binding();
   const Tensor& gradient = context.TensorAt(gradient_slot);  // [batch, tokens, width]
@@ -103,43 +103,43 @@ Result<Binding> BindEmbeddingGradient(const PlanStep& step, int32_t index, BindC
                 OperatorStack(add, {result, int64_t{0}, flat_tokens, rows, int64_t{1}}, is_plain)});
 }
 
-Result<Binding> BindOutVariant(const PlanStep& step, int32_t index, BindContext& context) {
+Result<Binding> BindOutVariant(const PlanStep& step, StepId index, BindContext& context) {
   const PlanStep called = WithTensorOverload(step);
   STRATA_TRY(const c10::OperatorHandle op, FindOp(called.op));
   const std::optional<c10::OperatorHandle> out = OutVariantOf(op);
   if (!out || step.results.size() != op.schema().returns().size()) return Binding();
   STRATA_TRY(OperatorStack call, OperatorStack::Bind(called, op, context));
   call.SetOperator(*out);
-  for (const int32_t slot : step.results) {
+  for (const SlotId slot : step.results) {
     call.Append(context.Place(slot, index));
     context.ShareOperands(step, slot, index);
   }
   return Calls({std::move(call)});
 }
 
-Result<Binding> BindWait(const PlanStep& step, int32_t /*index*/, BindContext& context) {
-  const bool is_fixed = IsWait(step.op) && step.args.size() == 1 && step.args[0].slot >= 0 &&
+Result<Binding> BindWait(const PlanStep& step, StepId /*index*/, BindContext& context) {
+  const bool is_fixed = IsWait(step.op) && step.args.size() == 1 && step.args[0].slot.valid() &&
                         context.IsFixed(step.args[0].slot);
   if (!is_fixed || step.results.size() != 1) return Binding();
   STRATA_TRY(const c10::OperatorHandle op, FindOp(step.op));
   STRATA_TRY(OperatorStack call, OperatorStack::Bind(step, op, context));
-  if (step.results[0] >= 0)
+  if (step.results[0].valid())
     context.state().TensorAt(step.results[0]) = context.TensorAt(step.args[0].slot);
   return Calls({std::move(call)});
 }
 
-Result<Binding> BindInPlace(const PlanStep& step, int32_t /*index*/, BindContext& context) {
+Result<Binding> BindInPlace(const PlanStep& step, StepId /*index*/, BindContext& context) {
   bool is_fixed = step.mutates;
-  step.ForEachOperand([&](int32_t slot) { is_fixed = is_fixed && context.IsFixed(slot); });
+  step.ForEachOperand([&](SlotId slot) { is_fixed = is_fixed && context.IsFixed(slot); });
   if (!is_fixed) return Binding();
-  for (const int32_t slot : step.results) {
-    if (slot >= 0 && context.OperandWrittenAs(step, slot) < 0) return Binding();
+  for (const SlotId slot : step.results) {
+    if (slot.valid() && !context.OperandWrittenAs(step, slot).valid()) return Binding();
   }
   const PlanStep called = WithTensorOverload(step);
   STRATA_TRY(const c10::OperatorHandle op, FindOp(called.op));
   STRATA_TRY(OperatorStack call, OperatorStack::Bind(called, op, context));
-  for (const int32_t slot : step.results) {
-    if (slot >= 0)
+  for (const SlotId slot : step.results) {
+    if (slot.valid())
       context.state().TensorAt(slot) = context.TensorAt(context.OperandWrittenAs(step, slot));
   }
   return Calls({std::move(call)});

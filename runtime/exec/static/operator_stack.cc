@@ -31,16 +31,16 @@ void OperatorStack::Fill(const BoundStep& bound, BindContext& context) {
   }
   for (const ListSlots& list : bound.lists) {
     const bool is_fixed = std::ranges::all_of(
-        list.slots, [&](int32_t slot) { return slot < 0 || context.IsFixed(slot); });
+        list.slots, [&](SlotId slot) { return !slot.valid() || context.IsFixed(slot); });
     if (!is_fixed) {
       dynamic_lists_.push_back(list);
       is_plain_ = false;
       continue;
     }
     stack_[list.arg] =
-        list.Collect([&](int32_t slot) -> const Tensor& { return context.TensorAt(slot); });
-    for (const int32_t slot : list.slots)
-      is_plain_ = is_plain_ && slot >= 0 && IsPlain(context.TensorAt(slot));
+        list.Collect([&](SlotId slot) -> const Tensor& { return context.TensorAt(slot); });
+    for (const SlotId slot : list.slots)
+      is_plain_ = is_plain_ && slot.valid() && IsPlain(context.TensorAt(slot));
   }
   dynamic_numbers_ = bound.numbers;
 }
@@ -52,12 +52,13 @@ void OperatorStack::Call(StaticState& state) const {
     stack[tensor.arg] = state.Dynamic(tensor.slot);
   for (const ListSlots& list : dynamic_lists_) {
     stack[list.arg] =
-        list.Collect([&](int32_t slot) -> const Tensor& { return state.TensorAt(slot); });
+        list.Collect([&](SlotId slot) -> const Tensor& { return state.TensorAt(slot); });
   }
   for (const NumberSlots& list : dynamic_numbers_) {
     c10::List<int64_t> numbers;
     for (const NumberSlots::Element& element : list.elements)
-      numbers.push_back(element.slot < 0 ? element.number : state.Dynamic(element.slot).toInt());
+      numbers.push_back(!element.slot.valid() ? element.number
+                                              : state.Dynamic(element.slot).toInt());
     stack[list.arg] = std::move(numbers);
   }
   if (is_plain_) {

@@ -31,25 +31,24 @@ Result<std::unique_ptr<StaticProgram>> StaticBinder::Run() {
   const c10::InferenceMode no_autograd;
   BindInputs();
   STRATA_RETURN_IF_ERROR(BindConstants());
-  for (size_t i = 0; i < plan_.steps.size(); ++i) {
-    auto bound = BindOne(static_cast<int32_t>(i));
+  for (const StepId id : IdsOf(plan_.steps)) {
+    auto bound = BindOne(id);
     if (!bound) {
       return std::move(bound).error().In(fmt::format("graph {} cannot be executed: {}: {}",
-                                                     plan_.graph, plan_.steps[i].where,
-                                                     Describe(plan_, plan_.steps[i])));
+                                                     plan_.graph, plan_.steps[id].where,
+                                                     Describe(plan_, plan_.steps[id])));
     }
   }
   PlaceMemory();
-  for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
-    if (state_->storages[owner].kind == StorageKind::kConstant)
-      state_->UpdateAddresses(static_cast<int32_t>(owner));
+  for (const SlotId owner : IdsOf(state_->storages)) {
+    if (state_->storages[owner].kind == StorageKind::kConstant) state_->UpdateAddresses(owner);
   }
   CountTransient();
   PlanReleases();
-  for (size_t i = 0; i < state_->steps.size(); ++i) {
-    StaticStep& step = state_->steps[i];
+  for (const StepId id : IdsOf(state_->steps)) {
+    StaticStep& step = state_->steps[id];
     step.lets_go = !step.releases.empty() || !step.drops.empty();
-    if (step.work != nullptr || step.lets_go) state_->live_steps.push_back(i);
+    if (step.work != nullptr || step.lets_go) state_->live_steps.push_back(id);
   }
   return std::unique_ptr<StaticProgram>(new StaticProgram(std::move(state_)));
 }
@@ -85,15 +84,14 @@ Status StaticBinder::BindConstants() {
   return Ok();
 }
 
-Status StaticBinder::BindOne(int32_t index) {
-  const PlanStep& step = plan_.steps[static_cast<size_t>(index)];
-  StaticStep& bound = state_->steps.emplace_back();
-  bool is_fixed = step.kernel < 0;
-  step.ForEachOperand([&](int32_t slot) { is_fixed = is_fixed && context_.IsFixed(slot); });
+Status StaticBinder::BindOne(StepId index) {
+  const PlanStep& step = plan_.steps[index];
+  bool is_fixed = !step.kernel.valid();
+  step.ForEachOperand([&](SlotId slot) { is_fixed = is_fixed && context_.IsFixed(slot); });
   if (is_fixed && step.is_view && plan_.options.fold_views) return FoldView(step);
   if (is_fixed && CanHoist(step)) return Hoist(step);
   STRATA_TRY(Binding binding, BindToKind(step, index, context_));
-  bound.work = std::move(binding.work);
+  state_->steps[index].work = std::move(binding.work);
   return Ok();
 }
 
@@ -108,7 +106,7 @@ Status StaticBinder::FoldView(const PlanStep& step) {
   const std::string_view op =
       step.op == "aten.reshape.default" ? "aten.view.default" : std::string_view(step.op);
   STRATA_TRY(const torch::jit::Stack stack, CallNow(step, op));
-  ForEachResult(stack, step, [&](int32_t slot, const Tensor& view) {
+  ForEachResult(stack, step, [&](SlotId slot, const Tensor& view) {
     state_->TensorAt(slot) = view;
     context_.StorageOf(slot).slots.push_back(slot);
   });
@@ -118,20 +116,20 @@ Status StaticBinder::FoldView(const PlanStep& step) {
 bool StaticBinder::CanHoist(const PlanStep& step) {
   if (!plan_.options.hoist_constants || !step.is_pure || step.is_view) return false;
   bool is_constant = true;
-  step.ForEachOperand([&](int32_t slot) {
+  step.ForEachOperand([&](SlotId slot) {
     is_constant = is_constant && is_constant_.contains(context_.OwnerOf(slot)) &&
                   !context_.assignment().is_written(context_.OwnerOf(slot));
   });
-  return is_constant && std::ranges::all_of(step.results, [&](int32_t slot) {
-           return slot < 0 || (context_.OwnerOf(slot) == slot && context_.Slot(slot).layout &&
-                               !context_.assignment().is_output(slot) &&
-                               !context_.assignment().is_written(slot));
+  return is_constant && std::ranges::all_of(step.results, [&](SlotId slot) {
+           return !slot.valid() || (context_.OwnerOf(slot) == slot && context_.Slot(slot).layout &&
+                                    !context_.assignment().is_output(slot) &&
+                                    !context_.assignment().is_written(slot));
          });
 }
 
 Status StaticBinder::Hoist(const PlanStep& step) {
   STRATA_TRY(const torch::jit::Stack stack, CallNow(step, step.op));
-  ForEachResult(stack, step, [&](int32_t slot, const Tensor& result) {
+  ForEachResult(stack, step, [&](SlotId slot, const Tensor& result) {
     state_->TensorAt(slot) = result;
     context_.StorageOf(slot).kind = StorageKind::kConstant;
     state_->hoisted_bytes += static_cast<int64_t>(result.storage().nbytes());
@@ -143,13 +141,12 @@ Status StaticBinder::Hoist(const PlanStep& step) {
 void StaticBinder::PlaceMemory() {
   const BufferAssignment::Arena arena = context_.assignment().Assign();
   bool has_outputs = false;
-  for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
+  for (const SlotId owner : IdsOf(state_->storages)) {
     StaticStorage& storage = state_->storages[owner];
     if (storage.kind != StorageKind::kBlock && storage.kind != StorageKind::kOutput) continue;
     storage.offset = arena.offsets[owner];
     // A number is copied when it is handed out.
-    if (storage.kind == StorageKind::kOutput)
-      state_->outputs.push_back(static_cast<int32_t>(owner));
+    if (storage.kind == StorageKind::kOutput) state_->outputs.push_back(owner);
     has_outputs =
         has_outputs || (storage.kind == StorageKind::kOutput && storage.bytes > kNumberBytes);
   }
@@ -160,28 +157,28 @@ void StaticBinder::PlaceMemory() {
 }
 
 void StaticBinder::CountTransient() {
-  const auto end = static_cast<int32_t>(plan_.steps.size());
-  for (int32_t index = 0; index < end; ++index) {
-    const PlanStep& planned = plan_.steps[static_cast<size_t>(index)];
-    const Step* const work = state_->steps[static_cast<size_t>(index)].work.get();
+  for (const StepId index : IdsOf(plan_.steps)) {
+    const PlanStep& planned = plan_.steps[index];
+    const Step* const work = state_->steps[index].work.get();
     if (work == nullptr) continue;
     if (work->CallsOperator()) {
       const int64_t bytes = MeasuredWorkspaceBytes(plan_, planned) + planned.unread_bytes;
-      state_->transient.Add({.constant = bytes}, index, index);
+      state_->transient.Add({.constant = bytes}, index.index, index.index);
     }
-    for (const int32_t slot : planned.results) {
-      if (slot < 0 || context_.OwnerOf(slot) != slot) continue;
-      const int32_t last = std::clamp(context_.assignment().last_use(slot), index, end);
+    for (const SlotId slot : planned.results) {
+      if (!slot.valid() || context_.OwnerOf(slot) != slot) continue;
+      const StepId last =
+          std::clamp(context_.assignment().last_use(slot), index, plan_.steps.end_id());
       if (context_.StorageOf(slot).kind == StorageKind::kAdopted) {
         AddTransient({.constant = context_.StorageOf(slot).bytes}, slot, index, last);
-      } else if (state_->is_dynamic[static_cast<size_t>(slot)] &&
-                 context_.Slot(slot).dynamic_layout && planned.op != kOffloadOp) {
+      } else if (state_->is_dynamic[slot] && context_.Slot(slot).dynamic_layout &&
+                 planned.op != kOffloadOp) {
         const SizeForm& bytes = context_.Slot(slot).dynamic_layout->bytes;
         if (work->UsesArena(slot)) {
           state_->dynamic_arena.Add({.slot = slot,
                                      .bytes = bytes,
-                                     .first = index,
-                                     .last = last,
+                                     .first = index.index,
+                                     .last = last.index,
                                      .free = context_.assignment().FreeRanges(index, last)});
         } else {
           AddTransient(bytes, slot, index, last);
@@ -191,25 +188,26 @@ void StaticBinder::CountTransient() {
   }
 }
 
-void StaticBinder::AddTransient(const SizeForm& bytes, int32_t slot, int32_t first, int32_t last) {
-  state_->transient.Add(bytes, first, last);
+void StaticBinder::AddTransient(const SizeForm& bytes, SlotId slot, StepId first, StepId last) {
+  state_->transient.Add(bytes, first.index, last.index);
   if (context_.assignment().is_output(slot)) state_->transient_outputs.Add(bytes, 0, 0);
 }
 
 void StaticBinder::PlanReleases() {
-  for (size_t i = 0; i < plan_.steps.size(); ++i) {
-    state_->steps[i].has_dynamic_results = std::ranges::any_of(
-        plan_.steps[i].results,
-        [&](int32_t slot) { return slot >= 0 && state_->is_dynamic[static_cast<size_t>(slot)]; });
-    for (const int32_t slot : plan_.steps[i].kills) {
-      if (state_->is_dynamic[static_cast<size_t>(slot)]) state_->steps[i].drops.push_back(slot);
+  for (const StepId id : IdsOf(plan_.steps)) {
+    StaticStep& step = state_->steps[id];
+    step.has_dynamic_results = std::ranges::any_of(plan_.steps[id].results, [&](SlotId slot) {
+      return slot.valid() && state_->is_dynamic[slot];
+    });
+    for (const SlotId slot : plan_.steps[id].kills) {
+      if (state_->is_dynamic[slot]) step.drops.push_back(slot);
     }
   }
-  for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
-    const int32_t last = context_.assignment().last_use(static_cast<int32_t>(owner));
-    if (state_->storages[owner].kind == StorageKind::kAdopted && last >= 0 &&
+  for (const SlotId owner : IdsOf(state_->storages)) {
+    const StepId last = context_.assignment().last_use(owner);
+    if (state_->storages[owner].kind == StorageKind::kAdopted && last.valid() &&
         last != BufferAssignment::kForever) {
-      state_->steps[static_cast<size_t>(last)].releases.push_back(static_cast<int32_t>(owner));
+      state_->steps[last].releases.push_back(owner);
     }
   }
 }

@@ -28,7 +28,7 @@ class StaticBinder {
  private:
   void BindInputs();
   Status BindConstants();
-  Status BindOne(int32_t index);
+  Status BindOne(StepId index);
   /// Runs a step at bind time, on fixed tensors.
   Result<torch::jit::Stack> CallNow(const PlanStep& step, std::string_view name);
   Status FoldView(const PlanStep& step);
@@ -38,7 +38,7 @@ class StaticBinder {
   void PlaceMemory();
   /// Counts workspaces, and results that an allocator provides during a run.
   void CountTransient();
-  void AddTransient(const SizeForm& bytes, int32_t slot, int32_t first, int32_t last);
+  void AddTransient(const SizeForm& bytes, SlotId slot, StepId first, StepId last);
   void PlanReleases();
 
   const Plan& plan_;
@@ -46,7 +46,7 @@ class StaticBinder {
   const ScratchMemory& scratch_;
   std::unique_ptr<StaticState> state_;
   BindContext context_;
-  std::set<int32_t> is_constant_;  // owners
+  std::set<SlotId> is_constant_;  // owners
 };
 
 }  // namespace strata

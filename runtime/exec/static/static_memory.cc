@@ -46,34 +46,34 @@ static Tensor OnAnotherStorage(const Tensor& tensor, const c10::Storage& storage
   return other;
 }
 
-void StaticState::SetStorage(int32_t owner, const c10::Storage& storage) {
-  for (const int32_t slot : storages[static_cast<size_t>(owner)].slots)
+void StaticState::SetStorage(SlotId owner, const c10::Storage& storage) {
+  for (const SlotId slot : storages[owner].slots)
     TensorAt(slot).unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
-  for (const Tensor& alias : storages[static_cast<size_t>(owner)].aliases)
+  for (const Tensor& alias : storages[owner].aliases)
     alias.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
   UpdateAddresses(owner);
 }
 
-void StaticState::UpdateAddresses(int32_t owner) {
-  for (const StaticStorage::Use& use : storages[static_cast<size_t>(owner)].uses) {
+void StaticState::UpdateAddresses(SlotId owner) {
+  for (const StaticStorage::Use& use : storages[owner].uses) {
     const bool has_memory = use.tensor->unsafe_storage().data() != nullptr;
     use.step->SetAddress(use.argument, has_memory ? use.tensor->mutable_data() : nullptr);
   }
 }
 
-void StaticState::Release(int32_t owner) {
-  SetStorage(owner, EmptyStorage(storages[static_cast<size_t>(owner)].bytes));
+void StaticState::Release(SlotId owner) {
+  SetStorage(owner, EmptyStorage(storages[owner].bytes));
 }
 
-void StaticState::TakeStorage(int32_t owner) {
-  const auto bytes = static_cast<size_t>(storages[static_cast<size_t>(owner)].bytes);
+void StaticState::TakeStorage(SlotId owner) {
+  const auto bytes = static_cast<size_t>(storages[owner].bytes);
   SetStorage(owner,
              {c10::Storage::use_byte_size_t(), bytes, c10::GetCPUAllocator()->allocate(bytes),
               /*allocator=*/nullptr, /*resizable=*/false});
 }
 
 PlanLayout StaticState::LayoutNow(const DynamicLayout& layout) const {
-  const auto size_of = [&](int32_t slot) { return *numbers[static_cast<size_t>(slot)]; };
+  const auto size_of = [&](int32_t slot) { return *numbers[SlotId{slot}]; };
   PlanLayout now{.dtype = layout.dtype, .sizes = {}, .strides = {}, .offset = 0};
   for (const SizeForm& size : layout.sizes)
     now.sizes.push_back(size.At(size_of));
@@ -82,17 +82,17 @@ PlanLayout StaticState::LayoutNow(const DynamicLayout& layout) const {
   return now;
 }
 
-int64_t StaticState::BytesNow(int32_t slot) const {
-  return plan.slots[static_cast<size_t>(slot)].dynamic_layout->bytes.At(
-      [&](int32_t size) { return *numbers[static_cast<size_t>(size)]; });
+int64_t StaticState::BytesNow(SlotId slot) const {
+  return plan.slots[slot].dynamic_layout->bytes.At(
+      [&](int32_t size) { return *numbers[SlotId{size}]; });
 }
 
-void* StaticState::AllocateInArena(int32_t slot, int64_t bytes) {
+void* StaticState::AllocateInArena(SlotId slot, int64_t bytes) {
   const std::optional<int64_t> offset = dynamic_arena.Allocate(slot, bytes);
   return offset ? Base() + *offset : nullptr;
 }
 
-Tensor StaticState::NewDynamicTensor(int32_t slot, const PlanLayout& layout) {
+Tensor StaticState::NewDynamicTensor(SlotId slot, const PlanLayout& layout) {
   const int64_t bytes = layout.storage_bytes();
   void* const address = AllocateInArena(slot, bytes);
   if (address == nullptr)
@@ -129,22 +129,22 @@ Status StaticState::BindInputs(std::span<const Tensor> given) {
 }
 
 /// Views of an input know their offsets from its first element.
-Status StaticState::MoveInput(int32_t slot, int64_t offset) {
+Status StaticState::MoveInput(SlotId slot, int64_t offset) {
   const Tensor& input = TensorAt(slot);
   const int64_t moved =
       (offset - input.storage_offset()) * static_cast<int64_t>(input.element_size());
-  for (const int32_t view : StorageOf(slot).slots) {
+  for (const SlotId view : StorageOf(slot).slots) {
     const auto width = static_cast<int64_t>(TensorAt(view).element_size());
     if (moved % width != 0) {
       return Error(ErrorCode::kUnsupported, "input {} of graph {} lies at an odd offset",
-                   plan.slots[static_cast<size_t>(slot)].name, plan.graph);
+                   plan.slots[slot].name, plan.graph);
     }
   }
   const auto move = [&](const Tensor& tensor) {
     const auto width = static_cast<int64_t>(tensor.element_size());
     tensor.unsafeGetTensorImpl()->set_storage_offset(tensor.storage_offset() + moved / width);
   };
-  for (const int32_t view : StorageOf(slot).slots)
+  for (const SlotId view : StorageOf(slot).slots)
     move(TensorAt(view));
   for (const Tensor& alias : StorageOf(slot).aliases)
     move(alias);
@@ -158,7 +158,7 @@ void StaticState::ReleaseDynamicInputs() {
 }
 
 bool StaticState::HasHeldOutputs() {
-  return block.memory != nullptr && std::ranges::any_of(outputs, [&](int32_t owner) {
+  return block.memory != nullptr && std::ranges::any_of(outputs, [&](SlotId owner) {
            return TensorAt(owner).storage().use_count() > StorageOf(owner).references;
          });
 }
@@ -177,21 +177,20 @@ void StaticState::EnsureBlock() {
 void StaticState::EnsureHostBlock() {
   if (host_bytes == 0 || host_block != nullptr) return;
   host_block = AllocateHostMemory(host_bytes);
-  for (size_t owner = 0; owner < storages.size(); ++owner) {
+  for (const SlotId owner : IdsOf(storages)) {
     const StaticStorage& storage = storages[owner];
     if (storage.kind != StaticStorage::Kind::kHost) continue;
     c10::DataPtr address(static_cast<char*>(host_block.get()) + storage.offset,
                          c10::Device(c10::kCPU));
-    SetStorage(static_cast<int32_t>(owner),
-               {c10::Storage::use_byte_size_t(), static_cast<size_t>(storage.bytes),
-                std::move(address), /*allocator=*/nullptr, /*resizable=*/false});
+    SetStorage(owner, {c10::Storage::use_byte_size_t(), static_cast<size_t>(storage.bytes),
+                       std::move(address), /*allocator=*/nullptr, /*resizable=*/false});
   }
 }
 
 void StaticState::LetGoOfHostBlock() {
   if (host_block == nullptr) return;
-  for (size_t owner = 0; owner < storages.size(); ++owner) {
-    if (storages[owner].kind == StaticStorage::Kind::kHost) Release(static_cast<int32_t>(owner));
+  for (const SlotId owner : IdsOf(storages)) {
+    if (storages[owner].kind == StaticStorage::Kind::kHost) Release(owner);
   }
   host_block.reset();
 }
@@ -219,10 +218,9 @@ void StaticState::Borrow(const ScratchMemory& lent) {
 }
 
 void StaticState::LetGoOfBlock() {
-  for (size_t owner = 0; owner < storages.size(); ++owner) {
+  for (const SlotId owner : IdsOf(storages)) {
     const StaticStorage::Kind kind = storages[owner].kind;
-    if (kind == StaticStorage::Kind::kOutput || kind == StaticStorage::Kind::kBlock)
-      Release(static_cast<int32_t>(owner));
+    if (kind == StaticStorage::Kind::kOutput || kind == StaticStorage::Kind::kBlock) Release(owner);
   }
   block = {};
   scratch = nullptr;
@@ -230,7 +228,7 @@ void StaticState::LetGoOfBlock() {
 
 void StaticState::PlaceStorages() {
   char* const base = Base();
-  for (size_t owner = 0; owner < storages.size(); ++owner) {
+  for (const SlotId owner : IdsOf(storages)) {
     StaticStorage& storage = storages[owner];
     const bool is_output = storage.kind == StaticStorage::Kind::kOutput;
     if (!is_output && storage.kind != StaticStorage::Kind::kBlock) continue;
@@ -242,14 +240,13 @@ void StaticState::PlaceStorages() {
           [](void* held) { delete static_cast<std::shared_ptr<c10::DataPtr>*>(held); },
           c10::Device(c10::kCPU));
     }
-    SetStorage(static_cast<int32_t>(owner),
-               {c10::Storage::use_byte_size_t(), static_cast<size_t>(storage.bytes),
-                std::move(address), /*allocator=*/nullptr, /*resizable=*/false});
+    SetStorage(owner, {c10::Storage::use_byte_size_t(), static_cast<size_t>(storage.bytes),
+                       std::move(address), /*allocator=*/nullptr, /*resizable=*/false});
     storage.references = TensorAt(storage.slots[0]).storage().use_count();
   }
 }
 
-Tensor StaticState::OutputAt(int32_t slot, std::span<const Tensor> given) {
+Tensor StaticState::OutputAt(SlotId slot, std::span<const Tensor> given) {
   const Tensor& home = TensorAt(slot);
   if (!home.defined()) return home;
   if (StorageOf(slot).kind == StaticStorage::Kind::kOutput)
@@ -266,14 +263,13 @@ Tensor StaticState::OutputAt(int32_t slot, std::span<const Tensor> given) {
 std::vector<Tensor> StaticState::TakeOutputs(std::span<const Tensor> given) {
   std::vector<at::Tensor> taken;
   taken.reserve(plan.outputs.size());
-  for (const int32_t slot : plan.outputs)
-    taken.push_back(slot < 0 ? Tensor() : OutputAt(slot, given));
-  for (const int32_t slot : plan.outputs) {
-    if (slot < 0) continue;
-    if (is_dynamic[static_cast<size_t>(slot)]) TensorAt(slot).reset();
+  for (const SlotId slot : plan.outputs)
+    taken.push_back(!slot.valid() ? Tensor() : OutputAt(slot, given));
+  for (const SlotId slot : plan.outputs) {
+    if (!slot.valid()) continue;
+    if (is_dynamic[slot]) TensorAt(slot).reset();
     // Also where only a view of it is an output.
-    if (StorageOf(slot).kind == StaticStorage::Kind::kAdopted)
-      Release(plan.slots[static_cast<size_t>(slot)].storage);
+    if (StorageOf(slot).kind == StaticStorage::Kind::kAdopted) Release(plan.slots[slot].storage);
   }
   return taken;
 }

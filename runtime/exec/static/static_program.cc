@@ -12,26 +12,26 @@ namespace strata {
 
 using at::Tensor;
 
-c10::IValue StaticState::Dynamic(int32_t slot) {
-  const std::optional<int64_t>& number = numbers[static_cast<size_t>(slot)];
+c10::IValue StaticState::Dynamic(SlotId slot) {
+  const std::optional<int64_t>& number = numbers[slot];
   return number ? c10::IValue(*number) : c10::IValue(TensorAt(slot));
 }
 
-void StaticState::RunStep(size_t index, ExecutionObserver* observer) {
+void StaticState::RunStep(StepId index, ExecutionObserver* observer) {
   StaticStep& step = steps[index];
   if (step.work != nullptr) step.work->Run(*this);
   if (observer != nullptr) Show(plan.steps[index], *observer);
   if (!step.lets_go) return;
-  for (const int32_t owner : step.releases)
+  for (const SlotId owner : step.releases)
     Release(owner);
-  for (const int32_t slot : step.drops)
+  for (const SlotId slot : step.drops)
     TensorAt(slot).reset();
 }
 
 void StaticState::Show(const PlanStep& step, ExecutionObserver& observer) {
   AwaitTransfers();
-  for (const int32_t slot : step.results)
-    shown.push_back(slot < 0 ? at::Tensor() : TensorAt(slot));
+  for (const SlotId slot : step.results)
+    shown.push_back(!slot.valid() ? at::Tensor() : TensorAt(slot));
   observer.OnStep(step, shown);
   shown.clear();
 }
@@ -48,20 +48,20 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   state_->EnsureHostBlock();
   state_->dynamic_arena.BeginRun();
   if (observer != nullptr && observer->WantsAllSteps()) {
-    for (size_t index = 0; index < state_->steps.size(); ++index) {
+    for (const StepId index : IdsOf(state_->steps)) {
       state_->current_step = index;
       state_->RunStep(index, observer);
     }
   } else if (StepTimes* const times = observer != nullptr ? observer->times() : nullptr) {
     times->Begin(state_->live_steps);
-    for (const size_t index : state_->live_steps) {
+    for (const StepId index : state_->live_steps) {
       state_->current_step = index;
       state_->RunStep(index, state_->steps[index].has_dynamic_results ? observer : nullptr);
       times->Mark();
     }
     times->End();
   } else {
-    for (const size_t index : state_->live_steps) {
+    for (const StepId index : state_->live_steps) {
       state_->current_step = index;
       state_->RunStep(index, observer);
     }
@@ -73,7 +73,7 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   return outputs;
 }
 
-size_t StaticProgram::failed_step() const {
+StepId StaticProgram::failed_step() const {
   return state_->current_step;
 }
 
@@ -82,10 +82,8 @@ void StaticProgram::Reset() {
   state_->stack.clear();
   state_->shown.clear();
   state_->ReleaseDynamicInputs();
-  for (size_t owner = 0; owner < state_->storages.size(); ++owner) {
-    if (state_->storages[owner].kind == StaticStorage::Kind::kAdopted) {
-      state_->Release(static_cast<int32_t>(owner));
-    }
+  for (const SlotId owner : IdsOf(state_->storages)) {
+    if (state_->storages[owner].kind == StaticStorage::Kind::kAdopted) state_->Release(owner);
   }
 }
 

@@ -59,7 +59,7 @@ class StaticProgram {
   /// passes through; `failed_step` is then its step.
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs,
                                       ExecutionObserver* observer);
-  size_t failed_step() const;
+  StepId failed_step() const;
   void Reset();  ///< releases what a failed run left
 
   /// The memory that a run needs beyond inputs.

@@ -30,7 +30,7 @@ struct StaticStorage {
   Kind kind = Kind::kNone;
   int64_t bytes = 0;
   int64_t offset = 0;               ///< kBlock, kOutput: in the block; kHost: in the host's
-  std::vector<int32_t> slots;       ///< with tensors over it, views included
+  std::vector<SlotId> slots;        ///< with tensors over it, views included
   std::vector<at::Tensor> aliases;  ///< further tensors over it, each known to one step
   /// An argument of a step that lies in it.
   struct Use {
@@ -42,7 +42,7 @@ struct StaticStorage {
   size_t references = 0;  ///< kOutput: the program's, to its StorageImpl
 
   StaticStorage() = default;
-  StaticStorage(Kind k, int64_t b, int32_t owner) : kind(k), bytes(b), slots{owner} {}
+  StaticStorage(Kind k, int64_t b, SlotId owner) : kind(k), bytes(b), slots{owner} {}
 };
 
 /// A storage of that size that has no memory yet.
@@ -56,7 +56,7 @@ bool HasLayout(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef 
 
 /// An input, and the memory that it was bound to last.
 struct StaticInput {
-  int32_t slot = -1;
+  SlotId slot;
   c10::StorageImpl* own = nullptr;  ///< the program's, pointed to the input; null: dynamic
   const void* data = nullptr;
   size_t bytes = 0;
@@ -67,48 +67,47 @@ struct StaticInput {
 struct StaticState {
   explicit StaticState(const Plan& p)
       : plan(p),
+        steps(p.steps.size()),
         tensors(p.slots.size()),
         is_dynamic(p.slots.size(), false),
         numbers(p.slots.size()),
         storages(p.slots.size()) {}
 
   const Plan& plan;
-  std::vector<StaticStep> steps;                ///< as the plan's
-  std::vector<size_t> live_steps;               ///< those with work in a run
-  std::vector<at::Tensor> tensors;              ///< by slot
-  std::vector<bool> is_dynamic;                 ///< by slot: its tensor changes from run to run
-  std::vector<std::optional<int64_t>> numbers;  ///< by slot: data-dependent sizes of the run
-  std::vector<StaticStorage> storages;          ///< by slot that owns one
-  std::vector<StaticInput> inputs;              ///< as the plan's
+  IdVector<StepId, StaticStep> steps;
+  std::vector<StepId> live_steps;  ///< those with work in a run
+  IdVector<SlotId, at::Tensor> tensors;
+  IdVector<SlotId, bool> is_dynamic;         ///< its tensor changes from run to run
+  SlotSizes numbers;                         ///< data-dependent sizes of the run
+  IdVector<SlotId, StaticStorage> storages;  ///< by slot that owns one
+  std::vector<StaticInput> inputs;           ///< as the plan's
   MemoryBlock block;                  ///< allocated at the first run; outputs that are held keep it
   void* scratch = nullptr;            ///< instead of a block of its own
   int64_t block_bytes = 0;            ///< that a run needs
   int64_t hoisted_bytes = 0;          ///< of results that are computed when the plan is bound
   bool can_borrow = false;            ///< no output in it outlives a run
-  std::vector<int32_t> outputs;       ///< owners of storages of kind kOutput
+  std::vector<SlotId> outputs;        ///< owners of storages of kind kOutput
   TransientMemory transient;          ///< that allocators provide during a run
   TransientMemory transient_outputs;  ///< the part of it that outlives the run
   DynamicArena dynamic_arena;
-  std::shared_ptr<void> host_block;             ///< of offloaded values; allocated at the first run
-  int64_t host_bytes = 0;                       ///< of it
-  std::unique_ptr<TransferThread> transfers;    ///< null: the plan offloads nothing
-  std::vector<TransferThread::Ticket> tickets;  ///< by slot that owns a storage: the copy to it
+  std::shared_ptr<void> host_block;           ///< of offloaded values; allocated at the first run
+  int64_t host_bytes = 0;                     ///< of it
+  std::unique_ptr<TransferThread> transfers;  ///< null: the plan offloads nothing
+  IdVector<SlotId, TransferThread::Ticket> tickets;  ///< by owner of a storage: the copy to it
   torch::jit::Stack stack;
   std::vector<at::Tensor> shown;  ///< to the observer
-  size_t current_step = 0;
+  StepId current_step{0};
 
-  at::Tensor& TensorAt(int32_t slot) { return tensors[static_cast<size_t>(slot)]; }
-  StaticStorage& StorageOf(int32_t slot) {
-    return storages[static_cast<size_t>(plan.slots[static_cast<size_t>(slot)].storage)];
-  }
+  at::Tensor& TensorAt(SlotId slot) { return tensors[slot]; }
+  StaticStorage& StorageOf(SlotId slot) { return storages[plan.slots[slot].storage]; }
   /// Moves all tensors over the storage of `owner` to another storage, and updates addresses.
-  void SetStorage(int32_t owner, const c10::Storage& storage);
+  void SetStorage(SlotId owner, const c10::Storage& storage);
 
   /// Sets the addresses of the steps that use the storage.
-  void UpdateAddresses(int32_t owner);
+  void UpdateAddresses(SlotId owner);
   /// Points the storages of inputs to the memory of these, without owning it.
   Status BindInputs(std::span<const at::Tensor> given);
-  Status MoveInput(int32_t slot, int64_t offset);
+  Status MoveInput(SlotId slot, int64_t offset);
   void ReleaseDynamicInputs();
   /// Keeps outputs of the last run that the caller holds: this run gets a new block.
   void KeepHeldOutputs();
@@ -127,24 +126,24 @@ struct StaticState {
   void Borrow(const ScratchMemory& lent);
   /// Releases the block; outputs that the caller holds keep it.
   void LetGoOfBlock();
-  void RunStep(size_t index, ExecutionObserver* observer);
+  void RunStep(StepId index, ExecutionObserver* observer);
   /// The layout for the data-dependent sizes of this run.
   PlanLayout LayoutNow(const DynamicLayout& layout) const;
   /// The argument for a dynamic slot: its number or its tensor.
-  c10::IValue Dynamic(int32_t slot);
+  c10::IValue Dynamic(SlotId slot);
   char* Base() const {
     return static_cast<char*>(scratch != nullptr ? scratch : block.memory->get());
   }
   /// Memory for a value of data-dependent size; null: there is no room, an allocator must give it.
-  void* AllocateInArena(int32_t slot, int64_t bytes);
-  int64_t BytesNow(int32_t slot) const;
-  at::Tensor NewDynamicTensor(int32_t slot, const PlanLayout& layout);
+  void* AllocateInArena(SlotId slot, int64_t bytes);
+  int64_t BytesNow(SlotId slot) const;
+  at::Tensor NewDynamicTensor(SlotId slot, const PlanLayout& layout);
   void Show(const PlanStep& step, ExecutionObserver& observer);
   /// Outputs as new tensor objects, over the memory of the caller's inputs where an output is one.
   std::vector<at::Tensor> TakeOutputs(std::span<const at::Tensor> given);
-  at::Tensor OutputAt(int32_t slot, std::span<const at::Tensor> given);
-  void Release(int32_t owner);
-  void TakeStorage(int32_t owner);  ///< allocates what was released
+  at::Tensor OutputAt(SlotId slot, std::span<const at::Tensor> given);
+  void Release(SlotId owner);
+  void TakeStorage(SlotId owner);  ///< allocates what was released
 };
 
 /// Calls fn(slot, result) for the tensors that a call of `step` left on the stack, as far as the
@@ -153,9 +152,9 @@ template <class Fn>
 void ForEachResult(const torch::jit::Stack& stack, const PlanStep& step, Fn&& fn) {
   size_t index = 0;
   const auto next = [&](const at::Tensor& result) {
-    const int32_t slot = index < step.results.size() ? step.results[index] : -1;
+    const SlotId slot = index < step.results.size() ? step.results[index] : SlotId();
     ++index;
-    if (slot >= 0 && result.defined()) fn(slot, result);
+    if (slot.valid() && result.defined()) fn(slot, result);
   };
   for (const c10::IValue& value : stack) {
     if (value.isTensorList()) {

@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/plan/plan.h"
+
 namespace strata {
 
 struct StaticState;
@@ -27,7 +29,7 @@ class Step {
   virtual bool CallsOperator() const { return false; }
   /// Whether it allocates this result, of data-dependent size, in the dynamic arena if there is
   /// room.
-  virtual bool UsesArena(int32_t /*slot*/) const { return false; }
+  virtual bool UsesArena(SlotId /*slot*/) const { return false; }
 };
 
 /// A step of the plan in a static program.
@@ -35,8 +37,8 @@ struct StaticStep {
   std::unique_ptr<Step> work;  ///< null: done at bind time (a folded view, a hoisted constant)
   bool has_dynamic_results = false;  ///< their tensors change from run to run
   bool lets_go = false;              ///< `releases` or `drops` are not empty
-  std::vector<int32_t> releases;     ///< slots whose adopted storage is released after the step
-  std::vector<int32_t> drops;        ///< dynamic slots that die with the step
+  std::vector<SlotId> releases;      ///< slots whose adopted storage is released after the step
+  std::vector<SlotId> drops;         ///< dynamic slots that die with the step
 };
 
 }  // namespace strata

@@ -10,7 +10,7 @@
 namespace strata {
 namespace {
 
-using BindKind = Result<Binding> (*)(const PlanStep& step, int32_t index, BindContext& context);
+using BindKind = Result<Binding> (*)(const PlanStep& step, StepId index, BindContext& context);
 
 /// For steps on fixed operands whose results have static layouts.
 constexpr BindKind kStaticKinds[] = {
@@ -23,15 +23,15 @@ constexpr BindKind kKinds[] = {BindTransfer, BindFusedKernel, BindWait, BindInPl
                                BindAllocatingCall};
 
 bool IsStatic(const PlanStep& step, BindContext& context) {
-  bool is_fixed = step.kernel < 0 && !step.results.empty();
-  step.ForEachOperand([&](int32_t slot) { is_fixed = is_fixed && context.IsFixed(slot); });
+  bool is_fixed = !step.kernel.valid() && !step.results.empty();
+  step.ForEachOperand([&](SlotId slot) { is_fixed = is_fixed && context.IsFixed(slot); });
   return is_fixed && context.plan().options.static_memory && !step.is_view && !step.mutates &&
          context.HaveLayouts(step);
 }
 
 }  // namespace
 
-Result<Binding> BindToKind(const PlanStep& step, int32_t index, BindContext& context) {
+Result<Binding> BindToKind(const PlanStep& step, StepId index, BindContext& context) {
   if (IsStatic(step, context)) {
     for (const BindKind bind : kStaticKinds) {
       STRATA_TRY(Binding binding, bind(step, index, context));

@@ -7,6 +7,6 @@ namespace strata {
 
 /// Binds a step that is neither a folded view nor a hoisted constant to the first kind that takes
 /// it. Errors: what cannot be executed.
-Result<Binding> BindToKind(const PlanStep& step, int32_t index, BindContext& context);
+Result<Binding> BindToKind(const PlanStep& step, StepId index, BindContext& context);
 
 }  // namespace strata

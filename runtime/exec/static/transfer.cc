@@ -15,28 +15,28 @@ using at::Tensor;
 /// Starts a copy from slot to slot.
 class StartTransfer : public Step {
  public:
-  StartTransfer(int32_t from, int32_t to) : from_(from), to_(to) {}
+  StartTransfer(SlotId from, SlotId to) : from_(from), to_(to) {}
 
   void Run(StaticState& state) override { Copy(state, state.TensorAt(from_), state.TensorAt(to_)); }
 
  protected:
-  int32_t from() const { return from_; }
-  int32_t to() const { return to_; }
+  SlotId from() const { return from_; }
+  SlotId to() const { return to_; }
 
   /// REQUIRES: tensors of the same layout, without gaps.
   void Copy(StaticState& state, const Tensor& from, const Tensor& to) const {
-    state.tickets[static_cast<size_t>(to_)] =
+    state.tickets[to_] =
         state.transfers->Start(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
   }
 
  private:
-  int32_t from_, to_;
+  SlotId from_, to_;
 };
 
 /// The same for values of data-dependent size: memory for the copy is allocated first.
 class StartDynamicTransfer final : public StartTransfer {
  public:
-  StartDynamicTransfer(int32_t from, int32_t to, bool to_host, bool uses_arena)
+  StartDynamicTransfer(SlotId from, SlotId to, bool to_host, bool uses_arena)
       : StartTransfer(from, to), to_host_(to_host), uses_arena_(uses_arena) {}
 
   void Run(StaticState& state) override {
@@ -46,7 +46,7 @@ class StartDynamicTransfer final : public StartTransfer {
     // A copy that was made to be contiguous goes with this call.
     if (!from.is_same(state.TensorAt(this->from()))) state.AwaitTransfers();
   }
-  bool UsesArena(int32_t slot) const override { return uses_arena_ && slot == to(); }
+  bool UsesArena(SlotId slot) const override { return uses_arena_ && slot == to(); }
 
  private:
   static PlanLayout LayoutOf(const Tensor& tensor) {
@@ -75,22 +75,21 @@ class StartDynamicTransfer final : public StartTransfer {
 
 class AwaitTransfer final : public Step {
  public:
-  AwaitTransfer(int32_t from, int32_t owner, int32_t to, bool is_dynamic)
+  AwaitTransfer(SlotId from, SlotId owner, SlotId to, bool is_dynamic)
       : from_(from), owner_(owner), to_(to), is_dynamic_(is_dynamic) {}
 
   void Run(StaticState& state) override {
-    if (state.transfers != nullptr)
-      state.transfers->Wait(state.tickets[static_cast<size_t>(owner_)]);
+    if (state.transfers != nullptr) state.transfers->Wait(state.tickets[owner_]);
     if (is_dynamic_) state.TensorAt(to_) = state.TensorAt(from_);
   }
 
  private:
-  int32_t from_, owner_, to_;
+  SlotId from_, owner_, to_;
   bool is_dynamic_;
 };
 
 Binding BindTransferWait(const PlanStep& step, BindContext& context) {
-  const int32_t from = step.args[0].slot, to = step.results[0];
+  const SlotId from = step.args[0].slot, to = step.results[0];
   const bool is_fixed = context.IsFixed(from);
   if (is_fixed) {
     context.state().TensorAt(to) = context.TensorAt(from);
@@ -102,7 +101,7 @@ Binding BindTransferWait(const PlanStep& step, BindContext& context) {
 
 }  // namespace
 
-Result<Binding> BindTransfer(const PlanStep& step, int32_t index, BindContext& context) {
+Result<Binding> BindTransfer(const PlanStep& step, StepId index, BindContext& context) {
   const bool to_host = step.op == kOffloadOp;
   if (!to_host && step.op != kReloadOp && step.op != kTransferWaitOp) return Binding();
   StaticState& state = context.state();
@@ -111,11 +110,11 @@ Result<Binding> BindTransfer(const PlanStep& step, int32_t index, BindContext& c
     state.tickets.resize(context.plan().slots.size());
   }
   if (step.args.empty() || step.args[0].kind != ArgKind::kValue || step.results.size() != 1 ||
-      step.results[0] < 0) {
+      !step.results[0].valid()) {
     return Error(ErrorCode::kUnsupported, "a transfer has an operand and a result that is read");
   }
   if (step.op == kTransferWaitOp) return BindTransferWait(step, context);
-  const int32_t from = step.args[0].slot, to = step.results[0];
+  const SlotId from = step.args[0].slot, to = step.results[0];
   const bool is_fixed =
       context.plan().options.static_memory && context.IsFixed(from) && context.HaveLayouts(step) &&
       context.Slot(from).layout &&

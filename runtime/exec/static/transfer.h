@@ -10,6 +10,6 @@ namespace strata {
 ///
 /// What a copy reads and writes is live until its wait: plans see it as an operand there. A value
 /// of data-dependent size is offloaded to memory that is allocated in the run.
-Result<Binding> BindTransfer(const PlanStep& step, int32_t index, BindContext& context);
+Result<Binding> BindTransfer(const PlanStep& step, StepId index, BindContext& context);
 
 }  // namespace strata

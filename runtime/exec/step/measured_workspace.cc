@@ -56,7 +56,7 @@ int64_t Measure(const Plan& plan, const PlanStep& step) {
   if (!bound || !bound->lists.empty() || !bound->numbers.empty()) return 0;
   torch::jit::Stack stack = bound->stack;
   for (const TensorSlot& tensor : bound->tensors)
-    stack[tensor.arg] = Zeros(*plan.slots[static_cast<size_t>(tensor.slot)].layout);
+    stack[tensor.arg] = Zeros(*plan.slots[tensor.slot].layout);
   if (step.op == kGroupedProduct) {
     Tensor ends = stack[2].toTensor();
     SpreadRows(ends, stack[0].toTensor(), stack[1].toTensor());
@@ -77,8 +77,8 @@ int64_t MeasuredWorkspaceBytes(const Plan& plan, const PlanStep& step) {
   if (step.op != kSort && std::ranges::find(kMeasured, step.op) == std::end(kMeasured)) return told;
   std::string key = fmt::format("{} {}", step.op, at::get_num_threads());
   bool is_measured = step.op == kSort, is_known = true;
-  step.ForEachOperand([&](int32_t slot) {
-    const auto& layout = plan.slots[static_cast<size_t>(slot)].layout;
+  step.ForEachOperand([&](SlotId slot) {
+    const auto& layout = plan.slots[slot].layout;
     is_known = is_known && layout && layout->num_elements() > 0;
     if (!is_known) return;
     is_measured = is_measured || layout->dtype == DType::kBF16 || layout->dtype == DType::kF16;

@@ -11,7 +11,7 @@ thread_local RunningPlan* running = nullptr;
 
 }  // namespace
 
-RunningPlan::RunningPlan(const Plan& plan, std::function<size_t()> step)
+RunningPlan::RunningPlan(const Plan& plan, std::function<StepId()> step)
     : plan_(plan), step_(std::move(step)), outer_(std::exchange(running, this)) {}
 
 RunningPlan::~RunningPlan() {
@@ -21,12 +21,11 @@ RunningPlan::~RunningPlan() {
 std::string RunningPlan::CurrentNode() {
   if (running == nullptr) return {};
   const Plan& plan = running->plan_;
-  const size_t index = running->step_();
-  if (index >= plan.steps.size()) return {};
-  const PlanStep& step = plan.steps[index];
-  const bool is_named = !step.results.empty() && step.results[0] >= 0;
-  return fmt::format("{} of graph {}, {}",
-                     is_named ? plan.slots[static_cast<size_t>(step.results[0])].name : step.op,
+  const StepId id = running->step_();
+  if (id >= plan.steps.end_id()) return {};
+  const PlanStep& step = plan.steps[id];
+  const bool is_named = !step.results.empty() && step.results[0].valid();
+  return fmt::format("{} of graph {}, {}", is_named ? plan.slots[step.results[0]].name : step.op,
                      plan.graph, step.where);
 }
 

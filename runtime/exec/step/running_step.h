@@ -1,5 +1,4 @@
 #pragma once
-#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -11,8 +10,8 @@ namespace strata {
 /// nothing of plans. Scopes nest.
 class RunningPlan {
  public:
-  /// `step` gives the index of the step that is executed. REQUIRES: the plan outlives this.
-  RunningPlan(const Plan& plan, std::function<size_t()> step);
+  /// `step` gives the step that is executed. REQUIRES: the plan outlives this.
+  RunningPlan(const Plan& plan, std::function<StepId()> step);
   RunningPlan(const RunningPlan&) = delete;
   RunningPlan& operator=(const RunningPlan&) = delete;
   ~RunningPlan();
@@ -23,7 +22,7 @@ class RunningPlan {
 
  private:
   const Plan& plan_;
-  std::function<size_t()> step_;
+  std::function<StepId()> step_;
   RunningPlan* outer_;
 };
 

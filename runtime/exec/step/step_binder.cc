@@ -18,7 +18,7 @@ bool HoldsSlot(const PlanArg& arg) {
   return arg.kind == ArgKind::kValue || std::ranges::any_of(arg.elements, HoldsSlot);
 }
 
-size_t CountSlot(const PlanArg& arg, int32_t slot) {
+size_t CountSlot(const PlanArg& arg, SlotId slot) {
   size_t count = arg.kind == ArgKind::kValue && arg.slot == slot ? 1 : 0;
   for (const PlanArg& element : arg.elements)
     count += CountSlot(element, slot);
@@ -191,7 +191,7 @@ class Binder {
   }
 
   void SplitKills() {
-    for (const int32_t slot : step_.kills) {
+    for (const SlotId slot : step_.kills) {
       size_t uses = 0;
       for (const PlanArg& arg : step_.args)
         uses += CountSlot(arg, slot);

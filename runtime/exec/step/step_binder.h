@@ -15,14 +15,14 @@ namespace strata {
 /// A tensor argument of a step.
 struct TensorSlot {
   uint32_t arg = 0;
-  int32_t slot = -1;
+  SlotId slot;
   bool is_last_use = false;  ///< the reference moves onto the stack
 };
 
-/// A list of tensors; slot -1 is None.
+/// A list of tensors; an invalid slot is None.
 struct ListSlots {
   uint32_t arg = 0;
-  std::vector<int32_t> slots;
+  std::vector<SlotId> slots;
   bool is_optional = false;
 
   /// The list, as it stands on a stack; `tensor_of(slot)` gives a tensor.
@@ -33,7 +33,7 @@ struct ListSlots {
 /// A list of whole numbers of which some are known at run time only.
 struct NumberSlots {
   struct Element {
-    int32_t slot = -1;  ///< -1: `number`
+    SlotId slot;  ///< invalid: `number`
     int64_t number = 0;
   };
   uint32_t arg = 0;
@@ -46,19 +46,19 @@ struct BoundStep {
   std::vector<TensorSlot> tensors;
   std::vector<ListSlots> lists;
   std::vector<NumberSlots> numbers;
-  std::vector<int32_t> kills;  ///< what is left to kill after the moves
+  std::vector<SlotId> kills;  ///< what is left to kill after the moves
 };
 
 template <class Fn>
 c10::IValue ListSlots::Collect(Fn&& tensor_of) const {
   if (is_optional) {
     c10::List<std::optional<at::Tensor>> tensors;
-    for (const int32_t slot : slots)
-      tensors.push_back(slot < 0 ? std::nullopt : std::optional<at::Tensor>(tensor_of(slot)));
+    for (const SlotId slot : slots)
+      tensors.push_back(!slot.valid() ? std::nullopt : std::optional<at::Tensor>(tensor_of(slot)));
     return tensors;
   }
   c10::List<at::Tensor> tensors;
-  for (const int32_t slot : slots)
+  for (const SlotId slot : slots)
     tensors.push_back(tensor_of(slot));
   return tensors;
 }

@@ -1,6 +1,5 @@
 #pragma once
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -9,6 +8,8 @@
 #include <x86intrin.h>
 #endif
 
+#include "runtime/plan/plan.h"
+
 namespace strata {
 
 /// When each step of a run ended, read from the processor's counter: a few nanoseconds a step, one
@@ -16,8 +17,8 @@ namespace strata {
 /// length of a tick.
 class StepTimes {
  public:
-  /// The run begins. `steps`: those that `Mark` is called after, by index in the plan, in order.
-  void Begin(std::span<const size_t> steps) {
+  /// The run begins. `steps`: those that `Mark` is called after, in order.
+  void Begin(std::span<const StepId> steps) {
     steps_ = steps;
     ends_.resize(steps.size() + 1);
     next_ = ends_.data();
@@ -30,7 +31,7 @@ class StepTimes {
   bool has_run() const { return next_ != nullptr; }
   void Clear() { next_ = nullptr; }
 
-  std::span<const size_t> steps() const { return steps_; }
+  std::span<const StepId> steps() const { return steps_; }
   /// Adds what each step took, in nanoseconds, to `sums`; steps().size() of them.
   void AddTo(std::span<double> sums) const {
     const auto ticks = static_cast<double>(ends_.back() - ends_.front());
@@ -49,7 +50,7 @@ class StepTimes {
 #endif
   }
 
-  std::span<const size_t> steps_;
+  std::span<const StepId> steps_;
   std::vector<uint64_t> ends_;  // and before them the start
   uint64_t* next_ = nullptr;
   std::chrono::steady_clock::time_point start_;

@@ -11,23 +11,23 @@ struct Touch {
   std::vector<int32_t> readers;
 };
 
-size_t StorageOf(const Plan& plan, int32_t slot) {
-  return static_cast<size_t>(plan.slots[static_cast<size_t>(slot)].storage);
+SlotId StorageOf(const Plan& plan, SlotId slot) {
+  return plan.slots[slot].storage;
 }
 
-/// The storages that a step reads and writes.
+/// The storages that a step reads and writes, by the slots that own them.
 struct Access {
-  std::vector<size_t> reads, writes;
+  std::vector<SlotId> reads, writes;
 };
 
 Access AccessOf(const Plan& plan, const PlanStep& step) {
   Access access;
-  step.ForEachOperand([&](int32_t slot) { access.reads.push_back(StorageOf(plan, slot)); });
-  for (const int32_t slot : step.results) {
-    if (slot >= 0) access.writes.push_back(StorageOf(plan, slot));
+  step.ForEachOperand([&](SlotId slot) { access.reads.push_back(StorageOf(plan, slot)); });
+  for (const SlotId slot : step.results) {
+    if (slot.valid()) access.writes.push_back(StorageOf(plan, slot));
   }
-  if (step.kernel >= 0) {
-    for (const int32_t input : plan.kernels[static_cast<size_t>(step.kernel)].written_inputs)
+  if (step.kernel.valid()) {
+    for (const int32_t input : plan.kernels[step.kernel].written_inputs)
       access.writes.push_back(access.reads[static_cast<size_t>(input)]);
   } else if (step.mutates && access.writes.empty()) {
     access.writes = access.reads;  // no result says which operand
@@ -43,7 +43,7 @@ bool IssuesWork(const PlanStep& step) {
 }  // namespace
 
 std::vector<StreamStep> StreamStepsOf(const Plan& plan) {
-  std::vector<Touch> touches(plan.slots.size());
+  IdVector<SlotId, Touch> touches(plan.slots.size());
   std::vector<StreamStep> steps;
   for (const PlanStep& planned : plan.steps) {
     StreamStep& step = steps.emplace_back();
@@ -51,17 +51,17 @@ std::vector<StreamStep> StreamStepsOf(const Plan& plan) {
     const auto index = static_cast<int32_t>(steps.size()) - 1;
     step.stream = planned.stream;
     const Access access = AccessOf(plan, planned);
-    for (const size_t storage : access.reads) {
+    for (const SlotId storage : access.reads) {
       if (touches[storage].writer >= 0) step.after.push_back(touches[storage].writer);
     }
-    for (const size_t storage : access.writes) {
+    for (const SlotId storage : access.writes) {
       if (touches[storage].writer >= 0) step.after.push_back(touches[storage].writer);
       step.after.insert(step.after.end(), touches[storage].readers.begin(),
                         touches[storage].readers.end());
     }
-    for (const size_t storage : access.reads)
+    for (const SlotId storage : access.reads)
       touches[storage].readers.push_back(index);
-    for (const size_t storage : access.writes)
+    for (const SlotId storage : access.writes)
       touches[storage] = {.writer = index, .readers = {}};
     std::ranges::sort(step.after);
     step.after.erase(std::ranges::unique(step.after).begin(), step.after.end());
@@ -74,51 +74,52 @@ DeviceSchedule ScheduleOnDevice(const Plan& plan) {
   DeviceSchedule schedule;
   schedule.streams = AssignEvents(steps);
   for (size_t i = 0, event = 0; i < steps.size(); ++i)
-    schedule.events.push_back(schedule.streams.records[i] ? static_cast<int32_t>(event++) : -1);
+    schedule.events.Add(schedule.streams.records[i] ? static_cast<int32_t>(event++) : -1);
   if (!schedule.streams.forks.empty()) schedule.start_event = schedule.streams.num_events - 1;
 
   // Memory by storage: that of inputs and constants is the caller's, of stream 0.
-  std::vector<StreamMemory> memory(plan.slots.size());
-  std::vector<bool> is_made(plan.slots.size(), false);
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const PlanStep& step = plan.steps[i];
+  IdVector<SlotId, StreamMemory> memory(plan.slots.size());
+  IdVector<SlotId, bool> is_made(plan.slots.size(), false);
+  for (const StepId id : IdsOf(plan.steps)) {
+    const PlanStep& step = plan.steps[id];
     if (!IssuesWork(step)) continue;
     const Access access = AccessOf(plan, step);
-    for (const size_t storage : access.writes) {
+    for (const SlotId storage : access.writes) {
       if (!is_made[storage]) memory[storage].stream = step.stream;
       is_made[storage] = true;
     }
-    for (const std::vector<size_t>* touched : {&access.reads, &access.writes}) {
-      for (const size_t storage : *touched)
-        memory[storage].used_by.push_back(static_cast<int32_t>(i));
+    for (const std::vector<SlotId>* touched : {&access.reads, &access.writes}) {
+      for (const SlotId storage : *touched)
+        memory[storage].used_by.push_back(id.index);
     }
   }
   for (const Plan::Input& input : plan.inputs)
     memory[StorageOf(plan, input.slot)].stream = 0;
   for (const Plan::Constant& constant : plan.constants)
     memory[StorageOf(plan, constant.slot)].stream = 0;
-  const std::vector<int32_t> safe = PlanReleases(steps, schedule.streams, memory);
+  const std::vector<int32_t> safe = PlanReleases(steps, schedule.streams, memory.values());
 
   schedule.releases.resize(steps.size());
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    for (const int32_t slot : plan.steps[i].kills) {
-      const StreamMemory& piece = memory[StorageOf(plan, slot)];
+  for (const StepId id : IdsOf(plan.steps)) {
+    for (const SlotId slot : plan.steps[id].kills) {
+      const SlotId storage = StorageOf(plan, slot);
+      const StreamMemory& piece = memory[storage];
       const bool is_shared = std::ranges::any_of(piece.used_by, [&](int32_t use) {
         return steps[static_cast<size_t>(use)].stream != piece.stream;
       });
-      const size_t at =
-          is_shared ? std::max(i, static_cast<size_t>(safe[StorageOf(plan, slot)])) : i;
-      (at < steps.size() ? schedule.releases[at] : schedule.last_releases).push_back(slot);
+      const StepId safe_after{safe[static_cast<size_t>(storage.index)]};
+      const StepId at = is_shared ? std::max(id, safe_after) : id;
+      (at < plan.steps.end_id() ? schedule.releases[at] : schedule.last_releases).push_back(slot);
     }
   }
   return schedule;
 }
 
 std::vector<bool> WrittenInputs(const Plan& plan) {
-  std::vector<bool> is_written(plan.slots.size(), false);
+  IdVector<SlotId, bool> is_written(plan.slots.size(), false);
   for (const PlanStep& step : plan.steps) {
     if (!IssuesWork(step)) continue;
-    for (const size_t storage : AccessOf(plan, step).writes)
+    for (const SlotId storage : AccessOf(plan, step).writes)
       is_written[storage] = true;
   }
   std::vector<bool> inputs;

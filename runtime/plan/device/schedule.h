@@ -10,12 +10,12 @@ namespace strata {
 /// How a plan's steps run on the streams that they are annotated with.
 struct DeviceSchedule {
   StreamPlan streams;
-  std::vector<int32_t> events;  ///< number of each step's event; -1: none is recorded
-  int32_t start_event = -1;     ///< recorded before the first step; -1: no side stream begins there
+  IdVector<StepId, int32_t> events;  ///< number of each step's event; -1: none is recorded
+  int32_t start_event = -1;  ///< recorded before the first step; -1: no side stream begins there
   /// Slots whose tensors go after the step: those that it kills, unless another stream still reads
   /// their memory.
-  std::vector<std::vector<int32_t>> releases;
-  std::vector<int32_t> last_releases;  ///< slots whose tensors go at the end of the run
+  IdVector<StepId, std::vector<SlotId>> releases;
+  std::vector<SlotId> last_releases;  ///< slots whose tensors go at the end of the run
 };
 
 /// Orders what reads after what wrote, and what writes after what read or wrote the same memory,

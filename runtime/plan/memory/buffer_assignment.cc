@@ -9,76 +9,75 @@ namespace strata {
 
 BufferAssignment::BufferAssignment(const Plan& plan)
     : plan_(plan),
-      last_use_(plan.slots.size(), -1),
+      last_use_(plan.slots.size()),
       is_written_(plan.slots.size(), false),
       request_of_(plan.slots.size(), -1) {
-  const auto last_of = [&](int32_t slot) -> int32_t& {
-    return last_use_[static_cast<size_t>(SlotAt(slot).storage)];
-  };
+  const auto last_of = [&](SlotId slot) -> StepId& { return last_use_[SlotAt(slot).storage]; };
   const InFlight in_flight = FindInFlight(plan);
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const PlanStep& step = plan.steps[i];
+  for (const StepId id : IdsOf(plan.steps)) {
+    const PlanStep& step = plan.steps[id];
     if (!in_flight.held.empty()) {
-      for (const int32_t slot : in_flight.held[i])
-        last_of(slot) = static_cast<int32_t>(i);
+      for (const SlotId slot : in_flight.held[id])
+        last_of(slot) = id;
     }
     // Without a result that shares it, any operand may be what is written.
-    const bool is_told = std::ranges::any_of(step.results, [&](int32_t slot) { return slot >= 0; });
-    step.ForEachOperand([&](int32_t slot) {
-      last_of(slot) = static_cast<int32_t>(i);
-      if (step.mutates && !is_told) is_written_[static_cast<size_t>(SlotAt(slot).storage)] = true;
+    const bool is_told =
+        std::ranges::any_of(step.results, [&](SlotId slot) { return slot.valid(); });
+    step.ForEachOperand([&](SlotId slot) {
+      last_of(slot) = id;
+      if (step.mutates && !is_told) is_written_[SlotAt(slot).storage] = true;
     });
-    for (const int32_t slot : step.results) {
-      if (slot < 0) continue;
-      last_of(slot) = std::max(last_of(slot), static_cast<int32_t>(i));
-      if (step.mutates) is_written_[static_cast<size_t>(SlotAt(slot).storage)] = true;
+    for (const SlotId slot : step.results) {
+      if (!slot.valid()) continue;
+      last_of(slot) = std::max(last_of(slot), id);
+      if (step.mutates) is_written_[SlotAt(slot).storage] = true;
     }
   }
-  for (const int32_t slot : plan.outputs) {
-    if (slot >= 0) last_of(slot) = kForever;
+  for (const SlotId slot : plan.outputs) {
+    if (slot.valid()) last_of(slot) = kForever;
   }
   if (plan.options.keep_values) std::ranges::fill(last_use_, kForever);
 }
 
-bool BufferAssignment::is_output(int32_t owner) const {
+bool BufferAssignment::is_output(SlotId owner) const {
   return std::ranges::any_of(
-      plan_.outputs, [&](int32_t slot) { return slot >= 0 && SlotAt(slot).storage == owner; });
+      plan_.outputs, [&](SlotId slot) { return slot.valid() && SlotAt(slot).storage == owner; });
 }
 
-void BufferAssignment::Add(int32_t slot, int32_t step) {
-  request_of_[static_cast<size_t>(slot)] = static_cast<int32_t>(requests_.size());
-  const int32_t last = std::max(last_use(slot), step);
-  requests_.push_back({.bytes = SlotAt(slot).layout->storage_bytes(),
-                       .first = step,
-                       .last = std::min(last, static_cast<int32_t>(plan_.steps.size()))});
+void BufferAssignment::Add(SlotId slot, StepId step) {
+  request_of_[slot] = static_cast<int32_t>(requests_.size());
+  const StepId last = std::min(std::max(last_use(slot), step), plan_.steps.end_id());
+  requests_.push_back(
+      {.bytes = SlotAt(slot).layout->storage_bytes(), .first = step.index, .last = last.index});
 }
 
-void BufferAssignment::Share(int32_t slot, int32_t step,
-                             const std::function<bool(int32_t operand)>& may_share) {
-  const PlanStep& planned = plan_.steps[static_cast<size_t>(step)];
+void BufferAssignment::Share(SlotId slot, StepId step,
+                             const std::function<bool(SlotId operand)>& may_share) {
+  const PlanStep& planned = plan_.steps[step];
   int32_t chosen = -1;
-  planned.ForEachOperand([&](int32_t operand) {
-    const int32_t owner = SlotAt(operand).storage, request = RequestOf(operand);
+  planned.ForEachOperand([&](SlotId operand) {
+    const SlotId owner = SlotAt(operand).storage;
+    const int32_t request = RequestOf(operand);
     if (chosen >= 0 || request < 0 || last_use(owner) != step ||
         SlotAt(operand).layout != SlotAt(slot).layout ||
-        requests_[static_cast<size_t>(request)].last != step ||
+        requests_[static_cast<size_t>(request)].last != step.index ||
         SlotAt(owner).layout->storage_bytes() != SlotAt(slot).layout->storage_bytes() ||
         !may_share(operand)) {
       return;
     }
     bool is_free = true;
-    planned.ForEachOperand([&](int32_t other) {
+    planned.ForEachOperand([&](SlotId other) {
       if (SlotAt(other).storage == owner) {
         is_free = is_free && SlotAt(other).layout == SlotAt(slot).layout;
       }
     });
-    for (const int32_t sibling : planned.results) {
-      is_free = is_free && (sibling < 0 || sibling == slot || RequestOf(sibling) != request);
+    for (const SlotId sibling : planned.results) {
+      is_free = is_free && (!sibling.valid() || sibling == slot || RequestOf(sibling) != request);
     }
     if (is_free) chosen = request;
   });
   if (chosen < 0) return;
-  int32_t& own = request_of_[static_cast<size_t>(slot)];
+  int32_t& own = request_of_[slot];
   requests_[static_cast<size_t>(chosen)].last = requests_[static_cast<size_t>(own)].last;
   requests_[static_cast<size_t>(own)].bytes = 0;  // stays, so that numbers keep their meaning
   own = chosen;
@@ -86,8 +85,8 @@ void BufferAssignment::Share(int32_t slot, int32_t step,
 
 BufferAssignment::Arena BufferAssignment::Assign() {
   memory_ = PlanMemory(requests_);
-  Arena arena{.offsets = std::vector<int64_t>(plan_.slots.size(), -1), .bytes = memory_.bytes};
-  for (size_t owner = 0; owner < request_of_.size(); ++owner) {
+  Arena arena{.offsets = IdVector<SlotId, int64_t>(plan_.slots.size(), -1), .bytes = memory_.bytes};
+  for (const SlotId owner : IdsOf(request_of_)) {
     if (request_of_[owner] >= 0) {
       arena.offsets[owner] = memory_.offsets[static_cast<size_t>(request_of_[owner])];
     }

@@ -12,46 +12,44 @@ namespace strata {
 /// slot that owns it.
 class BufferAssignment {
  public:
-  static constexpr int32_t kForever = INT32_MAX;
+  static constexpr StepId kForever{INT32_MAX};
 
   /// REQUIRES: the plan outlives this.
   explicit BufferAssignment(const Plan& plan);
 
-  /// The last step that reads or makes the storage, kForever for outputs; -1 if no step does.
-  int32_t last_use(int32_t owner) const { return last_use_[static_cast<size_t>(owner)]; }
+  /// The last step that reads or makes the storage, kForever for outputs; invalid if no step does.
+  StepId last_use(SlotId owner) const { return last_use_[owner]; }
   /// True if a step writes to the storage after it was made.
-  bool is_written(int32_t owner) const { return is_written_[static_cast<size_t>(owner)]; }
-  bool is_output(int32_t owner) const;
+  bool is_written(SlotId owner) const { return is_written_[owner]; }
+  bool is_output(SlotId owner) const;
 
   /// Requests memory for a result of step `step`. REQUIRES: the slot has a layout and owns its
   /// storage.
-  void Add(int32_t slot, int32_t step);
+  void Add(SlotId slot, StepId step);
 
   /// Lets a requested result reuse the buffer of the first operand of the same layout whose
   /// lifetime ends with this step and for which `may_share` holds.
-  void Share(int32_t slot, int32_t step, const std::function<bool(int32_t operand)>& may_share);
+  void Share(SlotId slot, StepId step, const std::function<bool(SlotId operand)>& may_share);
 
   struct Arena {
-    std::vector<int64_t> offsets;  ///< by owner; -1: nothing was requested
+    IdVector<SlotId, int64_t> offsets;  ///< by owner; -1: nothing was requested
     int64_t bytes = 0;
   };
   /// Runs the memory planner. REQUIRES: `Add` and `Share` are not called afterwards.
   Arena Assign();
   /// The parts of the arena that are free from step `first` to step `last`. REQUIRES: `Assign` ran.
-  std::vector<MemoryRange> FreeRanges(int32_t first, int32_t last) const {
-    return strata::FreeRanges(requests_, memory_, first, last);
+  std::vector<MemoryRange> FreeRanges(StepId first, StepId last) const {
+    return strata::FreeRanges(requests_, memory_, first.index, last.index);
   }
 
  private:
-  const PlanSlot& SlotAt(int32_t slot) const { return plan_.slots[static_cast<size_t>(slot)]; }
-  int32_t RequestOf(int32_t slot) const {
-    return request_of_[static_cast<size_t>(SlotAt(slot).storage)];
-  }
+  const PlanSlot& SlotAt(SlotId slot) const { return plan_.slots[slot]; }
+  int32_t RequestOf(SlotId slot) const { return request_of_[SlotAt(slot).storage]; }
 
   const Plan& plan_;
-  std::vector<int32_t> last_use_;    // by owner
-  std::vector<bool> is_written_;     // by owner
-  std::vector<int32_t> request_of_;  // by owner: index in requests_
+  IdVector<SlotId, StepId> last_use_;     // by owner
+  IdVector<SlotId, bool> is_written_;     // by owner
+  IdVector<SlotId, int32_t> request_of_;  // by owner: index in requests_; -1: none
   std::vector<MemoryRequest> requests_;
   MemoryPlan memory_;
 };

@@ -6,19 +6,19 @@
 namespace strata {
 
 void DynamicArena::Add(Value value) {
-  const auto slot = static_cast<size_t>(value.slot);
-  if (index_of_.size() <= slot) index_of_.resize(slot + 1, -1);
-  index_of_[slot] = static_cast<int32_t>(values_.size());
+  if (index_of_.end_id() <= value.slot)
+    index_of_.resize(static_cast<size_t>(value.slot.index) + 1, -1);
+  index_of_[value.slot] = static_cast<int32_t>(values_.size());
   values_.push_back(std::move(value));
 }
 
-bool DynamicArena::Has(int32_t slot) const {
-  return static_cast<size_t>(slot) < index_of_.size() && index_of_[static_cast<size_t>(slot)] >= 0;
+bool DynamicArena::Has(SlotId slot) const {
+  return slot < index_of_.end_id() && index_of_[slot] >= 0;
 }
 
-std::optional<int64_t> DynamicArena::Allocate(int32_t slot, int64_t bytes) {
+std::optional<int64_t> DynamicArena::Allocate(SlotId slot, int64_t bytes) {
   if (!Has(slot) || bytes == 0) return std::nullopt;
-  const Value& value = values_[static_cast<size_t>(index_of_[static_cast<size_t>(slot)])];
+  const Value& value = values_[static_cast<size_t>(index_of_[slot])];
   std::erase_if(taken_, [&](const Taken& taken) { return taken.last < value.first; });
   const int64_t size = AlignedBytes(bytes);
   auto next = taken_.begin();
@@ -37,13 +37,12 @@ std::optional<int64_t> DynamicArena::Allocate(int32_t slot, int64_t bytes) {
   return std::nullopt;
 }
 
-void DynamicArena::AddUnallocated(std::span<const std::optional<int64_t>> sizes,
-                                  TransientMemory& transient) const {
+void DynamicArena::AddUnallocated(const SlotSizes& sizes, TransientMemory& transient) const {
   DynamicArena run = *this;
   run.BeginRun();
   for (const Value& value : values_) {
     const int64_t bytes =
-        value.bytes.At([&](int32_t slot) { return sizes[static_cast<size_t>(slot)].value_or(0); });
+        value.bytes.At([&](int32_t slot) { return sizes[SlotId{slot}].value_or(0); });
     if (!run.Allocate(value.slot, bytes)) transient.Add(value.bytes, value.first, value.last);
   }
 }

@@ -18,7 +18,7 @@ class DynamicArena {
  public:
   /// A value that is live from step `first` to step `last`, both included.
   struct Value {
-    int32_t slot = -1;
+    SlotId slot;
     SizeForm bytes;  ///< a function of the slots that hold data-dependent sizes
     int32_t first = 0, last = 0;
     std::vector<MemoryRange> free;  ///< parts of the arena, free for the whole lifetime; ascending
@@ -27,19 +27,18 @@ class DynamicArena {
   /// REQUIRES: values are added in the order in which a run makes them.
   void Add(Value value);
   /// False for values that were not added: operators always allocate them.
-  bool Has(int32_t slot) const;
+  bool Has(SlotId slot) const;
 
   /// Starts a run: nothing is allocated.
   void BeginRun() { taken_.clear(); }
   /// Allocates the value and returns its offset in the arena, a multiple of
   /// MemoryPlan::kAlignment; none: no part is large enough.
   /// REQUIRES: calls follow the order of `Add`; values may be skipped.
-  std::optional<int64_t> Allocate(int32_t slot, int64_t bytes);
+  std::optional<int64_t> Allocate(SlotId slot, int64_t bytes);
 
   /// Adds to `transient` the values that do not fit into the arena in a run with these sizes, by
   /// slot.
-  void AddUnallocated(std::span<const std::optional<int64_t>> sizes,
-                      TransientMemory& transient) const;
+  void AddUnallocated(const SlotSizes& sizes, TransientMemory& transient) const;
   /// Adds all values: an upper bound for every run.
   void AddAll(TransientMemory& transient) const;
 
@@ -50,8 +49,8 @@ class DynamicArena {
   };
 
   std::vector<Value> values_;
-  std::vector<int32_t> index_of_;  // by slot; -1: none
-  std::vector<Taken> taken_;       // by begin
+  IdVector<SlotId, int32_t> index_of_;  // -1: none
+  std::vector<Taken> taken_;            // by begin
 };
 
 }  // namespace strata

@@ -11,12 +11,11 @@ void TransientMemory::Add(SizeForm bytes, int32_t first, int32_t last) {
   changes_[last + 1].push_back({.bytes = std::move(bytes), .sign = -1});
 }
 
-int64_t TransientMemory::With(std::span<const std::optional<int64_t>> sizes) const {
+int64_t TransientMemory::With(const SlotSizes& sizes) const {
   int64_t live = 0, most = 0;
   for (const auto& [step, changes] : changes_) {
     for (const auto& [bytes, sign] : changes) {
-      live += sign *
-              bytes.At([&](int32_t slot) { return sizes[static_cast<size_t>(slot)].value_or(0); });
+      live += sign * bytes.At([&](int32_t slot) { return sizes[SlotId{slot}].value_or(0); });
     }
     most = std::max(most, live);
   }
@@ -24,19 +23,20 @@ int64_t TransientMemory::With(std::span<const std::optional<int64_t>> sizes) con
 }
 
 std::optional<int64_t> TransientMemory::AtMost(std::span<const SizePartition> partitions) const {
-  std::map<int32_t, size_t> partition_of;  // by slot
+  std::map<SlotId, size_t> partition_of;
   for (size_t i = 0; i < partitions.size(); ++i) {
-    for (const int32_t slot : partitions[i].slots)
+    for (const SlotId slot : partitions[i].slots)
       partition_of.try_emplace(slot, i);
   }
-  std::map<int32_t, int64_t> factors;             // live, by slot
+  std::map<SlotId, int64_t> factors;              // live
   std::vector<int64_t> needs(partitions.size());  // at most, with these factors
   int64_t live = 0, most = 0;
   for (const auto& [step, changes] : changes_) {
     std::set<size_t> changed;
     for (const auto& [bytes, sign] : changes) {
       live += sign * bytes.constant;
-      for (const auto& [slot, factor] : bytes.factors) {
+      for (const auto& [name, factor] : bytes.factors) {
+        const SlotId slot{name};
         const auto partition = partition_of.find(slot);
         if (partition == partition_of.end()) return std::nullopt;
         factors[slot] += sign * factor;
@@ -46,7 +46,7 @@ std::optional<int64_t> TransientMemory::AtMost(std::span<const SizePartition> pa
     // A sum with one total is largest where all of it goes to the largest factor.
     for (const size_t index : changed) {
       int64_t largest = 0;
-      for (const int32_t slot : partitions[index].slots)
+      for (const SlotId slot : partitions[index].slots)
         largest = std::max(largest, factors[slot]);
       live -= std::exchange(needs[index], largest * partitions[index].total);
       live += needs[index];

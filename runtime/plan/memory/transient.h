@@ -18,7 +18,7 @@ class TransientMemory {
   void Add(SizeForm bytes, int32_t first, int32_t last);
 
   /// The peak for these sizes, by slot; an unknown size counts as 0.
-  int64_t With(std::span<const std::optional<int64_t>> sizes) const;
+  int64_t With(const SlotSizes& sizes) const;
   /// An upper bound for all sizes: at each step every partition is distributed in the most
   /// expensive way. None: some size is in no partition, so it has no bound.
   std::optional<int64_t> AtMost(std::span<const SizePartition> partitions) const;

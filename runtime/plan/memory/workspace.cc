@@ -13,8 +13,7 @@ namespace {
 
 const PlanLayout* LayoutOfArg(const Plan& plan, const PlanStep& step, size_t arg) {
   if (arg >= step.args.size() || step.args[arg].kind != ArgKind::kValue) return nullptr;
-  const std::optional<PlanLayout>& layout =
-      plan.slots[static_cast<size_t>(step.args[arg].slot)].layout;
+  const std::optional<PlanLayout>& layout = plan.slots[step.args[arg].slot].layout;
   return layout ? &*layout : nullptr;
 }
 
@@ -67,15 +66,15 @@ int Rank(DType type) {
 /// but for numbers, which are read once.
 int64_t CastBytes(const Plan& plan, const PlanStep& step) {
   DType computed = DType::kUnknown;
-  step.ForEachOperand([&](int32_t slot) {
-    const std::optional<PlanLayout>& layout = plan.slots[static_cast<size_t>(slot)].layout;
+  step.ForEachOperand([&](SlotId slot) {
+    const std::optional<PlanLayout>& layout = plan.slots[slot].layout;
     if (!layout || layout->sizes.empty()) return;
     if (computed == DType::kUnknown || Rank(layout->dtype) > Rank(computed))
       computed = layout->dtype;
   });
   int64_t bytes = 0;
-  step.ForEachOperand([&](int32_t slot) {
-    const std::optional<PlanLayout>& layout = plan.slots[static_cast<size_t>(slot)].layout;
+  step.ForEachOperand([&](SlotId slot) {
+    const std::optional<PlanLayout>& layout = plan.slots[slot].layout;
     if (layout && !layout->sizes.empty() && layout->dtype != computed)
       bytes += layout->num_elements() * ByteSize(computed);
   });
@@ -85,8 +84,8 @@ int64_t CastBytes(const Plan& plan, const PlanStep& step) {
 /// Sums have no loop that adds what it casts: operands of another type than the sum are cast first.
 int64_t SumBytes(const Plan& plan, const PlanStep& step) {
   const PlanLayout* const operand = LayoutOfArg(plan, step, 0);
-  if (operand == nullptr || step.results.empty() || step.results[0] < 0) return 0;
-  const std::optional<PlanLayout>& sum = plan.slots[static_cast<size_t>(step.results[0])].layout;
+  if (operand == nullptr || step.results.empty() || !step.results[0].valid()) return 0;
+  const std::optional<PlanLayout>& sum = plan.slots[step.results[0]].layout;
   if (!sum || sum->dtype == operand->dtype) return 0;
   return operand->num_elements() * ByteSize(sum->dtype);
 }
@@ -98,7 +97,7 @@ int64_t WorkspaceBytes(const Plan& plan, const PlanStep& step, int threads) {
       "aten._scaled_dot_product_flash_attention_for_cpu.default";
   constexpr std::string_view kAttentionBackward =
       "aten._scaled_dot_product_flash_attention_for_cpu_backward.default";
-  if (step.kernel >= 0) return 0;
+  if (step.kernel.valid()) return 0;
   if (step.op == kAttention) return AttentionBytes(plan, step, threads, /*is_backward=*/false);
   if (step.op == kAttentionBackward) return AttentionBytes(plan, step, threads, true);
   if (IsOverloadOf(step.op, "aten.sum") || IsOverloadOf(step.op, "aten.mean"))

@@ -55,8 +55,9 @@ void Run(const Kernel& kernel, std::vector<void*> arguments) {
   const auto library =
       OrDie(KernelLibrary::Load(std::span(&kernel, 1), {.cache_dir = folder.path}));
   const int64_t units = MakeSchedule(kernel).units;
-  library->function(0)(arguments.data(), 0, units / 2, kernel.dynamic_numbers().data());
-  library->function(0)(arguments.data(), units / 2, units, kernel.dynamic_numbers().data());
+  library->function(KernelId{0})(arguments.data(), 0, units / 2, kernel.dynamic_numbers().data());
+  library->function(KernelId{0})(arguments.data(), units / 2, units,
+                                 kernel.dynamic_numbers().data());
 }
 
 Floats Numbers(size_t count, float seed) {
@@ -79,7 +80,8 @@ TEST_CASE("multiply-add is rounded once, or twice if ATen rounds twice") {
     const auto library = OrDie(KernelLibrary::Load(
         std::span(&kernel, 1), {.cache_dir = folder.path, .contracts = contracts}));
     void* arguments[] = {x.data(), y.data(), sum.data()};
-    library->function(0)(arguments, 0, MakeSchedule(kernel).units, kernel.dynamic_numbers().data());
+    library->function(KernelId{0})(arguments, 0, MakeSchedule(kernel).units,
+                                   kernel.dynamic_numbers().data());
     int num_different = 0;  // from the other way
     for (size_t i = 0; i < sum.size(); ++i) {
       const volatile float product = 0.3F * y[i];

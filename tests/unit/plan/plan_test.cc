@@ -32,8 +32,8 @@ std::vector<std::string> Kills(const Plan& plan) {
   std::vector<std::string> lines;
   for (const PlanStep& step : plan.steps) {
     std::string line = step.op + ":";
-    for (const int32_t slot : step.kills)
-      line += " " + plan.slots[static_cast<size_t>(slot)].name;
+    for (const SlotId slot : step.kills)
+      line += " " + plan.slots[slot].name;
     lines.push_back(line);
   }
   return lines;
@@ -54,7 +54,7 @@ TEST_CASE("a value dies at its last reader; inputs and outputs do not") {
   CHECK_EQ(Kills(plan), Lines{"aten.add.Tensor:", "aten.mul.Tensor:", "aten.mul.Tensor: a b",
                               "aten.mul.Tensor: c"});
   REQUIRE_EQ(plan.outputs.size(), 2);
-  CHECK_EQ(plan.slots[static_cast<size_t>(plan.outputs[0])].name, "d");
+  CHECK_EQ(plan.slots[plan.outputs[0]].name, "d");
   CHECK_EQ(plan.outputs[1], plan.inputs[0].slot);
 }
 
@@ -65,10 +65,10 @@ TEST_CASE("results that nobody reads get no slot") {
   (first, _, third) = aten.split.Tensor(x, 2) as split
   output([first, third])
 )");
-  CHECK_EQ(plan.steps[0].results, std::vector<int32_t>{-1});
-  CHECK_EQ(plan.steps[1].results[1], -1);
-  CHECK_GE(plan.steps[1].results[2], 0);
-  CHECK(plan.steps[1].returns_tuple);
+  CHECK_EQ(plan.steps[StepId{0}].results, std::vector<SlotId>{SlotId()});
+  CHECK_FALSE(plan.steps[StepId{1}].results[1].valid());
+  CHECK(plan.steps[StepId{1}].results[2].valid());
+  CHECK(plan.steps[StepId{1}].returns_tuple);
 }
 
 TEST_CASE("a list argument keeps its values alive until the step, and None stays in its place") {
@@ -82,7 +82,7 @@ TEST_CASE("a list argument keeps its values alive until the step, and None stays
 )");
   CHECK_EQ(Kills(plan), Lines{"aten.neg.default:", "aten.neg.default:", "aten.cat.default: b",
                               "aten.index.Tensor: a c"});
-  const PlanArg& indices = plan.steps[3].args[1];
+  const PlanArg& indices = plan.steps[StepId{3}].args[1];
   REQUIRE_EQ(indices.elements.size(), 2);
   CHECK_EQ(indices.elements[0].kind, ArgKind::kNone);
 }
@@ -96,7 +96,7 @@ TEST_CASE("constants are bound once and never killed") {
 )");
   REQUIRE_EQ(plan.constants.size(), 1);
   CHECK_EQ(plan.constants[0].path, "_tensor_constant0");
-  CHECK(plan.steps[0].kills.empty());
+  CHECK(plan.steps[StepId{0}].kills.empty());
 }
 
 TEST_CASE("keep_values kills nothing, keeps unread results, and is another plan") {
@@ -110,7 +110,7 @@ TEST_CASE("keep_values kills nothing, keeps unread results, and is another plan"
   const Plan plan = LowerBody(kBody);
   const Plan keeping = LowerBody(kBody, {.keep_values = true});
   CHECK_EQ(Kills(keeping), Lines(3, "aten.neg.default:"));
-  CHECK_GE(keeping.steps[1].results[0], 0);
+  CHECK(keeping.steps[StepId{1}].results[0].valid());
   CHECK_EQ(keeping.graph_fingerprint, plan.graph_fingerprint);
   CHECK_NE(keeping.fingerprint(), plan.fingerprint());
   CHECK_EQ(LowerBody(kBody).fingerprint(), plan.fingerprint());
@@ -151,8 +151,8 @@ TEST_CASE("kill lists are FX's last uses, without inputs and outputs") {
     std::map<std::string, std::set<std::string>> expected = LastUsesAsFx(graph);
     for (const PlanStep& step : plan.steps) {
       std::set<std::string> killed;
-      for (const int32_t slot : step.kills)
-        killed.insert(plan.slots[static_cast<size_t>(slot)].name);
+      for (const SlotId slot : step.kills)
+        killed.insert(plan.slots[slot].name);
       std::set<std::string> wanted = expected[std::string(graph.name(step.node))];
       std::erase_if(wanted, [&](const std::string& name) { return inputs.contains(name); });
       CHECK_EQ(killed, wanted);
@@ -174,7 +174,7 @@ graph g
   CHECK_FALSE(plan.inputs[0].strides);
   CHECK_EQ(plan.inputs[1].sizes, std::vector<int64_t>{4});
   CHECK(plan.inputs[1].strides);
-  CHECK_FALSE(plan.slots[static_cast<size_t>(plan.outputs[0])].layout);
+  CHECK_FALSE(plan.slots[plan.outputs[0]].layout);
   const Plan known = OrDie(Lower(graph, PlanOptions::Fastest(), {{"u0", 7}}));
   CHECK_EQ(known.inputs[0].sizes, std::vector<int64_t>{7, 4});
   CHECK(known.inputs[0].strides);
@@ -204,7 +204,7 @@ TEST_CASE("a step is described with its operands' types") {
   sum_1 = aten.sum.dim_IntList(x, [0, 1], True, dtype=torch.float64)
   output([sum_1])
 )");
-  CHECK_EQ(Describe(plan, plan.steps[0]),
+  CHECK_EQ(Describe(plan, plan.steps[StepId{0}]),
            "sum_1 = aten.sum.dim_IntList(x: f32[2, 3][3, 1]cpu, [0, 1], True, "
            "dtype=torch.float64)");
 }

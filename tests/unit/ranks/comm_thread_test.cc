@@ -103,18 +103,17 @@ TEST_CASE("memory that a launch reads and writes is in use until the wait") {
   const InFlight in_flight = FindInFlight(plan);
   CHECK(in_flight.is_overlapped);
   const auto slot = [&](std::string_view name) {
-    for (size_t i = 0; i < plan.slots.size(); ++i) {
-      if (plan.slots[i].name == name) return static_cast<int32_t>(i);
-    }
+    for (const SlotId id : IdsOf(plan.slots))
+      if (plan.slots[id].name == name) return id;
     REQUIRE(false);
-    return -1;
+    return SlotId();
   };
   const BufferAssignment assignment(plan);
-  CHECK_EQ(plan.steps[6].op, "_c10d_functional.wait_tensor.default");
-  CHECK_EQ(assignment.last_use(slot("a")), 6);
+  CHECK_EQ(plan.steps[StepId{6}].op, "_c10d_functional.wait_tensor.default");
+  CHECK_EQ(assignment.last_use(slot("a")), StepId{6});
   // The wait's result is what was launched: no copy.
-  CHECK_EQ(plan.slots[static_cast<size_t>(slot("w"))].storage, slot("g"));
-  CHECK_EQ(assignment.last_use(slot("g")), 7);
+  CHECK_EQ(plan.slots[slot("w")].storage, slot("g"));
+  CHECK_EQ(assignment.last_use(slot("g")), StepId{7});
 }
 
 TEST_CASE("overlapped collectives give the bits of those that are waited for at once") {

@@ -312,7 +312,7 @@ Tensors RunFused(const std::string& body, const Tensors& inputs) {
   const Plan plan = OrDie(Lower(*module->FindGraph("g"), PlanOptions::Fastest()));
   int64_t not_fused = 0;
   for (const PlanStep& step : plan.steps)
-    not_fused += step.kernel < 0 ? 1 : 0;
+    not_fused += step.kernel.valid() ? 0 : 1;
   CHECK_EQ(not_fused, 0);
   return OrDie(OrDie(Executor::Bind(plan, {})).Run(inputs));
 }

@@ -249,7 +249,7 @@ TEST_CASE(
     CHECK_EQ(CountFused(open.step()), CountFused(Traced(Config(text, {}), passes).step()));
     const auto source = [&](int64_t batch, int64_t seq) {
       const SymbolSizes sizes = {{"s0", batch}, {"s1", seq}};
-      return CppSource(OrDie(Lower(open.step(), PlanOptions::Fastest(), sizes)).kernels);
+      return CppSource(OrDie(Lower(open.step(), PlanOptions::Fastest(), sizes)).kernels.values());
     };
     CHECK_EQ(source(3, 8), source(4, 12));
     CHECK_EQ(source(8, 24), source(4, 12));

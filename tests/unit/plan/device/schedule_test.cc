@@ -31,13 +31,13 @@ After AfterOf(const Plan& plan) {
 /// `1: a b`: after step 1 the tensors of a and b go.
 std::vector<std::string> ReleasesOf(const Plan& plan, const DeviceSchedule& schedule) {
   std::vector<std::string> lines;
-  const auto add = [&](std::string line, const std::vector<int32_t>& slots) {
-    for (const int32_t slot : slots)
-      line += " " + plan.slots[static_cast<size_t>(slot)].name;
+  const auto add = [&](std::string line, const std::vector<SlotId>& slots) {
+    for (const SlotId slot : slots)
+      line += " " + plan.slots[slot].name;
     if (!slots.empty()) lines.push_back(line);
   };
-  for (size_t i = 0; i < schedule.releases.size(); ++i)
-    add(std::to_string(i) + ":", schedule.releases[i]);
+  for (const StepId id : IdsOf(schedule.releases))
+    add(std::to_string(id.index) + ":", schedule.releases[id]);
   add("end:", schedule.last_releases);
   return lines;
 }
@@ -82,7 +82,7 @@ TEST_CASE("side streams: one event to begin, one to fetch, memory goes when its 
   const DeviceSchedule schedule = ScheduleOnDevice(plan);
   CHECK_EQ(schedule.streams.waits, After{{}, {}, {0}, {1}, {}, {3}});
   CHECK_EQ(schedule.streams.forks, std::vector<int32_t>{0});
-  CHECK_EQ(schedule.events, std::vector<int32_t>{0, 1, -1, 2, -1, -1});
+  CHECK_EQ(schedule.events.values(), std::vector<int32_t>{0, 1, -1, 2, -1, -1});
   CHECK_EQ(schedule.start_event, 3);
   CHECK(schedule.streams.joins.empty());
   // g is stream 1's, which never hears that b has read it; a is stream 0's, read by h beside it.
@@ -145,15 +145,14 @@ TEST_CASE(
       for (const int32_t wait : schedule.streams.waits[i])
         learn(static_cast<size_t>(wait));
     }
-    const auto storage_of = [&](int32_t slot) {
-      return plan.slots[static_cast<size_t>(slot)].storage;
-    };
+    const std::vector<PlanStep>& planned = plan.steps.values();
+    const auto storage_of = [&](SlotId slot) { return plan.slots[slot].storage; };
     const auto touched = [&](const PlanStep& step, bool writes) {
-      std::set<int32_t> storages;
+      std::set<SlotId> storages;
       if (step.is_view) return storages;
-      for (const int32_t slot : step.results)
-        if (slot >= 0) storages.insert(storage_of(slot));
-      if (!writes) step.ForEachOperand([&](int32_t slot) { storages.insert(storage_of(slot)); });
+      for (const SlotId slot : step.results)
+        if (slot.valid()) storages.insert(storage_of(slot));
+      if (!writes) step.ForEachOperand([&](SlotId slot) { storages.insert(storage_of(slot)); });
       // A write without a user of its result is known by its first operand.
       if (step.mutates) storages.insert(storage_of(step.args[0].slot));
       return storages;
@@ -161,28 +160,27 @@ TEST_CASE(
     for (size_t i = 0; i < steps.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
         const auto conflict = [&](bool first_writes) {
-          const auto a = touched(plan.steps[j], first_writes),
-                     b = touched(plan.steps[i], !first_writes);
-          return std::ranges::any_of(a, [&](int32_t storage) { return b.contains(storage); });
+          const auto a = touched(planned[j], first_writes), b = touched(planned[i], !first_writes);
+          return std::ranges::any_of(a, [&](SlotId storage) { return b.contains(storage); });
         };
         if (conflict(true) || conflict(false)) CHECK(done[i].contains(j));
       }
     }
     // A step that its stream runs after memory went back may get that memory: all uses are done.
     for (size_t at = 0; at < steps.size(); ++at) {
-      for (const int32_t slot : schedule.releases[at]) {
-        const int32_t storage = storage_of(slot);
+      for (const SlotId slot : schedule.releases.values()[at]) {
+        const SlotId storage = storage_of(slot);
         size_t maker = steps.size();
         for (size_t use = steps.size(); use-- > 0;) {
-          if (touched(plan.steps[use], false).contains(storage)) maker = use;
+          if (touched(planned[use], false).contains(storage)) maker = use;
         }
-        if (maker == steps.size() || storage == 0) continue;  // the input's is the caller's
+        if (maker == steps.size() || storage == SlotId{0}) continue;  // the input's is the caller's
         const bool lives_on = std::ranges::any_of(
-            plan.outputs, [&](int32_t output) { return storage_of(output) == storage; });
+            plan.outputs, [&](SlotId output) { return storage_of(output) == storage; });
         for (size_t next = at + 1; next < steps.size() && !lives_on; ++next) {
-          if (plan.steps[next].is_view || steps[next].stream != steps[maker].stream) continue;
+          if (planned[next].is_view || steps[next].stream != steps[maker].stream) continue;
           for (size_t use = 0; use <= at; ++use) {
-            if (touched(plan.steps[use], false).contains(storage)) CHECK(done[next].contains(use));
+            if (touched(planned[use], false).contains(storage)) CHECK(done[next].contains(use));
           }
         }
       }

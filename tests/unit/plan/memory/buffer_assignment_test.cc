@@ -17,12 +17,11 @@ Plan LowerBody(std::string_view body) {
   return OrDie(Lower(*ParseBody(body)->FindGraph("g"), {.static_memory = true}));
 }
 
-int32_t SlotOf(const Plan& plan, std::string_view name) {
-  for (size_t i = 0; i < plan.slots.size(); ++i) {
-    if (plan.slots[i].name == name) return static_cast<int32_t>(i);
-  }
+SlotId SlotOf(const Plan& plan, std::string_view name) {
+  for (const SlotId slot : IdsOf(plan.slots))
+    if (plan.slots[slot].name == name) return slot;
   FAIL("no slot");
-  return -1;
+  return {};
 }
 
 constexpr std::string_view kChain = R"(
@@ -38,9 +37,9 @@ constexpr std::string_view kChain = R"(
 TEST_CASE("a storage lives as long as any view of it; outputs live forever") {
   const Plan plan = LowerBody(kChain);
   const BufferAssignment places(plan);
-  CHECK_EQ(places.last_use(SlotOf(plan, "x")), 2);
-  CHECK_EQ(places.last_use(SlotOf(plan, "a")), 3);
-  CHECK_EQ(places.last_use(SlotOf(plan, "b")), 4);
+  CHECK_EQ(places.last_use(SlotOf(plan, "x")), StepId{2});
+  CHECK_EQ(places.last_use(SlotOf(plan, "a")), StepId{3});
+  CHECK_EQ(places.last_use(SlotOf(plan, "b")), StepId{4});
   CHECK_EQ(places.last_use(SlotOf(plan, "c")), BufferAssignment::kForever);
   CHECK(places.is_output(SlotOf(plan, "d")));
   CHECK_FALSE(places.is_output(SlotOf(plan, "a")));
@@ -48,26 +47,26 @@ TEST_CASE("a storage lives as long as any view of it; outputs live forever") {
 
 TEST_CASE("a result shares the place of an operand that dies with it and lies as it does") {
   const Plan plan = LowerBody(kChain);
-  const int32_t a = SlotOf(plan, "a"), b = SlotOf(plan, "b"), c = SlotOf(plan, "c"),
-                d = SlotOf(plan, "d");
-  const auto any = [](int32_t) { return true; };
+  const SlotId a = SlotOf(plan, "a"), b = SlotOf(plan, "b"), c = SlotOf(plan, "c"),
+               d = SlotOf(plan, "d");
+  const auto any = [](SlotId) { return true; };
   BufferAssignment places(plan);
-  places.Add(a, 0);
-  places.Add(b, 2);
-  places.Share(b, 2, any);  // a is read later
-  places.Add(c, 3);
-  places.Share(c, 3, any);  // as `v` lies, which is memory of a
-  places.Add(d, 4);
+  places.Add(a, StepId{0});
+  places.Add(b, StepId{2});
+  places.Share(b, StepId{2}, any);  // a is read later
+  places.Add(c, StepId{3});
+  places.Share(c, StepId{3}, any);  // as `v` lies, which is memory of a
+  places.Add(d, StepId{4});
   SUBCASE("where it may") {
-    places.Share(d, 4, any);
+    places.Share(d, StepId{4}, any);
     const BufferAssignment::Arena arena = places.Assign();
     CHECK_EQ(arena.bytes, 256);
-    CHECK_EQ(arena.offsets[static_cast<size_t>(a)], arena.offsets[static_cast<size_t>(c)]);
-    CHECK_EQ(arena.offsets[static_cast<size_t>(b)], arena.offsets[static_cast<size_t>(d)]);
-    CHECK_EQ(arena.offsets[static_cast<size_t>(SlotOf(plan, "x"))], -1);
+    CHECK_EQ(arena.offsets[a], arena.offsets[c]);
+    CHECK_EQ(arena.offsets[b], arena.offsets[d]);
+    CHECK_EQ(arena.offsets[SlotOf(plan, "x")], -1);
   }
   SUBCASE("but not where it may not") {
-    places.Share(d, 4, [](int32_t) { return false; });
+    places.Share(d, StepId{4}, [](SlotId) { return false; });
     CHECK_EQ(places.Assign().bytes, 384);
   }
 }

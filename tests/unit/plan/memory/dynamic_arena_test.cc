@@ -9,12 +9,10 @@
 namespace strata {
 namespace {
 
-using Sizes = std::vector<std::optional<int64_t>>;
-
 /// As many bytes as the size in slot `slot` says.
 DynamicArena::Value ValueOf(int32_t slot, int32_t first, int32_t last,
                             std::vector<MemoryRange> free) {
-  return {.slot = slot,
+  return {.slot = SlotId{slot},
           .bytes = {.factors = {{slot, 1}}},
           .first = first,
           .last = last,
@@ -28,17 +26,17 @@ TEST_CASE("values get the lowest part that is free while they live") {
   arena.Add(ValueOf(2, 2, 3, {{256, 512}}));
   arena.Add(ValueOf(3, 3, 3, {{0, 512}}));
   arena.BeginRun();
-  CHECK_EQ(arena.Allocate(0, 100), 0);
-  CHECK_EQ(arena.Allocate(1, 100), 256);  // value 0 is in the first part
-  CHECK_EQ(arena.Allocate(2, 192), 256);  // where value 1 was
-  CHECK_EQ(arena.Allocate(3, 128), 128);  // between both
+  CHECK_EQ(arena.Allocate(SlotId{0}, 100), 0);
+  CHECK_EQ(arena.Allocate(SlotId{1}, 100), 256);  // value 0 is in the first part
+  CHECK_EQ(arena.Allocate(SlotId{2}, 192), 256);  // where value 1 was
+  CHECK_EQ(arena.Allocate(SlotId{3}, 128), 128);  // between both
   arena.BeginRun();
-  CHECK_EQ(arena.Allocate(0, 200), 256);  // sizes are others in each run
-  CHECK_EQ(arena.Allocate(1, 64), 0);
-  CHECK_EQ(arena.Allocate(2, 64), std::nullopt);  // all is taken
-  CHECK_EQ(arena.Allocate(3, 0), std::nullopt);   // nothing needs no place
-  CHECK_FALSE(arena.Has(4));
-  CHECK_EQ(arena.Allocate(4, 64), std::nullopt);
+  CHECK_EQ(arena.Allocate(SlotId{0}, 200), 256);  // sizes are others in each run
+  CHECK_EQ(arena.Allocate(SlotId{1}, 64), 0);
+  CHECK_EQ(arena.Allocate(SlotId{2}, 64), std::nullopt);  // all is taken
+  CHECK_EQ(arena.Allocate(SlotId{3}, 0), std::nullopt);   // nothing needs no place
+  CHECK_FALSE(arena.Has(SlotId{4}));
+  CHECK_EQ(arena.Allocate(SlotId{4}, 64), std::nullopt);
 }
 
 TEST_CASE("a value may lie where two parts are free for another: both know of it") {
@@ -46,8 +44,8 @@ TEST_CASE("a value may lie where two parts are free for another: both know of it
   arena.Add(ValueOf(0, 0, 2, {{64, 512}}));
   arena.Add(ValueOf(1, 1, 2, {{0, 128}, {192, 512}}));
   arena.BeginRun();
-  CHECK_EQ(arena.Allocate(0, 192), 64);
-  CHECK_EQ(arena.Allocate(1, 192), 256);
+  CHECK_EQ(arena.Allocate(SlotId{0}, 192), 64);
+  CHECK_EQ(arena.Allocate(SlotId{1}, 192), 256);
 }
 
 TEST_CASE("what finds no place is counted as memory that passes") {
@@ -55,12 +53,12 @@ TEST_CASE("what finds no place is counted as memory that passes") {
   arena.Add(ValueOf(0, 0, 2, {{0, 128}}));
   arena.Add(ValueOf(1, 1, 2, {{0, 128}}));
   TransientMemory none, both, all;
-  arena.AddUnallocated(Sizes{64, 64}, none);
-  CHECK_EQ(none.With(Sizes{64, 64}), 0);
-  arena.AddUnallocated(Sizes{100, 60}, both);
-  CHECK_EQ(both.With(Sizes{100, 60}), 60);
+  arena.AddUnallocated(SlotSizes{64, 64}, none);
+  CHECK_EQ(none.With(SlotSizes{64, 64}), 0);
+  arena.AddUnallocated(SlotSizes{100, 60}, both);
+  CHECK_EQ(both.With(SlotSizes{100, 60}), 60);
   arena.AddAll(all);
-  CHECK_EQ(all.AtMost({{{.slots = {0, 1}, .total = 128}}}), 128);
+  CHECK_EQ(all.AtMost({{{.slots = {SlotId{0}, SlotId{1}}, .total = 128}}}), 128);
 }
 
 TEST_CASE("no two values that live at the same step overlap, nor do they leave what is free") {
@@ -92,7 +90,7 @@ TEST_CASE("no two values that live at the same step overlap, nor do they leave w
       const int32_t last = first + draw(8);
       arena.Add(ValueOf(slot, first, last, FreeRanges(requests, plan, first, last)));
       const int64_t bytes = 1 + draw(300);
-      const auto offset = arena.Allocate(slot, bytes);
+      const auto offset = arena.Allocate(SlotId{slot}, bytes);
       if (!offset) continue;
       CHECK_LE(*offset + bytes, plan.bytes);
       for (const Lying& other : lying) {

@@ -8,16 +8,14 @@
 namespace strata {
 namespace {
 
-using Sizes = std::vector<std::optional<int64_t>>;
-
 TEST_CASE("memory that passes is counted while it lives, by the sizes of a run") {
   TransientMemory memory;
   memory.Add({.constant = 100}, 0, 0);
   memory.Add({.constant = 8, .factors = {{0, 4}}}, 1, 2);
   memory.Add({.factors = {{0, 2}, {1, 10}}}, 2, 3);
-  CHECK_EQ(memory.With(Sizes{0, 0}), 100);
-  CHECK_EQ(memory.With(Sizes{20, 3}), 8 + 4 * 20 + 2 * 20 + 10 * 3);
-  CHECK_EQ(memory.With(Sizes{20, std::nullopt}), 8 + 6 * 20);
+  CHECK_EQ(memory.With(SlotSizes{0, 0}), 100);
+  CHECK_EQ(memory.With(SlotSizes{20, 3}), 8 + 4 * 20 + 2 * 20 + 10 * 3);
+  CHECK_EQ(memory.With(SlotSizes{20, std::nullopt}), 8 + 6 * 20);
 }
 
 TEST_CASE("at most: no way to divide a total needs more, and one needs so much") {
@@ -34,11 +32,11 @@ TEST_CASE("at most: no way to divide a total needs more, and one needs so much")
     int64_t most = 0;
     for (int64_t a = 0; a <= total; ++a) {
       for (int64_t b = 0; b <= other; ++b)
-        most = std::max(most, memory.With(Sizes{a, total - a, b, other - b}));
+        most = std::max(most, memory.With(SlotSizes{a, total - a, b, other - b}));
     }
-    CHECK_EQ(
-        memory.AtMost({{{.slots = {0, 1}, .total = total}, {.slots = {2, 3}, .total = other}}}),
-        most);
+    const SizePartition partitions[] = {{.slots = {SlotId{0}, SlotId{1}}, .total = total},
+                                        {.slots = {SlotId{2}, SlotId{3}}, .total = other}};
+    CHECK_EQ(memory.AtMost(partitions), most);
   }
 }
 
@@ -46,7 +44,7 @@ TEST_CASE("at most: a size that is part of no whole has no limit") {
   TransientMemory memory;
   memory.Add({.factors = {{0, 4}}}, 0, 0);
   CHECK_FALSE(memory.AtMost({}).has_value());
-  CHECK_EQ(memory.AtMost({{{.slots = {0}, .total = 3}}}), 12);
+  CHECK_EQ(memory.AtMost({{{.slots = {SlotId{0}}, .total = 3}}}), 12);
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 /// Of the first step of a graph, with one thread and with three.
 std::pair<int64_t, int64_t> Workspace(std::string_view body) {
   const Plan plan = testing::OrDie(Lower(*testing::ParseBody(body)->FindGraph("g")));
-  return {WorkspaceBytes(plan, plan.steps[0], 1), WorkspaceBytes(plan, plan.steps[0], 3)};
+  return {WorkspaceBytes(plan, plan.steps[StepId{0}], 1),
+          WorkspaceBytes(plan, plan.steps[StepId{0}], 3)};
 }
 
 TEST_CASE("attention: blocks of scores per thread, maxima, sums and rows of the result") {
@@ -84,7 +85,7 @@ TEST_CASE("results that nobody reads are there while their operator runs") {
   output([v])
 )")
                                               ->FindGraph("g")));
-  CHECK_EQ(plan.steps[0].unread_bytes, 8 * 4 * 8);
+  CHECK_EQ(plan.steps[StepId{0}].unread_bytes, 8 * 4 * 8);
 }
 
 }  // namespace
