@@ -22,7 +22,7 @@ _NAMES = {
     "view": "strata._look",
     "attach_profile": "strata._look",
     "Diff": "strata._look",
-    "RecordingWarning": "strata._recorder",
+    "RecordingWarning": "strata._run",
     "Error": "strata._program",
     "run": "strata._program",
 }
