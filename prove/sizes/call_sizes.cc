@@ -37,6 +37,7 @@ Status CallSizes::AddCall(NodeId node) {
       AddByShape();
     }
     AddStructure();
+    AddPositions();
   }
   AddLiterals();
   return Ok();

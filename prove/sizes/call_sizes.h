@@ -90,6 +90,9 @@ class CallSizes {
   void AddStructure();
   /// Groups of query heads read one head of keys.
   void AddHeads();
+  /// Elements that are positions in a dimension, as topk and sort make them, index dimensions of
+  /// the same size.
+  void AddPositions();
   /// Literals that nothing ties to a dimension: by their numbers. One that no dimension of the call
   /// has may be an error of the program: it is a size of its own.
   void AddLiterals();
@@ -114,6 +117,7 @@ class CallSizes {
   NodeId node_;
   std::vector<Dims> operands_, results_;  // of the call
   std::map<ValueId, SizeId> gathered_;    // ranks whose parts follow each other in dimension 0
+  std::map<ValueId, SizeId> positions_;   // the dimension that the elements of a value index
   std::map<NodeId, SizeId> pieces_;       // how many equal ones are joined or cut
 };
 

@@ -68,6 +68,38 @@ TEST_CASE("a graph that is too large is proven on reduced sizes, which the proof
     CHECK(numbers.insert(number).second);
 }
 
+TEST_CASE("positions of a dimension index dimensions of the same reduced size") {
+  const std::unique_ptr<Module> before = ParseBody(R"(
+    x = placeholder : f32[65536, 4096]
+    gate = placeholder : f32[4096, 256]
+    scores = aten.mm.default(x, gate) : f32[65536, 256]
+    groups = aten.reshape.default(scores, [65536, 8, 32]) : f32[65536, 8, 32]
+    cosines = aten.cos.default(groups) : f32[65536, 8, 32]
+    all = aten.reshape.default(cosines, [65536, 256]) : f32[65536, 256]
+    (_, chosen) = aten.topk.default(all, 8) as top : (f32[65536, 8], i64[65536, 8])
+    none = aten.zeros.default([65536, 256], dtype=torch.bool) : b8[65536, 256]
+    mask = aten.scatter.value(none, 1, chosen, True) : b8[65536, 256]
+    counts = aten.sum.dim_IntList(mask, [0]) : i64[256]
+    output(counts)
+  )");
+  const std::unique_ptr<Module> after = before->Clone();
+  const Graph& graph = *before->FindGraph("g");
+  const Proof proof = ProvePass(graph, *after->FindGraph("g"), {.stable_ids = true});
+  CHECK_EQ(proof.reason, "");
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK_EQ(ReducedOf(proof, 256), 8 * ReducedOf(proof, 32));
+
+  const auto pair = Reduce(graph, *after->FindGraph("g"), {.stable_ids = true});
+  REQUIRE(pair);
+  const auto last_size = [&](std::string_view name) {
+    const NodeId node = NodeNamed(*pair->before, name);
+    const Module& module = pair->before->module();
+    const Type& type = module.types()[pair->before->value(pair->before->result(node)).type];
+    return module.dims().AsConst(type.sizes.back());
+  };
+  CHECK_EQ(last_size("none"), last_size("all"));
+}
+
 TEST_CASE("another function, number or bound differs on reduced sizes, too") {
   const auto node_of = [](const Proof& proof) {
     REQUIRE_EQ(proof.verdict, Verdict::kDiffers);

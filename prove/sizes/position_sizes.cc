@@ -1,0 +1,51 @@
+#include <optional>
+#include <string_view>
+
+#include "ir/module.h"
+#include "ir/ops.h"
+#include "prove/sizes/call_sizes.h"
+
+namespace strata::prove {
+namespace {
+
+/// Operators whose operand 0 is a dimension's owner and whose argument 2 indexes that dimension.
+bool ReadsPositions(std::string_view base) {
+  return base == "gather" || base == "index_select" || base == "index_add" ||
+         base.starts_with("scatter");
+}
+
+/// Whether result 0 has elements of operand 0 and no others.
+bool MovesElements(std::string_view op) {
+  const std::string_view base = BaseName(op);
+  return TraitsOf(op).view || base == "reshape" || base == "clone" || base == "_to_copy" ||
+         base == "index_select";
+}
+
+}  // namespace
+
+void CallSizes::AddPositions() {
+  if (operands_.empty() || results_.empty()) return;
+  const std::string_view op = base();
+  const Dims& from = operands_[0];
+  const auto rank = static_cast<int64_t>(from.size());
+  if ((op == "topk" || op == "sort") && results_.size() == 2 && rank > 0) {
+    const bool is_later = op == "topk" || graph_.op(node_).ends_with(".stable");
+    const int64_t dim = Integer(is_later ? 2 : 1, "dim").value_or(-1);
+    const SizeId size = from[static_cast<size_t>(dim < 0 ? dim + rank : dim)];
+    positions_[graph_.result(node_, 1)] = size;
+    const auto count = op == "topk" ? Integer(1, "k") : std::nullopt;
+    if (count && *count < number(size)) constraints_.AddLess(Constant(*count), size);
+    return;
+  }
+  const auto args = graph_.args(node_);
+  if (ReadsPositions(op) && args.size() > 2 && args[2].is_value()) {
+    const size_t dim = DimArgument(1, from.size());
+    const auto found = positions_.find(args[2].value());
+    if (found != positions_.end() && dim < from.size()) JoinIfEqual(found->second, from[dim]);
+  }
+  const auto moved = positions_.find(graph_.operands(node_)[0]);
+  if (moved != positions_.end() && MovesElements(graph_.op(node_)))
+    positions_[graph_.result(node_)] = moved->second;
+}
+
+}  // namespace strata::prove
