@@ -19,6 +19,8 @@ class MovedCosts {
  public:
   explicit MovedCosts(const PairwiseProblem& problem)
       : problem_(problem), costs_(problem.variables), ends_(problem.variables.size()) {
+    for (const auto& costs : costs_)
+      least_.emplace_back(costs.size(), 0.0);
     for (const PairwiseProblem::Edge& edge : problem.edges) {
       const size_t index = tables_.size();
       ends_[static_cast<size_t>(edge.a)].push_back({index, /*is_a=*/true});
@@ -30,7 +32,8 @@ class MovedCosts {
   }
 
   double bound() const { return bound_; }
-  const std::vector<std::vector<double>>& costs() const { return costs_; }
+  /// Choices that contain this one cost at least as much: what the rounds so far showed.
+  const std::vector<std::vector<double>>& least() const { return least_; }
 
   /// Changes the price of a row, per unit of its weights.
   void AddPrice(const PairwiseProblem::Row& row, double change) {
@@ -51,8 +54,7 @@ class MovedCosts {
       const size_t variable = is_forward ? i : costs_.size() - 1 - i;
       choices[variable] = Cheapest(variable, choices);
       Collect(variable);
-      for (double& cost : costs_[variable])
-        if (bound_ + cost >= limit) cost = kInfiniteCost;
+      RuleOut(variable, limit);
       if (!std::isinf(bound_)) Distribute(variable, is_forward);
     }
     return choices;
@@ -120,6 +122,15 @@ class MovedCosts {
     TakeLeast(variable);
   }
 
+  void RuleOut(size_t variable, double limit) {
+    for (size_t choice = 0; choice < costs_[variable].size(); ++choice) {
+      double& cost = costs_[variable][choice];
+      double& least = least_[variable][choice];
+      least = std::max(least, bound_ + cost);
+      if (least >= limit) cost = least = kInfiniteCost;
+    }
+  }
+
   bool IsAhead(size_t variable, End end, bool is_forward) const {
     return (static_cast<size_t>(SideOf(end).other) > variable) == is_forward;
   }
@@ -171,7 +182,7 @@ class MovedCosts {
   }
 
   const PairwiseProblem& problem_;
-  std::vector<std::vector<double>> costs_, tables_;
+  std::vector<std::vector<double>> costs_, least_, tables_;
   std::vector<std::vector<End>> ends_;  // of each variable
   double bound_ = 0;
 };
@@ -182,8 +193,6 @@ class BoundsSearch {
       : problem_(problem), options_(options), moved_(problem) {
     bounds_.bound = moved_.bound();
     bounds_.cost = options.known_cost;
-    for (const auto& costs : problem.variables)
-      bounds_.is_left.emplace_back(costs.size(), true);
   }
 
   Bounds Run() {
@@ -197,6 +206,7 @@ class BoundsSearch {
       for (const Row* row : violated)
         FindPrice(*row);
     bounds_.bound = std::min(bounds_.bound, bounds_.cost);
+    bounds_.least = moved_.least();
     return std::move(bounds_);
   }
 
@@ -232,9 +242,6 @@ class BoundsSearch {
 
   void KeepBound() {
     bounds_.bound = std::max(bounds_.bound, std::min(moved_.bound(), bounds_.cost));
-    for (size_t variable = 0; variable < bounds_.is_left.size(); ++variable)
-      for (size_t choice = 0; choice < bounds_.is_left[variable].size(); ++choice)
-        if (std::isinf(moved_.costs()[variable][choice])) bounds_.is_left[variable][choice] = false;
   }
 
   void Offer(Choices choices) {
@@ -287,6 +294,16 @@ int Renumber(const std::vector<int>& class_of, const std::vector<int>& choices, 
 
 Bounds FindBounds(const PairwiseProblem& problem, const BoundsOptions& options) {
   return BoundsSearch(problem, options).Run();
+}
+
+std::vector<std::vector<bool>> Bounds::IsLeft(double most) const {
+  std::vector<std::vector<bool>> is_left;
+  for (const auto& of_choice : least) {
+    is_left.emplace_back();
+    for (const double each : of_choice)
+      is_left.back().push_back(each <= most && each < cost * (1 - kRounding));
+  }
+  return is_left;
 }
 
 Restriction Restrict(const PairwiseProblem& problem,

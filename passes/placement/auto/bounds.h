@@ -18,7 +18,11 @@ struct Bounds {
   double bound = 0;                  ///< no choices cost less
   PairwiseProblem::Choices choices;  ///< the best that were found; they satisfy the rows; or empty
   double cost = 0;                   ///< of `choices`, or the known cost; infinity: none
-  std::vector<std::vector<bool>> is_left;  ///< of each choice: may be in choices that cost less
+  /// Of each choice: choices that contain it cost at least as much.
+  std::vector<std::vector<double>> least;
+
+  /// The choices that may be in choices that cost less than `cost`, and not more than `most`.
+  std::vector<std::vector<bool>> IsLeft(double most) const;
 };
 
 /// Bounds `problem` from below and above, and rules out choices. Costs move along edges to the

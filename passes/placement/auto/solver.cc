@@ -60,8 +60,10 @@ SolverResult SolveDirectly(const PairwiseProblem& core, const SolverOptions& opt
                                     : SolveByMultipliers(core, options);
 }
 
-/// Solves what `bounds` leave of the problem. Infeasible: no choices cost less than those known.
-SolverResult SolveRest(const PairwiseProblem& core, const Bounds& bounds, SolverOptions options) {
+/// Of the choices that are left, and that may be in choices that cost `most`. Infeasible: no
+/// choices of these cost less than those known.
+SolverResult SolveLeft(const PairwiseProblem& core, const Bounds& bounds, double most,
+                       SolverOptions options) {
   SolverResult result;
   result.status = SolverResult::Status::kInfeasible;
   result.method = "messages";
@@ -69,8 +71,9 @@ SolverResult SolveRest(const PairwiseProblem& core, const Bounds& bounds, Solver
   const auto has_none = [](const std::vector<bool>& left) {
     return std::ranges::count(left, true) == 0;
   };
-  if (std::ranges::any_of(bounds.is_left, has_none)) return result;
-  const Restriction restriction = Restrict(core, bounds.is_left);
+  const std::vector<std::vector<bool>> is_left = bounds.IsLeft(most);
+  if (std::ranges::any_of(is_left, has_none)) return result;
+  const Restriction restriction = Restrict(core, is_left);
   const Reduction reduction(restriction.problem);
   if (!reduction.is_feasible()) return result;
   options.known_cost = bounds.cost - reduction.constant();
@@ -83,36 +86,77 @@ SolverResult SolveRest(const PairwiseProblem& core, const Bounds& bounds, Solver
   return result;
 }
 
-/// `prices`: of the rows, where they are known. Infeasible: no choices cost less than is known.
-SolverResult SolveCore(const PairwiseProblem& core, SolverOptions options,
+/// What elimination leaves: bounds from messages, choices from those that the bounds favour, and a
+/// program of those that are left then.
+class CoreSearch {
+ public:
+  CoreSearch(const PairwiseProblem& core, const SolverOptions& options)
+      : core_(core), options_(options) {}
+
+  /// `prices`: of the rows, where they are known. Infeasible: no choices cost less than is known.
+  SolverResult Run(const std::vector<double>& prices) {
+    bounds_ = FindBounds(
+        core_,
+        {.seconds = options_.seconds / 2, .prices = prices, .known_cost = options_.known_cost});
+    result_.method = "messages";
+    // What costs more than the bound by these parts of it is left out.
+    for (const double part : {1e-6, 1e-4, 1e-2})
+      if (!IsClosed()) Take(SolveLeft(core_, bounds_, bounds_.bound * (1 + part), Within(0.2)));
+    using Status = SolverResult::Status;
+    bool is_proven = IsClosed();
+    if (!is_proven) {
+      SolverResult rest = SolveLeft(core_, bounds_, kInfiniteCost, Within(1));
+      is_proven = rest.status == Status::kInfeasible || rest.status == Status::kOptimal;
+      bounds_.bound = std::max(bounds_.bound, rest.bound);
+      Take(std::move(rest));
+    }
+    const bool has_choices = !bounds_.choices.empty();
+    result_.choices = std::move(bounds_.choices);
+    result_.cost = bounds_.cost;
+    result_.bound = std::min(bounds_.bound, bounds_.cost);
+    result_.status = has_choices ? (is_proven ? Status::kOptimal : Status::kFeasible)
+                                 : (is_proven ? Status::kInfeasible : Status::kUnknown);
+    return std::move(result_);
+  }
+
+ private:
+  bool IsClosed() const {
+    return !std::isinf(bounds_.cost) &&
+           bounds_.cost * (1 - std::min(options_.gap, kExact)) <= bounds_.bound;
+  }
+
+  SolverOptions Within(double part) const {
+    SolverOptions options = options_;
+    options.seconds = part * std::max(0.0, options_.seconds - watch_.seconds());
+    return options;
+  }
+
+  void Take(SolverResult found) {
+    if (found.method != "messages") {
+      result_.method = found.method;
+      result_.core_variables = found.core_variables;
+      result_.columns = found.columns;
+      result_.rows = found.rows;
+    }
+    result_.iterations += found.iterations;
+    result_.branches += found.branches;
+    if (!HasChoices(found) || found.cost >= bounds_.cost) return;
+    bounds_.choices = std::move(found.choices);
+    bounds_.cost = found.cost;
+  }
+
+  const PairwiseProblem& core_;
+  const SolverOptions& options_;
+  const Stopwatch watch_;
+  Bounds bounds_;
+  SolverResult result_;
+};
+
+SolverResult SolveCore(const PairwiseProblem& core, const SolverOptions& options,
                        const std::vector<double>& prices) {
   SolverResult result;
   if (SolveBySmallTables(core, result)) return result;
-  const Stopwatch watch;
-  const Bounds bounds = FindBounds(
-      core, {.seconds = options.seconds / 2, .prices = prices, .known_cost = options.known_cost});
-  const bool has_choices = !bounds.choices.empty();
-  const bool is_closed =
-      !std::isinf(bounds.cost) && bounds.cost * (1 - std::min(options.gap, kExact)) <= bounds.bound;
-  if (!is_closed) {
-    options.seconds -= watch.seconds();
-    result = SolveRest(core, bounds, options);
-    const bool is_better = HasChoices(result) && result.cost < bounds.cost;
-    if (is_better) return result;
-  }
-  if (!has_choices) {
-    result.bound = std::max(bounds.bound, result.bound);
-    if (is_closed) result.status = SolverResult::Status::kInfeasible;
-    return result;
-  }
-  const bool is_proven = is_closed || result.status == SolverResult::Status::kInfeasible ||
-                         result.status == SolverResult::Status::kOptimal;
-  if (result.method.empty()) result.method = "messages";
-  result.choices = bounds.choices;
-  result.cost = bounds.cost;
-  result.bound = std::min(bounds.cost, std::max(bounds.bound, result.bound));
-  result.status = is_proven ? SolverResult::Status::kOptimal : SolverResult::Status::kFeasible;
-  return result;
+  return CoreSearch(core, options).Run(prices);
 }
 
 SolverResult SolveReduced(const PairwiseProblem& problem, SolverOptions options,

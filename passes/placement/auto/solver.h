@@ -42,10 +42,12 @@ struct SolverResult {
 /// The least cost of `problem`. A row that the cheapest choices violate is priced first
 /// (row_price.h), which gives a bound, and choices of which those with the row are made; the rest
 /// knows both. First reduces the problem (reduction.h). What is left is solved exactly by
-/// elimination of variables where its tables are small. Otherwise messages rule out choices
-/// (bounds.h), it is reduced again, and a linear program solves what is left, with branch and bound
-/// where its solution is fractional. Without Clp the rows are priced by multipliers, and
-/// branch and bound closes the gap that these leave. Deterministic, except for the time limit.
+/// elimination of variables where its tables are small. Otherwise messages bound it and rule out
+/// choices (bounds.h). The choices that the bound favours are solved first, in three sizes; where
+/// these do not reach the bound, the problem is reduced again, and a linear program solves what is
+/// left, with branch and bound where its solution is fractional. Without Clp the rows are priced by
+/// multipliers, and branch and bound closes the gap that these leave. Deterministic, except for the
+/// time limit.
 SolverResult Solve(const PairwiseProblem& problem, const SolverOptions& options);
 
 /// True when this build links Clp.

@@ -123,7 +123,7 @@ TEST_CASE("auto placement: messages bound the cost and rule out no cheaper choic
       CHECK_EQ(problem.Cost(bounds.choices), doctest::Approx(bounds.cost));
     }
     if (bounds.cost <= *least * (1 + 1e-9)) continue;
-    const auto left = BruteForce(Restrict(problem, bounds.is_left).problem);
+    const auto left = BruteForce(Restrict(problem, bounds.IsLeft(kInfiniteCost)).problem);
     REQUIRE(left);
     CHECK_EQ(*left, doctest::Approx(*least));
   }

@@ -166,7 +166,6 @@ Found PlanFor(const TrainConfig& config, const std::string& topology, double mem
   Graph& step = *module.FindGraph(kStepGraph);
   const PlacementPlan kept = OrDie(PlacementPlan::Parse(constraints, "kept", mesh, {}));
   AutoOptions options;
-  options.solver.seconds = 250;
   AutoPlacement placement = OrDie(PlaceAutomatically(step, kept, model, options));
   CHECK(placement.solved.status == SolverResult::Status::kOptimal);
   if (memory < 1) {
