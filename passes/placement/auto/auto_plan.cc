@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -24,41 +25,59 @@ class PlacementSearch {
 
   Result<AutoPlacement> Run() {
     STRATA_TRY(recomputation_, RecomputationOf(graph_, options_.memory_policy));
-    STRATA_TRY(AutoPlacement placement, SolveSplitAt(0));
+    if (!options_.space.has_twins) return SolveSplitAt(0, kNeverEnough, Left());
+    STRATA_TRY(AutoPlacement placement, SolveSplitAt(0, kAlwaysEnough, Left() / 2));
+    if (!placement.is_memory_tight) return placement;
     // Layers that are alike all take less memory, or all take more. What is cheapest lies between.
+    STRATA_RETURN_IF_ERROR(SplitLayers(placement));
+    const bool is_open = placement.solved.status == SolverResult::Status::kFeasible;
+    if (placement.split_layer > 0 || !is_open || Left() <= 0) return placement;
+    STRATA_TRY(AutoPlacement again, SolveSplitAt(0, kNeverEnough, Left()));
+    const double bound = std::max(placement.solved.bound, again.solved.bound);
+    if (again.solved.choices.empty() || again.solved.cost > placement.solved.cost)
+      std::swap(again, placement);
+    again.solved.bound = bound;
+    return again;
+  }
+
+ private:
+  static constexpr double kAlwaysEnough = std::numeric_limits<double>::infinity();
+  static constexpr double kNeverEnough = -kAlwaysEnough;
+
+  /// Replaces layers that are alike by the cheapest split of them that is found, if any is cheaper.
+  Status SplitLayers(AutoPlacement& placement) {
     const SolverResult alike = placement.solved;
-    if (!options_.space.has_twins || !placement.is_memory_tight || alike.choices.empty() ||
-        alike.heavier <= alike.lighter || IsNear(alike.cost, alike.price_bound))
-      return placement;
+    if (alike.choices.empty() || alike.heavier <= alike.lighter ||
+        alike.cost <= NearCost(alike.price_bound))
+      return Ok();
     const auto layers = static_cast<double>(NumLayers(graph_));
     const double part = (alike.heavier - options_.memory_bytes) / (alike.heavier - alike.lighter);
     const double least = std::ceil(part * layers);
     for (const double layer : {least, least + 1}) {
       if (layer < 1 || layer >= layers || Left() <= 0) continue;
-      STRATA_TRY(AutoPlacement split, SolveSplitAt(static_cast<int64_t>(layer)));
+      const double near = NearCost(alike.price_bound);
+      STRATA_TRY(AutoPlacement split, SolveSplitAt(static_cast<int64_t>(layer), near, Left() / 4));
       if (split.solved.choices.empty() || split.solved.cost >= placement.solved.cost) continue;
       placement = std::move(split);
-      if (IsNear(placement.solved.cost, alike.price_bound)) break;
+      if (placement.solved.cost <= near) break;
     }
-    if (placement.split_layer == 0) return placement;
+    if (placement.split_layer == 0) return Ok();
     // The proof of a split says nothing of other splits.
     placement.solved.bound = std::min(placement.solved.bound, alike.price_bound);
     if (placement.solved.Gap() > options_.solver.gap)
       placement.solved.status = SolverResult::Status::kFeasible;
-    return placement;
+    return Ok();
   }
 
- private:
-  bool IsNear(double cost, double bound) const {
-    return cost * (1 - std::max(2e-3, options_.solver.gap)) <= bound;
-  }
+  double NearCost(double bound) const { return bound / (1 - std::max(2e-3, options_.solver.gap)); }
 
   double Left() const {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
     return std::max(0.0, options_.solver.seconds - passed.count());
   }
 
-  Result<AutoPlacement> SolveSplitAt(int64_t layer) {
+  /// `enough`: as of SolverOptions.
+  Result<AutoPlacement> SolveSplitAt(int64_t layer, double enough, double seconds) {
     AutoPlacement placement;
     SpaceOptions space = options_.space;
     space.split_layer = layer;
@@ -70,7 +89,8 @@ class PlacementSearch {
     PairwiseProblem& problem = placement.space.problem;
     if (options_.memory_bytes > 0) problem.rows.push_back(placement.memory);
     SolverOptions solver = options_.solver;
-    if (space.has_twins) solver.seconds = Left() / 2;
+    solver.enough_cost = enough;
+    solver.seconds = seconds;
     placement.solved = Solve(problem, solver);
     placement.is_memory_tight = placement.solved.is_row_tight;
     placement.split_layer = layer;

@@ -209,7 +209,7 @@ class RowSearch {
                                            : SolverResult::Status::kFeasible;
     if (!price.is_feasible) return std::move(best_);
     if (!IsClosed()) Mix(price.found);
-    if (!IsClosed()) Close({price.price});
+    if (!IsClosed() && !IsEnough()) Close({price.price});
     if (IsClosed()) best_.status = SolverResult::Status::kOptimal;
     return std::move(best_);
   }
@@ -226,6 +226,8 @@ class RowSearch {
   bool IsClosed() const {
     return !best_.choices.empty() && best_.cost * (1 - options_.gap) <= best_.bound;
   }
+
+  bool IsEnough() const { return !best_.choices.empty() && best_.cost <= options_.enough_cost; }
 
   void Take(SolverResult other) {
     if (!HasChoices(other) || other.cost >= best_.cost) return;
