@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -228,8 +229,12 @@ Result<FileLock> FileLock::Take(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return ReadError(path, errno);
   FileLock lock(descriptor);
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return BeingWritten(path);
+  // Who only asks whether a file is being written holds a shared lock meanwhile.
+  while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (::flock(descriptor, LOCK_SH | LOCK_NB) != 0) return BeingWritten(path);
+    ::flock(descriptor, LOCK_UN);
+    std::this_thread::yield();
+  }
   return lock;
 }
 

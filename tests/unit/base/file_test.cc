@@ -1,12 +1,17 @@
 #include "base/file.h"
 
+#include <chrono>
 #include <csignal>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 #include <doctest/doctest.h>
@@ -163,6 +168,21 @@ TEST_CASE("a file size limit leaves no file") {
   std::signal(SIGXFSZ, old_handler);
   CHECK_EQ(message, "file size limit reached: " + dir / "out" + ": raise the limit (ulimit -f)");
   CHECK(std::filesystem::is_empty(dir.path()));
+}
+
+TEST_CASE("a lock waits for who only asks whether the file is being written") {
+  const TempDir folder;
+  const std::string path = folder / "trace";
+  std::ofstream(path) << "bytes";
+  const int reader = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE_EQ(::flock(reader, LOCK_SH | LOCK_NB), 0);
+  auto taken = std::async(std::launch::async, [&] { return FileLock::Take(path); });
+  CHECK(taken.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout);
+  ::close(reader);
+  const Result<FileLock> lock = taken.get();
+  REQUIRE_OK(lock);
+  CHECK(IsBeingWritten(path));
+  CHECK(MessageOf(FileLock::Take(path)).find("written") != std::string::npos);
 }
 
 }  // namespace
