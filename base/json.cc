@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/python_literal.h"
 #include "base/unicode.h"
 
 namespace strata {
@@ -120,8 +121,7 @@ JsonWriter& JsonWriter::String(std::string_view text) {
 
 JsonWriter& JsonWriter::Int(int64_t value) {
   Separate();
-  char digits[20];
-  out_.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  AppendInt(value, out_);
   return *this;
 }
 
