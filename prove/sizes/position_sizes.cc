@@ -31,6 +31,7 @@ void CallSizes::AddPositions() {
   if ((op == "topk" || op == "sort") && results_.size() == 2 && rank > 0) {
     const bool is_later = op == "topk" || graph_.op(node_).ends_with(".stable");
     const int64_t dim = Integer(is_later ? 2 : 1, "dim").value_or(-1);
+    if (dim < -rank || dim >= rank) return;
     const SizeId size = from[static_cast<size_t>(dim < 0 ? dim + rank : dim)];
     positions_[graph_.result(node_, 1)] = size;
     const auto count = op == "topk" ? Integer(1, "k") : std::nullopt;
