@@ -37,6 +37,8 @@ class PlacementSearch {
     if (again.solved.choices.empty() || again.solved.cost > placement.solved.cost)
       std::swap(again, placement);
     again.solved.bound = bound;
+    if (again.solved.Gap() <= options_.solver.gap)
+      again.solved.status = SolverResult::Status::kOptimal;
     return again;
   }
 

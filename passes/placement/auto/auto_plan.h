@@ -8,8 +8,8 @@
 #include "passes/memory/tag_memory.h"
 #include "passes/placement/auto/placement_cost.h"
 #include "passes/placement/auto/search_space.h"
-#include "passes/placement/auto/solver.h"
 #include "passes/placement/plan.h"
+#include "passes/placement/solver/solver.h"
 
 namespace strata {
 

@@ -7,11 +7,11 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "passes/placement/auto/call_strategies.h"
-#include "passes/placement/auto/pairwise.h"
 #include "passes/placement/auto/placement_cost.h"
 #include "passes/placement/auto/twins.h"
 #include "passes/placement/plan.h"
 #include "passes/placement/reshard.h"
+#include "passes/placement/solver/pairwise.h"
 
 namespace strata {
 

@@ -7,12 +7,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "passes/placement/auto/bounds.h"
-#include "passes/placement/auto/elimination.h"
-#include "passes/placement/auto/linear_program.h"
-#include "passes/placement/auto/multipliers.h"
-#include "passes/placement/auto/row_price.h"
-#include "passes/placement/auto/solver.h"
+#include "passes/placement/solver/bounds.h"
+#include "passes/placement/solver/elimination.h"
+#include "passes/placement/solver/linear_program.h"
+#include "passes/placement/solver/multipliers.h"
+#include "passes/placement/solver/row_price.h"
+#include "passes/placement/solver/solver.h"
 
 namespace strata {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/placement/auto/reduction.h"
+#include "passes/placement/solver/reduction.h"
 
 #include <algorithm>
 #include <cmath>

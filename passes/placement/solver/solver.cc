@@ -1,4 +1,4 @@
-#include "passes/placement/auto/solver.h"
+#include "passes/placement/solver/solver.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,12 +6,12 @@
 #include <limits>
 #include <utility>
 
-#include "passes/placement/auto/bounds.h"
-#include "passes/placement/auto/elimination.h"
-#include "passes/placement/auto/linear_program.h"
-#include "passes/placement/auto/multipliers.h"
-#include "passes/placement/auto/reduction.h"
-#include "passes/placement/auto/row_price.h"
+#include "passes/placement/solver/bounds.h"
+#include "passes/placement/solver/elimination.h"
+#include "passes/placement/solver/linear_program.h"
+#include "passes/placement/solver/multipliers.h"
+#include "passes/placement/solver/reduction.h"
+#include "passes/placement/solver/row_price.h"
 
 namespace strata {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/placement/auto/linear_program.h"
+#include "passes/placement/solver/linear_program.h"
 
 #ifdef STRATA_HAVE_CLP
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "passes/placement/auto/multipliers.h"
+#include "passes/placement/solver/multipliers.h"
 #endif
 
 namespace strata {

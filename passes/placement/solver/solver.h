@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "passes/placement/auto/pairwise.h"
+#include "passes/placement/solver/pairwise.h"
 
 namespace strata {
 

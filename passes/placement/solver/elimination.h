@@ -1,7 +1,7 @@
 #pragma once
 #include <optional>
 
-#include "passes/placement/auto/pairwise.h"
+#include "passes/placement/solver/pairwise.h"
 
 namespace strata {
 

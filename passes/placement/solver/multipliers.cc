@@ -1,4 +1,4 @@
-#include "passes/placement/auto/multipliers.h"
+#include "passes/placement/solver/multipliers.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "passes/placement/auto/elimination.h"
-#include "passes/placement/auto/messages.h"
+#include "passes/placement/solver/elimination.h"
+#include "passes/placement/solver/messages.h"
 
 namespace strata {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-#include "passes/placement/auto/solver.h"
+#include "passes/placement/solver/solver.h"
 
 namespace strata {
 

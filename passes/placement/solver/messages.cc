@@ -1,4 +1,4 @@
-#include "passes/placement/auto/messages.h"
+#include "passes/placement/solver/messages.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <set>
 #include <vector>
 
-#include "passes/placement/auto/pairwise.h"
+#include "passes/placement/solver/pairwise.h"
 
 namespace strata {
 

@@ -1,4 +1,4 @@
-#include "passes/placement/auto/pairwise.h"
+#include "passes/placement/solver/pairwise.h"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 #pragma once
-#include "passes/placement/auto/pairwise.h"
+#include "passes/placement/solver/pairwise.h"
 
 namespace strata {
 

@@ -1,11 +1,11 @@
-#include "passes/placement/auto/row_price.h"
+#include "passes/placement/solver/row_price.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
 
-#include "passes/placement/auto/multipliers.h"
+#include "passes/placement/solver/multipliers.h"
 
 namespace strata {
 namespace {

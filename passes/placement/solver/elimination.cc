@@ -1,4 +1,4 @@
-#include "passes/placement/auto/elimination.h"
+#include "passes/placement/solver/elimination.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #include <functional>
 #include <vector>
 
-#include "passes/placement/auto/solver.h"
+#include "passes/placement/solver/solver.h"
 
 namespace strata {
 

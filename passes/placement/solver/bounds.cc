@@ -1,11 +1,11 @@
-#include "passes/placement/auto/bounds.h"
+#include "passes/placement/solver/bounds.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
 
-#include "passes/placement/auto/multipliers.h"
+#include "passes/placement/solver/multipliers.h"
 
 namespace strata {
 namespace {
