@@ -143,6 +143,7 @@ TEST_CASE("policies leave every bit on every family, and peaks are as planned") 
     CheckFamily(family, index++ % 2 == 0 ? "float32" : "bfloat16", /*steps=*/3);
 }
 
+// A tool, run by its name: the same in both types with 20 steps, and a table of the peaks.
 TEST_CASE("memory matrix: all policies on all families, fp32 and bf16" * doctest::skip()) {
   at::set_num_threads(1);
   for (const MatrixFamily& family : kMatrixFamilies)

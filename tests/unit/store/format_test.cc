@@ -138,6 +138,7 @@ TEST_CASE("traces of earlier schema versions are read unchanged") {
   }
 }
 
+// A tool, run by its name: it writes what the test above reads.
 TEST_CASE("write tests/data/store for a new schema version" * doctest::skip()) {
   const std::string name = fmt::format("tests/data/store/schema_{}", kSchemaVersion);
   WriteSmallTrace(name + ".strata", 30);

@@ -309,7 +309,7 @@ TEST_CASE("a snapshot with another name costs one row") {
   CHECK(OrDie(CheckTrace(folder / "t.strata")).empty());
 }
 
-TEST_CASE("a run is interrupted when nobody writes its trace any more") {
+TEST_CASE("a run that did not end is interrupted once its trace has no writer") {
   const TempDir folder;
   const std::string path = folder / "t.strata";
   auto writer = OrDie(TraceWriter::Create(path));

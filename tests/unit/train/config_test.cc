@@ -265,5 +265,16 @@ TEST_CASE("the configurations of the numbers fixtures load as they stand") {
   }
 }
 
+TEST_CASE("of every profile_freq steps the last profiler_active are profiled") {
+  const ProfilerConfig profiler{
+      .enable_profiling = true, .profile_freq = 5, .profiler_warmup = 1, .profiler_active = 2};
+  std::vector<int64_t> profiled;
+  for (int64_t step = 1; step <= 12; ++step) {
+    if (profiler.IsProfiled(step)) profiled.push_back(step);
+  }
+  CHECK_EQ(profiled, std::vector<int64_t>{4, 5, 9, 10});
+  CHECK_FALSE(ProfilerConfig().IsProfiled(10));
+}
+
 }  // namespace
 }  // namespace strata
