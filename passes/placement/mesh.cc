@@ -52,7 +52,7 @@ bool IsOutsideExperts(const MeshAxis& axis) {
   return axis.name == "pp" || axis.name == "dp_replicate";
 }
 
-std::vector<std::string> Names(const std::vector<MeshAxis>& axes) {
+std::vector<std::string> NamesOf(const std::vector<MeshAxis>& axes) {
   std::vector<std::string> names;
   for (const MeshAxis& axis : axes)
     names.push_back(axis.name);
@@ -137,13 +137,18 @@ Result<Mesh> Mesh::Parse(std::string_view text) {
   return mesh;
 }
 
+std::vector<std::string_view> Mesh::Names() const {
+  std::vector<std::string_view> names;
+  for (const MeshAxis& axis : given_)
+    names.emplace_back(axis.name);
+  if (!expert_axes_.empty()) names.emplace_back(kExpertAxis);
+  return names;
+}
+
 std::string Mesh::Text() const {
   std::string text;
-  const auto append = [&](const MeshAxis& axis) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
-  };
-  std::ranges::for_each(given_, append);
-  if (!expert_axes_.empty()) append(expert_axes_.back());
+  for (const std::string_view axis : Names())
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis, Find(axis)->size);
   return text;
 }
 
@@ -198,8 +203,8 @@ Result<std::vector<MeshAxis>> Mesh::GroupAxes(std::string_view group) const {
   for (const std::string_view name : Split(group, '+')) {
     const MeshAxis* axis = Find(name);
     if (axis == nullptr) {
-      std::vector<std::string> names = Names(given_);
-      for (std::string& expert : Names(expert_axes_))
+      std::vector<std::string> names = NamesOf(given_);
+      for (std::string& expert : NamesOf(expert_axes_))
         names.push_back(std::move(expert));
       return Error("mesh '{}' has no axis '{}': it has {}", Text(), OneLine(name),
                    names.empty() ? "one rank" : Enumerate(names, names.size()));

@@ -37,6 +37,9 @@ class Mesh {
   /// What `Parse` reads; equal meshes have equal texts.
   std::string Text() const;
 
+  /// Of the axes in the text, in its order.
+  std::vector<std::string_view> Names() const;
+
   /// Of the grid of all ranks: their sizes multiply to `num_ranks`.
   const std::vector<MeshAxis>& axes() const { return axes_; }
   int64_t num_ranks() const { return num_ranks_; }

@@ -50,8 +50,8 @@ class LayerComparison {
  private:
   bool IsSameOn(Side side) {
     const Graph& graph = pair_.graph(side);
-    const NodeComparison nodes(graph, graph,
-                               [&](ValueId x, ValueId y) { return IsSameOperand(side, x, y); });
+    NodeComparison nodes(graph, graph,
+                         [&](ValueId x, ValueId y) { return IsSameOperand(side, x, y); });
     for (size_t i = 0; i < from_.nodes[side].size(); ++i) {
       const NodeId x = from_.nodes[side][i], y = to_.nodes[side][i];
       if (!nodes.IsSame(x, y) || !HaveSamePartners(side, x, y)) return false;

@@ -67,9 +67,12 @@ class CallSizes {
 
   // Exchanges between ranks (exchange_sizes.cc).
   Result<bool> AddExchange();
-  /// Lists have the rows for each rank of the group. If these are equally many, smaller groups have
-  /// shorter lists.
+  /// Lists have the rows for each rank of the group. If these are equally many, or the elements of
+  /// a vector in their order, smaller groups have shorter lists.
   void AddAllToAll(const Dims& from, const Dims& to, SizeId count);
+  /// Whether the numbers of a list are the elements of a vector in their order, one per rank. If
+  /// so, the vector has `count` elements.
+  bool ReadsElementForEachRank(const Arg& list, SizeId count);
   /// Ranks whose parts follow each other in dimension 0 of a value; none: no ranks' parts do.
   SizeId RanksGathered(ValueId value) const;
   /// What is sent has a piece for each rank in dimension 0: it was joined of pieces, or has a
@@ -107,7 +110,7 @@ class CallSizes {
   /// A part of a dimension: what is before it, the part, and what is after it. Of `slice`,
   /// `slice_backward`, whose operand is the part, and `slice_scatter`, whose second operand is.
   void AddSlice();
-  /// Pairs of widths, from the last dimension on.
+  /// Pairs of widths, from the last dimension on; negative ones are cut off.
   void AddPadding(const Dims& from, const Dims& to);
 
   GraphSizes& sizes_;

@@ -2,6 +2,7 @@
 
 #include "ir/module.h"
 #include "prove/sizes/call_sizes.h"
+#include "prove/sizes/element_read.h"
 
 namespace strata::prove {
 
@@ -32,13 +33,17 @@ Result<bool> CallSizes::AddExchange() {
 
 void CallSizes::AddAllToAll(const Dims& from, const Dims& to, SizeId count) {
   JoinDims(from, to);
+  const auto args = graph_.args(node_);
+  if (ReadsElementForEachRank(args[1], count) && ReadsElementForEachRank(args[2], count)) {
+    sizes_.SetCount(node_, count);
+    return constraints_.DoNotEnlarge(count);
+  }
   const int64_t ranks = number(count);
   if (from.empty() || number(from[0]) % ranks != 0) return constraints_.Keep(count);
   const SizeId rows = constraints_.New(number(from[0]) / ranks);
   constraints_.AddCut(from[0], count, rows);
   gathered_[graph_.result(node_)] = count;
   JoinPiecesSent(count);
-  const auto args = graph_.args(node_);
   for (const size_t position : {1, 2}) {
     const bool has_equal_rows =
         args[position].is_span() &&
@@ -50,6 +55,24 @@ void CallSizes::AddAllToAll(const Dims& from, const Dims& to, SizeId count) {
   }
   sizes_.SetCount(node_, count);
   constraints_.DoNotEnlarge(count);
+}
+
+bool CallSizes::ReadsElementForEachRank(const Arg& list, SizeId count) {
+  if (!list.is_span() || list.span_size() != number(count)) return false;
+  std::vector<ElementRead> reads;
+  for (const Arg& element : graph_.elements(list)) {
+    const auto read = element.is_value() ? ElementReadBy(graph_, graph_.value(element.value()).def)
+                                         : std::nullopt;
+    if (!read || read->index != std::ssize(reads)) return false;
+    reads.push_back(*read);
+    if (read->vector != reads[0].vector) return false;
+  }
+  const Dims& vector = sizes_.of(reads[0].vector);
+  if (vector.size() != 1 || number(vector[0]) != number(count)) return false;
+  constraints_.Join(vector[0], count);
+  for (const ElementRead& read : reads)
+    sizes_.SetPosition(graph_.node(read.select).args_begin + 2);
+  return true;
 }
 
 SizeId CallSizes::RanksGathered(ValueId value) const {

@@ -149,8 +149,11 @@ Result<GraphSizes> GraphSizes::Of(Graph& graph, SizeConstraints& constraints) {
       if (!type.valid()) continue;
       for (const DimId dim : module.types()[type].sizes) {
         const std::optional<int64_t> size = module.dims().AsConst(dim);
-        if (!size) return Error(ErrorCode::kUnsupported, "symbolic sizes");
-        sizes.values_[value].push_back(constraints.New(*size));
+        // What a run reads from its tensors, as rows that experts get, follows from smaller sizes.
+        if (!size && module.dims().Hint(dim))
+          return Error(ErrorCode::kUnsupported, "symbolic sizes");
+        sizes.values_[value].push_back(size ? constraints.New(*size)
+                                            : constraints.NewUnknown(dim.index));
       }
     }
   }

@@ -15,19 +15,24 @@ namespace strata::prove {
 /// The sizes of a graph: of the dimensions of its values, and of arguments that are sizes.
 class GraphSizes {
  public:
-  /// Errors: symbolic sizes. REQUIRES: the graph outlives this.
+  /// Errors: symbolic sizes with hints. REQUIRES: the graph outlives this.
   static Result<GraphSizes> Of(Graph& graph, SizeConstraints& constraints);
 
   Graph& graph() const { return *graph_; }
-  /// One per dimension.
+  /// One per dimension; a data-dependent one is unknown.
   const std::vector<SizeId>& of(ValueId value) const { return values_[value]; }
   /// By slot (see Use).
   const std::map<uint32_t, SizeId>& arguments() const { return arguments_; }
-  /// The size of a literal in the arguments; made if there is none.
+  /// The size of a literal in the arguments; made if there is none. A negative literal is minus a
+  /// size, which `number` is.
   SizeId Argument(uint32_t slot, int64_t number, SizeConstraints& constraints);
   /// Whether the other graph has the same number in the same place.
   bool IsShared(uint32_t slot) const { return shared_.contains(slot); }
   void SetShared(uint32_t slot) { shared_.insert(slot); }
+  /// Literals that count the ranks, or parts, that a list has an element for: of the elements that
+  /// stay they are right.
+  bool IsPosition(uint32_t slot) const { return positions_.contains(slot); }
+  void SetPosition(uint32_t slot) { positions_.insert(slot); }
   /// Nodes with as many results, or elements of lists, as a size says: pieces for ranks.
   const std::map<NodeId, SizeId>& counts() const { return counts_; }
   void SetCount(NodeId node, SizeId count) { counts_[node] = count; }
@@ -38,7 +43,7 @@ class GraphSizes {
   Graph* graph_;
   IdVector<ValueId, std::vector<SizeId>> values_;
   std::map<uint32_t, SizeId> arguments_;
-  std::set<uint32_t> shared_;  // slots
+  std::set<uint32_t> shared_, positions_;  // slots
   std::map<NodeId, SizeId> counts_;
 };
 

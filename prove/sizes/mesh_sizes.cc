@@ -10,14 +10,12 @@
 namespace strata::prove {
 
 MeshSizes::MeshSizes(Mesh mesh, bool reduce, SizeConstraints& constraints)
-    : mesh_(std::move(mesh)),
-      constraints_(constraints),
-      is_kept_(!reduce || mesh_.Find("ep") != nullptr) {
+    : mesh_(std::move(mesh)), constraints_(constraints) {
   for (const MeshAxis& axis : mesh_.axes()) {
     axes_.push_back(constraints.New(axis.size));
-    if (is_kept_) constraints.Keep(axes_.back());
+    if (!reduce) constraints.Keep(axes_.back());
   }
-  if (!is_kept_) constraints.SetLimit(axes_, kMaxRanks);
+  if (reduce) constraints.SetLimit(axes_, kMaxRanks);
 }
 
 Result<SizeId> MeshSizes::OfGroup(std::string_view group) {
@@ -27,27 +25,32 @@ Result<SizeId> MeshSizes::OfGroup(std::string_view group) {
   int64_t count = 1;
   for (const MeshAxis& axis : axes) {
     count *= axis.size;
-    const auto found = std::ranges::find(mesh_.axes(), axis.name, &MeshAxis::name);
-    if (found != mesh_.axes().end())
-      parts.push_back(axes_[static_cast<size_t>(found - mesh_.axes().begin())]);
+    for (const size_t part : mesh_.PartsOf(axis.name))
+      parts.push_back(axes_[part]);
   }
   const SizeId size = constraints_.New(count);
-  if (parts.size() == axes.size()) {
-    constraints_.AddProduct(std::vector{size}, parts);
-  } else {
-    constraints_.Keep(size);  // an axis that is several of the grid
-  }
+  constraints_.AddProduct(std::vector{size}, parts);
   groups_.emplace(group, size);
   return size;
 }
 
-std::string MeshSizes::Text(const IdVector<SizeId, int64_t>& numbers) const {
-  if (is_kept_) return mesh_.Text();
+Result<std::string> MeshSizes::Text(const IdVector<SizeId, int64_t>& numbers) const {
   std::string text;
-  for (size_t i = 0; i < axes_.size(); ++i) {
-    text += fmt::format("{}{}={}", i == 0 ? "" : ",", mesh_.axes()[i].name, numbers[axes_[i]]);
+  for (const std::string_view axis : mesh_.Names()) {
+    int64_t size = 1;
+    for (const size_t part : mesh_.PartsOf(axis))
+      size *= numbers[axes_[part]];
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis, size);
   }
-  return text;
+  // The experts' ranks border on the same axis: inner axes have more than one rank then as before.
+  STRATA_TRY(const Mesh reduced, Mesh::Parse(text));
+  bool is_same_grid = reduced.axes().size() == axes_.size();
+  for (size_t i = 0; i < axes_.size() && is_same_grid; ++i) {
+    const MeshAxis& axis = reduced.axes()[i];
+    is_same_grid = axis.name == mesh_.axes()[i].name && axis.size == numbers[axes_[i]];
+  }
+  if (is_same_grid) return text;
+  return Error(ErrorCode::kUnsupported, "mesh {} is another grid than {}", text, mesh_.Text());
 }
 
 }  // namespace strata::prove

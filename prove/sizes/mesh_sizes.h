@@ -15,7 +15,7 @@ namespace strata::prove {
 /// Sizes of the axes of a mesh, and of groups of its ranks.
 class MeshSizes {
  public:
-  /// `reduce`: smaller meshes may take its place. Meshes with experts stay: their axes share ranks.
+  /// `reduce`: smaller meshes may take its place.
   MeshSizes(Mesh mesh, bool reduce, SizeConstraints& constraints);
 
   const Mesh& mesh() const { return mesh_; }
@@ -24,12 +24,11 @@ class MeshSizes {
   /// How many ranks a group has. Errors: the mesh has no such group.
   Result<SizeId> OfGroup(std::string_view group);
   /// The mesh with numbers in the place of sizes, as Mesh::Text.
-  std::string Text(const IdVector<SizeId, int64_t>& numbers) const;
+  Result<std::string> Text(const IdVector<SizeId, int64_t>& numbers) const;
 
  private:
   Mesh mesh_;
   SizeConstraints& constraints_;
-  bool is_kept_;
   std::vector<SizeId> axes_;
   std::map<std::string, SizeId, std::less<>> groups_;
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include "prove/sizes/call_sizes.h"
 
@@ -107,14 +108,19 @@ void CallSizes::AddPadding(const Dims& from, const Dims& to) {
   if (args.size() < 2 || !args[1].is_span() || from.size() != to.size()) return;
   for (uint32_t i = 0; i + 1 < args[1].span_size() && i / 2 < to.size(); i += 2) {
     const size_t dim = to.size() - 1 - i / 2;
-    Dims parts = {from[dim]};
+    Dims padded = {from[dim]}, cut = {to[dim]};
+    int64_t sum = number(from[dim]);
     for (const uint32_t slot : {args[1].span_begin() + i, args[1].span_begin() + i + 1}) {
       const Arg& width = graph_.slot(slot);
-      if (width.kind() != ArgKind::kInt || width.as_int() < 0) return;
-      const SizeId argument = sizes_.Argument(slot, width.as_int(), constraints_);
-      if (width.as_int() > 0) parts.push_back(argument);
+      if (width.kind() != ArgKind::kInt) return;
+      const SizeId argument = sizes_.Argument(slot, std::abs(width.as_int()), constraints_);
+      if (width.as_int() > 0) padded.push_back(argument);
+      if (width.as_int() < 0) cut.push_back(argument);
+      sum += std::max<int64_t>(width.as_int(), 0);
     }
-    constraints_.AddSum(to[dim], parts);
+    const SizeId both = constraints_.New(sum);  // with what is added, before something is cut off
+    constraints_.AddSum(both, padded);
+    constraints_.AddSum(both, cut);
   }
 }
 

@@ -20,6 +20,7 @@
 #include "prove/evaluator.h"
 #include "prove/inputs.h"
 #include "prove/rank_inputs.h"
+#include "prove/sizes/element_read.h"
 #include "prove/sizes/graph_sizes.h"
 #include "prove/sizes/mesh_sizes.h"
 #include "prove/sizes/size_arguments.h"
@@ -72,6 +73,7 @@ void AddOtherIntegers(const GraphSizes& sizes, Numbers numbers, SizeConstraints&
   for (const NodeId node : graph.nodes()) {
     ForEachInteger(graph, node, [&](uint32_t slot, IntegerUse use, int64_t value) {
       if (use == IntegerUse::kSize || sizes.arguments().contains(slot)) return;
+      if (sizes.IsPosition(slot)) return;
       constexpr int64_t kLeast = -std::numeric_limits<int64_t>::max();
       constraints.Avoid(std::abs(std::max(value, kLeast)));
       if (use == IntegerUse::kOther) constraints.KeepAll(value);
@@ -112,7 +114,8 @@ class SizeRewrite {
         if (!graph.value(value).type.valid()) continue;
         Type type = module.types()[graph.value(value).type];
         for (size_t dim = 0; dim < type.sizes.size(); ++dim)
-          type.sizes[dim] = module.dims().Const(numbers_[sizes.of(value)[dim]]);
+          if (module.dims().AsConst(type.sizes[dim]))
+            type.sizes[dim] = module.dims().Const(numbers_[sizes.of(value)[dim]]);
         type.strides.clear();
         type.has_strides = false;
         rewriter.SetType(value, module.types().Intern(type));
@@ -121,7 +124,7 @@ class SizeRewrite {
       ForEachInteger(graph, node, [&](uint32_t slot, IntegerUse use, int64_t value) {
         if (const auto argument = sizes.arguments().find(slot);
             argument != sizes.arguments().end()) {
-          changes.emplace_back(slot, numbers_[argument->second]);
+          changes.emplace_back(slot, (value < 0 ? -1 : 1) * numbers_[argument->second]);
           return;
         }
         if (use != IntegerUse::kNumber && use != IntegerUse::kLast) return;
@@ -137,10 +140,12 @@ class SizeRewrite {
     return has_numbers;
   }
 
-  /// Leaves out results and elements of lists that ranks have which are left out.
+  /// Leaves out results and elements of lists that ranks have which are left out, and the numbers
+  /// that only such elements are.
   void DropPieces(const GraphSizes& sizes) const {
     Graph& graph = sizes.graph();
     Rewriter rewriter(graph);
+    std::set<NodeId> dropped;
     for (auto it = sizes.counts().rbegin(); it != sizes.counts().rend(); ++it) {
       const auto& [node, size] = *it;
       const auto count = static_cast<size_t>(numbers_[size]);
@@ -154,11 +159,18 @@ class SizeRewrite {
       std::vector<Arg> args(graph.args(node).begin(), graph.args(node).end());
       for (Arg& arg : args) {
         if (!arg.is_span()) continue;
-        const auto elements = graph.elements(arg);
-        arg = rewriter.MakeSpan(
-            arg.kind(), std::vector<Arg>(elements.begin(), elements.begin() + numbers_[size]));
+        const std::vector<Arg> elements(graph.elements(arg).begin(), graph.elements(arg).end());
+        arg = rewriter.MakeSpan(arg.kind(), std::span(elements).first(count));
+        for (const Arg& element : std::span(elements).subspan(count))
+          if (element.is_value()) dropped.insert(graph.value(element.value()).def);
       }
       rewriter.SetArgs(node, args, KeywordsOf(graph, node));
+    }
+    for (const NodeId number : dropped) {
+      const auto read = ElementReadBy(graph, number);
+      if (!read || graph.HasUses(number)) continue;
+      rewriter.Erase(number);
+      if (!graph.HasUses(read->select)) rewriter.Erase(read->select);
     }
   }
 
@@ -255,13 +267,14 @@ Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const Reduce
   for (const GraphSizes& sizes : graphs)
     AddOtherIntegers(sizes, options.numbers, constraints);
   STRATA_TRY(const auto numbers, constraints.Solve());
+  STRATA_TRY(const std::string mesh_text, mesh.Text(numbers));
   const SizeRewrite rewrite(constraints, numbers);
   for (const GraphSizes& sizes : graphs) {
     pair.has_numbers |= rewrite.Run(sizes, options.numbers);
     rewrite.DropPieces(sizes);
     Graph& graph = sizes.graph();
     if (graph.output().valid() && !graph.attribute(graph.output(), kMeshAttribute).empty())
-      Rewriter(graph).SetAttribute(graph.output(), kMeshAttribute, mesh.Text(numbers));
+      Rewriter(graph).SetAttribute(graph.output(), kMeshAttribute, mesh_text);
   }
   pair.before = &pair.before_module->graph(before.id());
   pair.after = &pair.after_module->graph(after.id());

@@ -14,6 +14,10 @@ SizeId SizeConstraints::New(int64_t number) {
   return size;
 }
 
+SizeId SizeConstraints::NewUnknown(int32_t key) {
+  return New(kFirstUnknown + key);
+}
+
 SizeId SizeConstraints::Root(SizeId size) const {
   while (parents_[size] != size) {
     parents_[size] = parents_[parents_[size]];
@@ -44,7 +48,8 @@ void SizeConstraints::JoinAll(int64_t number) {
 std::set<int64_t> SizeConstraints::Kept() const {
   std::set<int64_t> numbers;
   for (const auto& [number, sizes] : by_number_)
-    if (std::ranges::any_of(sizes, [&](SizeId size) { return IsKept(size); }))
+    if (number < kFirstUnknown &&
+        std::ranges::any_of(sizes, [&](SizeId size) { return IsKept(size); }))
       numbers.insert(number);
   return numbers;
 }

@@ -20,7 +20,11 @@ using SizeId = Id<struct SizeTag>;
 class SizeConstraints {
  public:
   SizeId New(int64_t number);
+  /// A size that only a run knows, which nothing takes the place of. Equal ones have equal keys.
+  SizeId NewUnknown(int32_t key);
+  /// Of an unknown size: one that no other size is.
   int64_t number(SizeId size) const { return numbers_[size]; }
+  bool IsUnknown(SizeId size) const { return numbers_[size] >= kFirstUnknown; }
   /// The two are one size. REQUIRES: they are the same number.
   void Join(SizeId a, SizeId b);
   /// All sizes of each number are one.
@@ -64,8 +68,10 @@ class SizeConstraints {
     bool is_cut = false;
   };
 
+  static constexpr int64_t kFirstUnknown = int64_t{1} << 36;
+
   bool IsKept(SizeId size) const {
-    return kept_.contains(size) || kept_numbers_.contains(numbers_[size]);
+    return IsUnknown(size) || kept_.contains(size) || kept_numbers_.contains(numbers_[size]);
   }
   SizeId Root(SizeId size) const;
   std::vector<SizeId> Roots(std::span<const SizeId> sizes) const;

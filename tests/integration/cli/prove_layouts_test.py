@@ -106,6 +106,7 @@ class ProveLayoutsTest(StrataCase):
             is_update = not lowered and step["graph"].startswith("optimizer.rank")
             unknown = ["_c10d_functional.all_reduce.default"] if is_update else []
             self.assertEqual(step["unknown_operators"], unknown, step)
+        return passes
 
     def check_layouts(self, model, layouts):
         config = self.write("config.toml", f'model = "{model}"\n' + TRAINING + MODELS[model])
@@ -186,6 +187,17 @@ class ProveLayoutsTest(StrataCase):
                     with self.subTest(model=model, layout=layout, dtype=dtype):
                         self.check(config, layout, ["--gpu", "9.0", "--set", f"training.mixed_precision_param={dtype}"],
                                    [])
+
+    def test_pv_64_large_models(self):
+        """Models and meshes that are proven on reduced sizes, with one layer of each kind."""
+        for config, layout, layers in (("llama3/405b", (1, 64, 1, 8, 1), 126), ("deepseek_v3/671b", (1, 64, 1, 1, 32), 61)):
+            with self.subTest(config=config):
+                passes = self.check(os.path.join(ROOT, "configs", config + ".toml"), layout, [], [])
+                step = [p for p in passes if p["graph"] == "step" and p["values"] > 0]
+                for proof in step:
+                    self.assertEqual(proof["layers"], layers)
+                    self.assertGreaterEqual(proof["layers_left_out"], layers - 4, proof["name"])
+                    self.assertTrue(proof["reduced_sizes"], proof["name"])
 
     def test_memory_llama3(self):
         self.check_policies("llama3", LAYOUTS)

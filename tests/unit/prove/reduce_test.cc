@@ -176,6 +176,26 @@ TEST_CASE("a size that an argument of unknown meaning is equal to is left whole,
   CHECK(proof.reason.ends_with("sizes that other arguments are equal to: 65536"));
 }
 
+TEST_CASE("pads, and negative ones that cut off, become smaller as what they pad does") {
+  const auto text = [](std::string_view cut) {
+    return fmt::format(R"(
+  x = placeholder : f32[65536, 4096]
+  w = placeholder : f32[4096, 65536]
+  mm = aten.mm.default(x, w) : f32[65536, 65536]
+  both = aten.constant_pad_nd.default(mm, [64, -1000, -{}, 500]) : f32[65500, 64600]
+  back = aten.constant_pad_nd.default(both, [-64, 1000, 536, -500]) : f32[65536, 65536]
+  output(back)
+)",
+                       cut);
+  };
+  const std::unique_ptr<Module> module = ParseBody(text("536")), wrong = ParseBody(text("535"));
+  const Graph &graph = *module->FindGraph("g"), &other = *wrong->FindGraph("g");
+  const Proof proof = ProvePass(graph, graph, {.stable_ids = true});
+  CHECK_EQ(proof.reason, "");
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK_NE(ProvePass(graph, other, {.stable_ids = true}).verdict, Verdict::kProven);
+}
+
 TEST_CASE("a graph with more sizes than small numbers is not proven, and the reason says so") {
   // Different sizes stay different: 3 · 4 · … · 15 elements are the fewest.
   constexpr std::string_view kSizes =

@@ -1,0 +1,108 @@
+// Meshes with experts, and rows that ranks exchange by data-dependent counts, on smaller meshes.
+
+#include <memory>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "ir/ops.h"
+#include "ir/rewriter.h"
+#include "passes/placement/mesh.h"
+#include "passes/placement/placement.h"
+#include "prove/layers/node_comparison.h"
+#include "prove/on_ranks.h"
+#include "prove/sizes/reduce.h"
+#include "tests/support/graphs.h"
+
+namespace strata::prove {
+namespace {
+
+using testing::NodeNamed;
+using testing::OrDie;
+using testing::ParseBody;
+
+constexpr int kRanks = 32;
+
+/// Each rank sends counts[i] rows to rank i. `swapped`: rank 3 gets those of rank 4, and the
+/// reverse.
+std::unique_ptr<Module> Exchange(bool swapped = false) {
+  std::string text = R"(
+  x = placeholder : f32[4096, 7168]
+  counts = placeholder : i64[32]
+)";
+  std::string numbers;
+  for (int i = 0; i < kRanks; ++i) {
+    const int rank = !swapped || i < 3 || i > 4 ? i : 7 - i;
+    text += fmt::format("  s{0} = aten.select.int(counts, 0, {1}) : i64[] ~counts\n", i, rank);
+    text += fmt::format("  n{0} = aten._local_scalar_dense.default(s{0}) : Sym(u{0})\n", i);
+    numbers += fmt::format("{}n{}", i == 0 ? "" : ", ", i);
+  }
+  text += fmt::format(
+      "  sent = _c10d_functional.all_to_all_single.default(x, [{0}], [{0}], 'ep') : f32[u99, "
+      "7168]\n"
+      "  done = _c10d_functional.wait_tensor.default(sent) : f32[u99, 7168] ~sent\n"
+      "  output(done)\n",
+      numbers);
+  auto module = ParseBody(text);
+  Graph& graph = *module->FindGraph("g");
+  Rewriter(graph).SetAttribute(graph.output(), kMeshAttribute, "fsdp=64,tp=4,ep=32");
+  return module;
+}
+
+std::string MeshOf(const Graph& graph) {
+  return std::string(graph.attribute(graph.output(), kMeshAttribute));
+}
+
+TEST_CASE("a mesh with experts becomes smaller, and so do lists of rows for each rank") {
+  const auto module = Exchange();
+  const Graph& graph = *module->FindGraph("g");
+  const auto pair = OrDie(Reduce(graph, graph, {.stable_ids = true}));
+  const Mesh mesh = OrDie(Mesh::Parse(MeshOf(*pair.after)));
+  CHECK_LE(mesh.num_ranks(), 64);
+  // The same grid: experts take ranks of all of tp, and of a part of fsdp.
+  CHECK_EQ(mesh.axes().size(), 3);
+  CHECK_EQ(mesh.Find("tp")->size, 4);
+  const int64_t ranks = mesh.Find("ep")->size;
+  CHECK_LT(ranks, kRanks);
+  const NodeId sent = NodeNamed(*pair.after, "sent");
+  CHECK_EQ(pair.after->args(sent)[1].span_size(), ranks);
+  int64_t numbers = 0;
+  for (const NodeId node : pair.after->nodes())
+    if (BaseName(pair.after->op(node)) == "_local_scalar_dense") ++numbers;
+  CHECK_EQ(numbers, ranks);
+}
+
+TEST_CASE("counts in another order than the ranks keep the group, of which each rank has one") {
+  const auto right = Exchange(), wrong = Exchange(true);
+  const auto pair = Reduce(*right->FindGraph("g"), *wrong->FindGraph("g"), {.stable_ids = true});
+  CHECK_FALSE(pair.has_value());
+  const Proof proof =
+      ProvePass(*right->FindGraph("g"), *wrong->FindGraph("g"), {.stable_ids = true});
+  CHECK_NE(proof.verdict, Verdict::kProven);
+}
+
+TEST_CASE("nodes that read data-dependent sizes are the same with others in their place") {
+  const auto module = ParseBody(R"(
+    x = placeholder : i64[]
+    a = aten._local_scalar_dense.default(x) : Sym(u0)
+    b = aten._local_scalar_dense.default(x) : Sym(u1)
+    a2 = aten.zeros.default([a, 4]) : f32[2*u0, 4]
+    b2 = aten.zeros.default([b, 4]) : f32[2*u1, 4]
+    c2 = aten.zeros.default([b, 4]) : f32[2*u0, 4]
+    output([a2, b2, c2])
+  )");
+  const Graph& graph = *module->FindGraph("g");
+  NodeComparison nodes(graph, graph, [](ValueId, ValueId) { return true; });
+  const auto is_same = [&](std::string_view from, std::string_view to) {
+    return nodes.IsSame(NodeNamed(graph, from), NodeNamed(graph, to));
+  };
+  CHECK_FALSE(is_same("a2", "b2"));  // before it is known which size stands for which
+  CHECK(is_same("a", "b"));
+  CHECK(is_same("a2", "b2"));
+  CHECK_FALSE(is_same("a2", "c2"));
+  CHECK_FALSE(is_same("b2", "b2"));  // u1 stands for u0 already
+}
+
+}  // namespace
+}  // namespace strata::prove
