@@ -1,5 +1,6 @@
 #include "passes/core/collectives.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <utility>
@@ -105,14 +106,29 @@ std::vector<NodeId> InputsOf(const Graph& graph, NodeId node) {
   return inputs;
 }
 
+namespace {
+
+/// Whether `arg` reads no node but `only`: the first node that it reads, where that is none yet.
+bool ReadsOnly(const Graph& graph, const Arg& arg, NodeId& only) {
+  if (arg.is_span()) {
+    return std::ranges::all_of(graph.elements(arg),
+                               [&](const Arg& element) { return ReadsOnly(graph, element, only); });
+  }
+  if (!arg.is_value()) return true;
+  const NodeId def = graph.value(arg.value()).def;
+  if (!only.valid()) only = def;
+  return def == only;
+}
+
+}  // namespace
+
 NodeId OnlyInputOf(const Graph& graph, NodeId node) {
   NodeId only;
-  bool is_only = true;
-  graph.ForEachOperand(node, [&](ValueId value) {
-    const NodeId def = graph.value(value).def;
-    is_only &= !only.valid() || only == def;
-    only = def;
-  });
+  // Stops at the second input: a graph's output has many, and is a user of many nodes.
+  bool is_only = std::ranges::all_of(graph.args(node),
+                                     [&](const Arg& arg) { return ReadsOnly(graph, arg, only); });
+  for (size_t i = 0; is_only && i < graph.node(node).num_kwargs; ++i)
+    is_only = ReadsOnly(graph, graph.kwarg(node, i).value, only);
   return is_only ? only : NodeId{};
 }
 
