@@ -8,6 +8,7 @@
 
 #include "ir/by_node.h"
 #include "passes/expert/chunk_attributes.h"
+#include "passes/expert/chunk_roots.h"
 
 namespace strata {
 namespace {
@@ -21,12 +22,6 @@ void CollectSymbols(const DimTable& dims, DimId dim, std::vector<DimId>& symbols
   }
   for (const DimId operand : dims.operands(dim))
     CollectSymbols(dims, operand, symbols);
-}
-
-/// "layers.3" of "layers.3.moe"; nothing of "layers".
-std::string_view Around(std::string_view module) {
-  const size_t dot = module.rfind('.');
-  return dot == std::string_view::npos ? std::string_view() : module.substr(0, dot);
 }
 
 // Places leave room on both sides of each node of the graph before.
@@ -134,7 +129,7 @@ NodeId ChunkContext::CreateBefore(NodeId anchor, const NodeSpec& spec,
   Take(graph.node(node).name);
   SetPlace(node, place_[anchor] - 1);
   const std::string_view root = module.str(region.root);
-  rewriter.SetModule(node, Around(root));
+  rewriter.SetModule(node, ModuleAround(root));
   rewriter.SetPhase(node, graph.node(region.body.front()).phase);
   rewriter.SetSeqNr(node, -1);
   rewriter.SetAttribute(node, kChunkedRegionAttribute, root);

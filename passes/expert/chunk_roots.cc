@@ -44,6 +44,11 @@ bool IsInside(std::string_view module, std::string_view root) {
   return module.starts_with(root) && (module.size() == root.size() || module[root.size()] == '.');
 }
 
+std::string_view ModuleAround(std::string_view module) {
+  const size_t dot = module.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : module.substr(0, dot);
+}
+
 bool IsTokenExchange(const Graph& graph, NodeId node) {
   return graph.node(node).kind == NodeKind::kCall && TraitsOf(graph.op(node)).collective &&
          BaseName(graph.op(node)).starts_with("all_to_all");

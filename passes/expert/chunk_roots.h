@@ -12,6 +12,9 @@ namespace strata {
 /// Equal, or below: `layers.1.moe` is inside `layers.1`, `layers.10` is not.
 bool IsInside(std::string_view module, std::string_view root);
 
+/// "layers.3" of "layers.3.moe"; nothing of "layers".
+std::string_view ModuleAround(std::string_view module);
+
 /// The modules that a pattern selects: `layers.*` has the root `layers.1` for nodes of
 /// `layers.1.moe.router`. Roots do not nest, as all have as many parts as the pattern.
 class ChunkRoots {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/by_node.h"
+#include "ir/gradient_sums.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 #include "passes/core/collectives.h"
@@ -15,10 +16,6 @@
 
 namespace strata {
 namespace {
-
-bool IsGradientSum(const Graph& graph, NodeId node) {
-  return !graph.attribute(node, "is_gradient_acc").empty();
-}
 
 Status CheckReaders(const Graph& graph, const StageAssignment& stages) {
   for (const NodeId node : graph.nodes()) {

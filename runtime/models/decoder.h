@@ -63,11 +63,12 @@ class Decoder final : public Model {
     const int64_t layer = &block - blocks_.data();
     if (!chunks.InProgram() || !chunks.whole_layers || !config_.HasExperts(layer))
       return block(x, sequence, tokens_per_expert);
-    const std::vector<Sequence> sequences = BatchChunks(sequence, x.size(0), ChunkCount(config_));
-    return InChunks(chunks.along_seq, ChunkCount(config_), x, tokens_per_expert,
-                    [&](const at::Tensor& part, size_t chunk, std::vector<at::Tensor>& counts) {
-                      return block(part, sequences[chunk], counts);
-                    });
+    const ChunkedModule chunked(fmt::format("layers.{}", layer), ChunkCount(config_));
+    const std::vector<Sequence> sequences = chunked.CutBatch(sequence, x.size(0));
+    return chunked.Call(x, chunks.along_seq, tokens_per_expert,
+                        [&](const at::Tensor& part, size_t chunk, std::vector<at::Tensor>& counts) {
+                          return block(part, sequences[chunk], counts);
+                        });
   }
 
   static ParameterInit HeadInit(int64_t dim) {

@@ -196,10 +196,11 @@ Tensor DenseOrExperts::operator()(const Tensor& x, std::vector<Tensor>& tokens_p
   if (dense_) return (*dense_)(x, location);
   if (!chunks_.InProgram() || chunks_.whole_layers)
     return (*experts_)(x, tokens_per_expert, location);
-  return InChunks(chunks_.along_seq, chunk_count_, x, tokens_per_expert,
-                  [&](const Tensor& part, size_t, std::vector<Tensor>& counts) {
-                    return (*experts_)(part, counts, location);
-                  });
+  return ChunkedModule("moe", chunk_count_)
+      .Call(x, chunks_.along_seq, tokens_per_expert,
+            [&](const Tensor& part, size_t, std::vector<Tensor>& counts) {
+              return (*experts_)(part, counts, location);
+            });
 }
 
 void UpdateExpertBias(const Tensor& bias, const Tensor& tokens_per_expert, double coeff) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/gradient_sums.h"
 #include "ir/ops.h"
 #include "runtime/aten/literals.h"
 
@@ -115,7 +116,7 @@ NodeId Recorder::Begin(const c10::OperatorHandle& op, std::span<const c10::IValu
       rewriter_.Create({.op = name, .args = positional, .kwargs = keywords}, From::Source());
   Place(node, site);
   const bool is_sum = site.by_engine && IsOverloadOf(name, "aten.add");
-  if (is_sum) rewriter_.SetAttribute(node, "is_gradient_acc", "True");
+  if (is_sum) rewriter_.SetAttribute(node, kGradientSumAttribute, "True");
   // A sum is for the function that reads it, and so is the first gradient; other operations of the
   // engine fit a gradient to the input of the function that made it.
   if (is_sum || (site.by_engine && site.seq_nr < 0)) {
@@ -130,6 +131,10 @@ void Recorder::Place(NodeId node, const CallSite& site) {
   rewriter_.SetPhase(node, site.phase);
   rewriter_.SetModule(node, site.module);
   rewriter_.SetLoc(node, site.loc);
+  for (const auto& [name, value] : site.attributes) {
+    rewriter_.SetAttribute(node, name, value);
+    scoped_.insert(module_.Intern(name));
+  }
 }
 
 std::optional<NodeId> Recorder::CreateFlexNode(const c10::OperatorHandle& op, std::string_view name,
@@ -395,7 +400,15 @@ void Recorder::CopyForwardOrigins() {
     if (mate == forward.end()) continue;
     rewriter_.SetModule(node, module_.str(graph_.node(mate->second).module));
     rewriter_.SetLoc(node, graph_.node(mate->second).loc);
+    CopyScopedAttributes(mate->second, node);
   }
+}
+
+void Recorder::CopyScopedAttributes(NodeId forward, NodeId backward) {
+  const auto attributes = graph_.attributes(forward);
+  for (const auto& [name, value] : std::vector(attributes.begin(), attributes.end()))
+    if (scoped_.contains(name))
+      rewriter_.SetAttribute(backward, module_.str(name), module_.str(value));
 }
 
 }  // namespace strata

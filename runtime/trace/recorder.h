@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -15,6 +16,7 @@
 
 #include "ir/rewriter.h"
 #include "runtime/trace/flex_recording.h"
+#include "runtime/trace/scope.h"
 #include "runtime/trace/tracer.h"
 
 namespace strata {
@@ -24,6 +26,7 @@ struct CallSite {
   Phase phase = Phase::kForward;
   std::string module;
   LocId loc;
+  Attributes attributes;  ///< of forward and loss
   /// Backward: of the function that runs, or for the engine's own operations of the one before.
   int32_t seq_nr = -1;
   bool by_engine = false;  ///< backward, but in no function: the engine fits or sums gradients
@@ -94,6 +97,7 @@ class Recorder {
   void NameElements();
   void PlaceByReader();
   void CopyForwardOrigins();
+  void CopyScopedAttributes(NodeId forward, NodeId backward);
 
   Graph& graph_;
   Module& module_;
@@ -106,6 +110,7 @@ class Recorder {
   std::map<ViewKey, View> by_view_;
   // Of the call between Begin and End.
   std::vector<at::Tensor> operands_;
+  std::set<StrId> scoped_;  // names of attributes that scopes gave
   // Of the engine, and not yet known to belong to a function.
   std::vector<NodeId> unplaced_;
 };

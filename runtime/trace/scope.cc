@@ -26,14 +26,26 @@ const Scope& CurrentScope() {
 ModuleScope::ModuleScope(std::string_view name, std::source_location location)
     : outer_length_(Current().module.size()), outer_location_(Current().location) {
   Scope& scope = Current();
-  if (!scope.module.empty()) scope.module += '.';
-  scope.module += name;
+  scope.module = PathInside(name);
   scope.location = location;
 }
 
 ModuleScope::~ModuleScope() {
   Current().module.resize(outer_length_);
   Current().location = outer_location_;
+}
+
+std::string PathInside(std::string_view name) {
+  std::string path = Current().module;
+  if (!path.empty()) path += '.';
+  return path.append(name);
+}
+
+AttributeScope::AttributeScope(Attributes attributes)
+    : outer_(std::exchange(Current().attributes, std::move(attributes))) {}
+
+AttributeScope::~AttributeScope() {
+  Current().attributes = std::move(outer_);
 }
 
 std::vector<int64_t> ReadSizes(const at::Tensor& counts, int64_t total) {

@@ -4,6 +4,7 @@
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -19,6 +20,9 @@ struct SizeRequest {
   int64_t index = 0, count = 0, total = 0;
 };
 
+/// Attributes of nodes, by name.
+using Attributes = std::vector<std::pair<std::string_view, std::string>>;
+
 /// Where the program that runs on this thread is: read by the tracer, which writes it on every node
 /// that it records. Costs next to nothing without a tracer.
 struct Scope {
@@ -26,6 +30,7 @@ struct Scope {
   Phase phase = Phase::kForward;
   std::source_location location;
   std::optional<SizeRequest> size_request;  ///< while `ReadSizes` reads
+  Attributes attributes;                    ///< of the innermost AttributeScope
 };
 
 /// The current thread's scope.
@@ -47,6 +52,23 @@ class [[nodiscard]] ModuleScope {
  private:
   size_t outer_length_;
   std::source_location outer_location_;
+};
+
+/// The path of a module that is called `name` where the program is.
+std::string PathInside(std::string_view name);
+
+/// Gives nodes attributes for the lifetime of this object, in place of those of the scope outside.
+/// The nodes that compute their gradients have the same.
+class [[nodiscard]] AttributeScope {
+ public:
+  /// REQUIRES: the names outlive the trace.
+  explicit AttributeScope(Attributes attributes);
+  ~AttributeScope();
+  AttributeScope(const AttributeScope&) = delete;
+  AttributeScope& operator=(const AttributeScope&) = delete;
+
+ private:
+  Attributes outer_;
 };
 
 /// The numbers in `counts` (int64 `[n]`), which add up to `total`: sizes that depend on data, like

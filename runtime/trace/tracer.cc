@@ -166,7 +166,7 @@ class Session {
 
   CallSite Site() {
     const Scope& scope = CurrentScope();
-    CallSite site{.phase = scope.phase, .module = scope.module, .loc = {}};
+    CallSite site{.phase = scope.phase, .module = scope.module, .loc = {}, .attributes = {}};
     if (!backward_.empty() || scope.phase == Phase::kBackward) {
       // The place is that of the forward node, not of the line that calls autograd.
       site.phase = Phase::kBackward;
@@ -176,6 +176,7 @@ class Session {
       return site;
     }
     site.loc = InternLocation(scope.location);
+    site.attributes = scope.attributes;
     // Autograd has just numbered the function that it made for this call.
     if (at::GradMode::is_enabled()) {
       site.seq_nr = Relative(static_cast<int64_t>(at::sequence_number::peek()) - 1);

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "passes/expert/eager_chunks.h"
 #include "runtime/config/parameters.h"
 #include "runtime/trace/sampled_trace.h"
 #include "runtime/trace/scope.h"
@@ -263,6 +264,7 @@ Status TraceTraining(const TrainSpec& spec, Module& module, Constants& constants
   }
   STRATA_RETURN_IF_ERROR(TraceBatch(kStepGraph, LossAndGradients, spec, module, constants));
   if (spec.program) spec.program->CopyPlaces(*module.FindGraph(kStepGraph));
+  LabelChunkSums(*module.FindGraph(kStepGraph));
   if (spec.config.accumulation_steps > 1) {
     STRATA_RETURN_IF_ERROR(TraceAccumulate(spec, module, constants));
   }

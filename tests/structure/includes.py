@@ -84,7 +84,9 @@ ALLOWED = {
     "runtime/trace": IR | {"passes/flex", "runtime/aten"} | PLAN,
     "runtime/flex": IR | {"passes/flex", "runtime/aten", "runtime/exec/boxed"} | PLAN,
     "runtime/offload": IR,
-    "runtime/models": IR | {"include", "passes/flex", "runtime/aten", "runtime/config", "runtime/flex", "runtime/trace"} | PLAN,
+    "runtime/models": IR | PLAN | {
+        "include", "passes/expert", "passes/flex", "runtime/aten", "runtime/config", "runtime/flex", "runtime/trace",
+    },
     "runtime/exec/step": IR | {"runtime/aten", "runtime/trace"} | PLAN,
     "runtime/exec/boxed": IR | {"runtime/aten", "runtime/trace", "runtime/exec/step"} | PLAN,
     "runtime/exec/static": IR | PLAN | {

@@ -85,7 +85,7 @@ const Sets kMoe = {"compile.ep_overlap.enabled=true", "compile.ep_overlap.module
 
 struct Training {
   Course course;
-  int64_t num_copies = 0;  // nodes of the last chunk
+  int64_t num_copies = 0;  // nodes that the pass copied
 };
 
 Training Train(std::string_view model, const Sets& sets) {
@@ -94,7 +94,7 @@ Training Train(std::string_view model, const Sets& sets) {
   Training training{.course = testing::Train(*trainer)};
   const Graph& graph = *trainer->module().FindGraph(kStepGraph);
   for (const NodeId node : graph.nodes())
-    training.num_copies += graph.attribute(node, kChunkIdAttribute) == "1" ? 1 : 0;
+    training.num_copies += graph.attribute(node, kChunkedOriginalAttribute).empty() ? 0 : 1;
   return training;
 }
 

@@ -4,19 +4,25 @@
 #include "runtime/models/chunks.h"
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/verify.h"
+#include "passes/expert/chunk_attributes.h"
 #include "passes/expert/chunk_symbols.h"
 #include "passes/flex/flex_node.h"
 #include "runtime/flex/flex_attention.h"
+#include "runtime/models/moe.h"
 #include "runtime/train/trace_programs.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
@@ -41,15 +47,15 @@ TrainConfig ChunkConfig(const Overrides& overrides) {
 const std::string kExpertsAlone = "compile.ep_overlap.module_fqn=layers.*.moe";
 
 TEST_CASE("EA-04: a block sees the halves of the batch and of what goes with its rows") {
-  const ChunkCount count(ChunkConfig({}));
+  const ChunkedModule block("layers.1", ChunkCount(ChunkConfig({})));
   const Tensor x = at::arange(4 * 4 * 2, at::kFloat).view({4, 4, 2});
   const Sequence sequence{.rope = at::arange(4 * 4 * 3, at::kFloat).view({4, 4, 3}),
                           .mask = at::arange(4 * 4 * 4, at::kFloat).view({4, 1, 4, 4})};
-  const std::vector<Sequence> halves = BatchChunks(sequence, 4, count);
+  const std::vector<Sequence> halves = block.CutBatch(sequence, 4);
   REQUIRE_EQ(halves.size(), 2);
   std::vector<Tensor> counts, seen;
   const Tensor y =
-      InChunks(false, count, x, counts, [&](const Tensor& part, size_t chunk, auto& part_counts) {
+      block.Call(x, false, counts, [&](const Tensor& part, size_t chunk, auto& part_counts) {
         seen.push_back(part);
         CHECK(part.is_contiguous());
         const auto first = static_cast<int64_t>(2 * chunk);
@@ -66,10 +72,11 @@ TEST_CASE("EA-04: a block sees the halves of the batch and of what goes with its
 }
 
 TEST_CASE("EA-06: experts see the halves of the sequences") {
-  const ChunkCount count(ChunkConfig({kExpertsAlone, "compile.ep_overlap.chunk_dim=seq"}));
+  const ChunkedModule experts(
+      "moe", ChunkCount(ChunkConfig({kExpertsAlone, "compile.ep_overlap.chunk_dim=seq"})));
   const Tensor x = at::arange(2 * 8 * 3, at::kFloat).view({2, 8, 3});
   std::vector<Tensor> counts, seen;
-  const Tensor y = InChunks(true, count, x, counts, [&](const Tensor& part, size_t, auto&) {
+  const Tensor y = experts.Call(x, true, counts, [&](const Tensor& part, size_t, auto&) {
     seen.push_back(part);
     return part + 1;
   });
@@ -91,7 +98,8 @@ TEST_CASE("EA-09: rows of a chunk attend as they do in the whole batch, with fle
   const Tensor positions = at::arange(kSeq).unsqueeze(0).remainder(length);
   const Tensor tokens = at::zeros({kBatch, kSeq}, at::kLong);
   const Sequence sequence = MakeSequence(config, tokens, positions, at::zeros({kSeq, 4}));
-  const std::vector<Sequence> halves = BatchChunks(sequence, kBatch, ChunkCount(config));
+  const std::vector<Sequence> halves =
+      ChunkedModule("layers.1", ChunkCount(config)).CutBatch(sequence, kBatch);
   REQUIRE_EQ(halves.size(), 2);
   const Tensor q = at::randn({kBatch, kHeads, kSeq, 8}), k = at::randn_like(q),
                v = at::randn_like(q);
@@ -105,10 +113,67 @@ TEST_CASE("EA-09: rows of a chunk attend as they do in the whole batch, with fle
   }
 }
 
+/// What Chunks throws.
+template <class Fn>
+std::string Thrown(Fn&& fn) {
+  try {
+    fn();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "";
+}
+
+TEST_CASE("EA-03: a result that is no chunk of the whole is an error that names the module") {
+  const ChunkedModule block("layers.1", ChunkCount(ChunkConfig({})));
+  std::vector<Tensor> counts;
+  const auto call = [&](const std::function<Tensor(const Tensor&)>& body) {
+    return Thrown([&] {
+      block.Call(at::zeros({4, 6, 2}), false, counts,
+                 [&](const Tensor& part, size_t, auto&) { return body(part); });
+    });
+  };
+  CHECK_EQ(call([](const Tensor& part) { return part.amax({0}); }),
+           "cannot join the chunks of layers.1: chunk 0 is [2, 6, 2], its result [6, 2]: dimension "
+           "0 differs");
+  CHECK_EQ(call([](const Tensor&) { return Tensor(); }),
+           "cannot join the chunks of layers.1: chunk 0 is [2, 6, 2], its result []: dimension 0 "
+           "differs");
+  CHECK_EQ(call([](const Tensor& part) { return part; }), "");
+  // Results of other types do not compile.
+  using Counts = std::vector<Tensor>;
+  const auto returns_two = [](const Tensor& part, size_t, Counts&) {
+    return std::pair(part, part);
+  };
+  static_assert(!std::is_constructible_v<ChunkedModule::Body, decltype(returns_two)>);
+}
+
+TEST_CASE("EA-05: a mask has the rows of the batch") {
+  const ChunkedModule block("layers.1", ChunkCount(ChunkConfig({})));
+  const auto cut = [&](std::vector<int64_t> shape) {
+    return Thrown([&] {
+      block.CutBatch({.rope = at::zeros({8, 2}), .mask = at::zeros(shape)}, /*batch=*/4);
+    });
+  };
+  CHECK_EQ(cut({1, 1, 6, 6}),
+           "cannot cut layers.1 into chunks: its mask is [1, 1, 6, 6], not [4, 1, seq, seq]");
+  CHECK_EQ(cut({4, 6}),
+           "cannot cut layers.1 into chunks: its mask is [4, 6], not [4, 1, seq, seq]");
+  CHECK_EQ(cut({4, 1, 6, 6}), "");
+}
+
+TEST_CASE("EA-07: experts read one tensor") {
+  using Counts = std::vector<Tensor>;
+  static_assert(std::is_invocable_v<const MixtureOfExperts&, const Tensor&, Counts&>);
+  static_assert(
+      !std::is_invocable_v<const MixtureOfExperts&, const Tensor&, const Tensor&, Counts&>);
+}
+
 TEST_CASE("chunks of ranks are the same part of each rank") {
-  const ChunkCount count(ChunkConfig({"parallelism.data_parallel_shard_degree=2"}));
+  const ChunkedModule module("moe",
+                             ChunkCount(ChunkConfig({"parallelism.data_parallel_shard_degree=2"})));
   const Tensor x = at::arange(8, at::kFloat).view({8, 1});
-  const std::vector<Tensor> chunks = Chunks(x, 0, count);
+  const std::vector<Tensor> chunks = module.Cut(x, 0);
   REQUIRE_EQ(chunks.size(), 2);
   CHECK(at::equal(chunks[0].flatten(), at::tensor({0, 1, 4, 5}).to(at::kFloat)));
   CHECK(at::equal(chunks[1].flatten(), at::tensor({2, 3, 6, 7}).to(at::kFloat)));
@@ -184,6 +249,73 @@ TEST_CASE("PR-04: masks of flex attention have rows of what is cut, and sequence
                 message);
   seq.emplace_back("compile.ep_overlap.strategy=eager");
   CHECK_OK(parse());
+}
+
+/// The nodes of a step that have an attribute, by region, direction, role, and chunk.
+std::map<std::string, int> ChunkNodes(const Graph& step) {
+  std::map<std::string, int> counts;
+  for (const NodeId node : step.nodes()) {
+    const auto attribute = [&](std::string_view key) { return step.attribute(node, key); };
+    if (attribute(kChunkRoleAttribute).empty()) continue;
+    counts[fmt::format(
+        "{}{} {}{}{}", attribute(kChunkedRegionAttribute),
+        step.node(node).phase == Phase::kBackward ? "'" : "", attribute(kChunkRoleAttribute),
+        attribute(kChunkIdAttribute).empty() ? "" : " ", attribute(kChunkIdAttribute))] += 1;
+  }
+  return counts;
+}
+
+TEST_CASE("EA-08: nodes say which chunk of which module they are of, forward and backward") {
+  const StepInputs inputs(ChunkConfig({"compile.ep_overlap.strategy=eager", kExpertsAlone}));
+  std::map<std::string, int> nodes = ChunkNodes(*inputs.step);
+  for (const std::string region : {"layers.1.moe", "layers.2.moe"}) {
+    CAPTURE(region);
+    CHECK_EQ(nodes[region + " split_boundary"], 1);
+    CHECK_EQ(nodes[region + " materialization"], 2);  // tokens and counts
+    for (const std::string direction : {" ", "' "}) {
+      CAPTURE(direction);
+      CHECK_GT(nodes[region + direction + "body 0"], 10);
+      CHECK_EQ(nodes[region + direction + "body 0"], nodes[region + direction + "body 1"]);
+      CHECK_EQ(nodes[region + direction + "body"], 0);
+    }
+  }
+  for (const auto& [text, count] : nodes)
+    CHECK_MESSAGE(text.starts_with("layers."), text);
+}
+
+TEST_CASE("gradients of parameters are sums over the chunks, and nothing else reads a chunk") {
+  for (const std::string modules : {"layers.*", "layers.*.moe"}) {
+    CAPTURE(modules);
+    const StepInputs inputs(
+        ChunkConfig({"compile.ep_overlap.strategy=eager", "compile.ep_overlap.num_chunks=4",
+                     "compile.ep_overlap.module_fqn=" + modules}));
+    const Graph& step = *inputs.step;
+    int num_sums = 0;
+    for (const NodeId node : step.nodes()) {
+      const std::string_view role = step.attribute(node, kChunkRoleAttribute);
+      num_sums += step.attribute(node, kChunkProofAttribute) == kBoundarySumProof ? 1 : 0;
+      if (role != kBodyRole) continue;
+      for (size_t i = 0; i < step.node(node).num_results; ++i) {
+        for (const Use use : step.uses(step.result(node, i))) {
+          const auto is_equal = [&](std::string_view key) {
+            return step.attribute(use.user, key) == step.attribute(node, key);
+          };
+          CHECK_MESSAGE(is_equal(kChunkedRegionAttribute),
+                        fmt::format("{} reads {}", step.name(use.user), step.name(node)));
+          const bool is_same = is_equal(kChunkIdAttribute) ||
+                               step.attribute(use.user, kChunkRoleAttribute) != kBodyRole;
+          CHECK_MESSAGE(is_same, fmt::format("{} reads {}", step.name(use.user), step.name(node)));
+        }
+      }
+    }
+    CHECK_GT(num_sums, 3 * 3 * 2);  // four chunks, at least three parameters, two layers
+  }
+}
+
+TEST_CASE("EA-01: what is in a chunk is not cut again") {
+  const StepInputs inputs(ChunkConfig({"compile.ep_overlap.strategy=eager"}));
+  for (const auto& [text, count] : ChunkNodes(*inputs.step))
+    CHECK_MESSAGE(text.find(".moe") == std::string::npos, text);
 }
 
 TEST_CASE("EA-02: without the key nothing is called in chunks, and sizes are numbers") {

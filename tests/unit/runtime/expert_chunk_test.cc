@@ -28,7 +28,7 @@ using testing::Tensors;
 struct Training {
   std::vector<double> losses;
   std::vector<std::byte> tensors;  // gradients of the last step, parameters
-  int64_t num_copies = 0;          // nodes of the last chunk
+  int64_t num_copies = 0;          // nodes that the pass copied
 };
 
 Training Train(const TrainConfig& config, int steps) {
@@ -43,7 +43,7 @@ Training Train(const TrainConfig& config, int steps) {
       training.tensors.insert(training.tensors.end(), view.bytes.begin(), view.bytes.end());
   const Graph& graph = *trainer->module().FindGraph(kStepGraph);
   for (const NodeId node : graph.nodes())
-    training.num_copies += graph.attribute(node, kChunkIdAttribute) == "1" ? 1 : 0;
+    training.num_copies += graph.attribute(node, kChunkedOriginalAttribute).empty() ? 0 : 1;
   return training;
 }
 
