@@ -260,7 +260,22 @@ void RegisterTracer() {
 
 }  // namespace
 
+namespace {
+
+/// Tensors that are made of others have no type of a value.
+Status CheckInput(const TraceInput& input) {
+  const at::Tensor& example = input.example;
+  if (example.layout() == at::kStrided && !example.is_nested()) return Ok();
+  return Error(ErrorCode::kUnsupported,
+               "cannot trace: input {} is no plain tensor: {}: pass the tensors that it is made of",
+               input.name, example.is_nested() ? "nested" : c10::str(example.layout()));
+}
+
+}  // namespace
+
 Status Trace(Module& module, const TraceRequest& request, Constants& constants) {
+  for (const TraceInput& input : request.inputs)
+    STRATA_RETURN_IF_ERROR(CheckInput(input));
   RegisterTracer();
   RegisterMetaKernels();
   Graph& graph = module.AddGraph(request.graph);

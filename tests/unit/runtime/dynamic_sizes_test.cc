@@ -11,6 +11,7 @@
 #include <ATen/ATen.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/verify.h"
 #include "runtime/exec/dynamic_executor.h"
@@ -85,6 +86,38 @@ TracedSize RowsFrom(int64_t min, int64_t max, std::vector<int64_t> samples = {17
 
 Tensors Doubled(std::span<const Tensor> in) {
   return {in[0] * 2};
+}
+
+TEST_CASE("DS-01: an input says what it is, and nothing of how it was traced") {
+  const auto attributes = [](const Graph& graph) {
+    std::string text;
+    for (const NodeId input : graph.placeholders())
+      for (const auto& [name, value] : graph.attributes(input))
+        text += fmt::format("{}={} ", graph.module().str(name), graph.module().str(value));
+    return text;
+  };
+  const TracedProgram traced({RowsFrom(2, 8)}, {{-1, 3}, {3}}, Doubled);
+  CHECK_EQ(attributes(traced.graph()), "fqn=x input=batch fqn=y input=batch ");
+}
+
+TEST_CASE("DS-04: inputs are plain tensors") {
+  const auto trace = [](const Tensor& example) {
+    Module module;
+    Constants constants;
+    return MessageOf(
+        Trace(module,
+              {.graph = "g",
+               .inputs = {{.name = "x", .module = {}, .example = example}},
+               .program = [](std::span<const Tensor> in) -> Tensors { return {in[0]}; }},
+              constants));
+  };
+  const auto meta = at::TensorOptions(at::kMeta);
+  CHECK_EQ(trace(at::empty({2, 3}, meta.layout(at::kSparse))),
+           "cannot trace: input x is no plain tensor: Sparse: pass the tensors that it is made of");
+  const Tensor rows[] = {at::ones({2}), at::ones({3})};
+  CHECK_EQ(trace(at::_nested_tensor_from_tensor_list(rows)),
+           "cannot trace: input x is no plain tensor: nested: pass the tensors that it is made of");
+  CHECK_EQ(trace(at::empty({2, 3}, meta)), "");
 }
 
 TEST_CASE("DS-02, DS-03: the range of a size is that of its symbol, and runs are held to it") {

@@ -1,8 +1,10 @@
 // Plans of graphs with data-dependent sizes: their memory and their kernels.
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -113,6 +115,26 @@ TEST_CASE("kernels take sizes that are read from data, also 0 and 1; one serves 
             0);
       }
       CHECK(at::allclose(close[i], wanted[i], 1e-5, 1e-6));
+    }
+  }
+}
+
+TEST_CASE("DS-11: sizes that are no parts of the whole are errors, with or without kernels") {
+  for (const char* passes : {"", "fuse"}) {
+    const TracedParts traced(passes);
+    for (const NodeId node : traced.graph().nodes())  // the run checks them, not the graph
+      CHECK_EQ(traced.graph().op(node).find("assert"), std::string_view::npos);
+    for (const PlanOptions& options : {PlanOptions(), PlanOptions::Fastest()}) {
+      DynamicExecutor executor = traced.Bind(options);
+      const auto run = [&](const std::vector<int64_t>& counts) {
+        return executor.Run(Tensors{at::randn({kRows, 8}), at::tensor(counts, at::kLong)});
+      };
+      for (const std::vector<int64_t>& counts :
+           std::vector<std::vector<int64_t>>{{8, 8, 7}, {8, 8, 9}, {25, -1, 0}, {0, 0, 0}}) {
+        INFO(passes, " ", counts[0], " ", counts[1], " ", counts[2]);
+        CHECK_NE(testing::MessageOf(run(counts)), "");
+      }
+      CHECK_OK(run({0, 0, kRows}));
     }
   }
 }
