@@ -108,7 +108,7 @@ std::vector<NodeId> InputsOf(const Graph& graph, NodeId node) {
 
 namespace {
 
-/// Whether `arg` reads no node but `only`: the first node that it reads, where that is none yet.
+/// Whether `arg` reads one node, `only`, or none; sets `only` where it is not set.
 bool ReadsOnly(const Graph& graph, const Arg& arg, NodeId& only) {
   if (arg.is_span()) {
     return std::ranges::all_of(graph.elements(arg),
