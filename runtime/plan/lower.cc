@@ -132,6 +132,12 @@ class Lowering {
     return Ok();
   }
 
+  /// Collectives run beside what computes, unless a pass gave them another stream.
+  int32_t StreamOf(const Node& node, const OpTraits& traits) const {
+    const int32_t stream = scope_.fused.valid() ? scope_.stream : node.stream;
+    return stream == 0 && traits.collective ? kCommunicationStream : stream;
+  }
+
   Status AddStep(NodeId node) {
     const Node& n = graph().node(node);
     const OpTraits traits = TraitsOf(graph().op(node));
@@ -142,7 +148,7 @@ class Lowering {
                   .returns_tuple = n.returns_tuple,
                   .mutates = traits.mutates,
                   .is_pure = !IsImpure(graph(), node),
-                  .stream = scope_.fused.valid() ? scope_.stream : n.stream,
+                  .stream = StreamOf(n, traits),
                   .results = {},
                   .kills = {},
                   .where = WhereOf(graph(), node)};

@@ -89,6 +89,9 @@ struct PlanSlot {
 /// Sizes that steps of a run read from data, by the slot that they are read into.
 using SlotSizes = IdVector<SlotId, std::optional<int64_t>>;
 
+/// The stream of a device on which collectives run, beside stream 0, which computes.
+inline constexpr int32_t kCommunicationStream = 6;
+
 /// One call of an operator.
 struct PlanStep {
   NodeId node;     ///< of a fused node that is executed as its body: the fused node

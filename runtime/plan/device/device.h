@@ -40,6 +40,8 @@ class Device : public CaptureDevice {
   /// Makes a stream current: for kernels, for LibTorch's operators and its allocator. 0 computes,
   /// others work beside it.
   virtual Status UseStream(int32_t stream) = 0;
+  /// The current one as the device's own functions take it: a cudaStream_t.
+  virtual void* stream() const = 0;
   /// An event after what was issued to the current stream. Numbers are small; recording one anew
   /// replaces it.
   virtual Status Record(int32_t event) = 0;

@@ -45,11 +45,15 @@ bool IssuesWork(const PlanStep& step) {
 std::vector<StreamStep> StreamStepsOf(const Plan& plan) {
   IdVector<SlotId, Touch> touches(plan.slots.size());
   std::vector<StreamStep> steps;
+  int32_t last_computed = -1;
   for (const PlanStep& planned : plan.steps) {
     StreamStep& step = steps.emplace_back();
     if (!IssuesWork(planned)) continue;
     const auto index = static_cast<int32_t>(steps.size()) - 1;
     step.stream = planned.stream;
+    if (step.stream == kCommunicationStream && last_computed >= 0)
+      step.after.push_back(last_computed);
+    if (step.stream == 0) last_computed = index;
     const Access access = AccessOf(plan, planned);
     for (const SlotId storage : access.reads) {
       if (touches[storage].writer >= 0) step.after.push_back(touches[storage].writer);

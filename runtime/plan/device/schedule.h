@@ -22,7 +22,9 @@ struct DeviceSchedule {
 /// views included, and lets memory go when its stream's allocator may reuse it.
 DeviceSchedule ScheduleOnDevice(const Plan& plan);
 
-/// What `ScheduleOnDevice` orders.
+/// What `ScheduleOnDevice` orders. A collective also begins after what computes before it in the
+/// plan, as with PyTorch's process groups: otherwise collectives would run ahead as far as operands
+/// allow, and hold the memory of all their results.
 std::vector<StreamStep> StreamStepsOf(const Plan& plan);
 
 /// By input: whether a run writes to its memory.

@@ -89,6 +89,25 @@ TEST_CASE("side streams: one event to begin, one to fetch, memory goes when its 
   CHECK_EQ(ReleasesOf(plan, schedule), Lines{"4: b", "5: a c", "end: g h"});
 }
 
+TEST_CASE("a collective begins where it is launched, beside what computes until its wait") {
+  const Plan plan = LowerBody(R"(
+  x = placeholder : f32[4][1]cuda:0
+  g = _c10d_functional.all_gather_into_tensor.default(x, 2, 'fsdp') : f32[8][1]cuda:0
+  a = aten.relu.default(x) : f32[4][1]cuda:0
+  w = _c10d_functional.wait_tensor.default(g) : f32[8][1]cuda:0 ~g
+  b = aten.neg.default(w) : f32[8][1]cuda:0
+  h = _c10d_functional.all_gather_into_tensor.default(x, 2, 'fsdp') : f32[8][1]cuda:0
+  v = _c10d_functional.wait_tensor.default(h) : f32[8][1]cuda:0 ~h
+  c = aten.add.Tensor(b, v) : f32[8][1]cuda:0
+  output([a, c])
+)");
+  CHECK_EQ(plan.steps[StepId{0}].stream, kCommunicationStream);
+  const DeviceSchedule schedule = ScheduleOnDevice(plan);
+  CHECK_EQ(schedule.streams.waits, After{{}, {}, {0}, {}, {3}, {4}, {}});
+  // What was gathered first goes when the second launch has waited for its reader.
+  CHECK_EQ(ReleasesOf(plan, schedule), Lines{"4: g w", "6: b", "end: h v"});
+}
+
 TEST_CASE("one stream: tensors go with their last readers, and no event is recorded") {
   const Plan plan = LowerBody(R"(
   x = placeholder : f32[4][1]cuda:0
