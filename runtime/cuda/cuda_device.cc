@@ -94,6 +94,8 @@ class CudaDevice final : public Device {
     return Ok();
   }
 
+  void* stream() const override { return Current(); }
+
   Status Record(int32_t event) override {
     while (events_.size() <= static_cast<size_t>(event)) {
       cudaEvent_t created = nullptr;

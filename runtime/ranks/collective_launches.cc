@@ -16,6 +16,7 @@
 #include "runtime/aten/literals.h"
 #include "runtime/exec/step/running_step.h"
 #include "runtime/ranks/collective_shapes.h"
+#include "runtime/ranks/device_collectives.h"
 #include "runtime/ranks/rank_team.h"
 
 namespace strata {
@@ -125,6 +126,8 @@ void LaunchAllGather(const Tensor& input, int64_t group_size, const std::string&
   CheckGroupSize(group, group_size);
   const Tensor given = input.contiguous();
   Offer offer = OfferOf(fmt::format("all_gather_into_tensor({})", Describe(input)), given);
+  if (DeviceCollectives* device = RankTeam::DeviceOf(given))
+    return device->AllGather(group, offer, out);
   offer.parts.assign(group.size(), Bytes(given));
   offer.expects.assign(group.size(), given.nbytes());
   offer.target = BytesToWrite(out);
@@ -145,6 +148,8 @@ void LaunchReduceScatter(const Tensor& input, const std::string& op, int64_t gro
   CheckGroupSize(group, group_size);
   const Tensor given = input.contiguous();
   Offer offer = OfferOf(fmt::format("reduce_scatter_tensor({}, {})", Describe(input), op), given);
+  if (DeviceCollectives* device = RankTeam::DeviceOf(given))
+    return device->ReduceScatter(group, offer, op, out);
   offer.parts = Split(Bytes(given), std::vector(group.size(), out.numel()), out.element_size());
   offer.expects.assign(group.size(), out.nbytes());
   RankTeam::Launch(out, {CollectiveOp::kReduceScatter, Size(given), group_name},
@@ -160,6 +165,8 @@ void LaunchAllReduce(const Tensor& input, const std::string& op, const std::stri
   RankGroup& group = RankTeam::CurrentGroup(group_name);
   const Tensor given = input.contiguous();
   Offer offer = OfferOf(fmt::format("all_reduce({}, {})", Describe(input), op), given);
+  if (DeviceCollectives* device = RankTeam::DeviceOf(given))
+    return device->AllReduce(group, offer, op, out);
   const RankTeam::Traffic traffic = {CollectiveOp::kAllReduce, Size(given), group_name};
   const int64_t count = input.numel();
   if (count <= kSmall) {
@@ -214,6 +221,9 @@ void LaunchAllToAll(const Tensor& input, c10::SymIntArrayRef output_splits,
   // Ranks send different numbers of rows, which the call does not say.
   Offer offer =
       OfferOf(fmt::format("all_to_all_single({})", ShortName(ToDType(input.scalar_type()))), given);
+  if (DeviceCollectives* device = RankTeam::DeviceOf(given)) {
+    return device->AllToAll(group, offer, rows(input_splits, input), out, rows(output_splits, out));
+  }
   offer.parts = Split(Bytes(given), rows(input_splits, input), row_bytes);
   for (const int64_t count : rows(output_splits, out))
     offer.expects.push_back(static_cast<size_t>(count) * row_bytes);
@@ -237,6 +247,8 @@ void LaunchBroadcast(const Tensor& input, int64_t source, const std::string& gro
   const auto from = static_cast<size_t>(source);
   const Tensor given = input.contiguous();
   Offer offer = OfferOf(fmt::format("broadcast({}, {})", Describe(input), source), given);
+  if (DeviceCollectives* device = RankTeam::DeviceOf(given))
+    return device->Broadcast(group, offer, from, out);
   offer.parts.assign(group.size(), group.index() == from ? Bytes(given) : ByteSpan());
   offer.expects.assign(group.size(), size_t{0});
   offer.expects[from] = given.nbytes();

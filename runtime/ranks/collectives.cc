@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <torch/library.h>
 
 #include "runtime/ranks/collective_launches.h"
@@ -87,9 +88,8 @@ Tensor Wait(const Tensor& tensor) {
 // --- Values that depend on the rank --------------------------------------------------------------
 
 Tensor AxisIndex(std::string axis) {
-  Tensor index = at::empty({}, at::kLong);
-  *index.mutable_data_ptr<int64_t>() = RankTeam::CurrentIndex(axis);
-  return index;
+  return at::full({}, RankTeam::CurrentIndex(axis),
+                  at::device(RankTeam::CurrentPlace()).dtype(at::kLong));
 }
 
 int64_t ChunkSize(const Tensor& x, int64_t dim, int64_t parts) {
@@ -141,13 +141,15 @@ void RegisterCollectives() {
     meta.impl("all_to_all_single", ExchangedShape);
     meta.impl("broadcast", BroadcastShape);
     meta.impl("wait_tensor", WaitedShape);
-    torch::Library& cpu = library(torch::Library::IMPL, "_c10d_functional", c10::DispatchKey::CPU);
-    cpu.impl("all_gather_into_tensor", AllGather);
-    cpu.impl("reduce_scatter_tensor", ReduceScatter);
-    cpu.impl("all_reduce", AllReduce);
-    cpu.impl("all_to_all_single", AllToAll);
-    cpu.impl("broadcast", Broadcast);
-    cpu.impl("wait_tensor", Wait);
+    for (const c10::DispatchKey key : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
+      torch::Library& kernels = library(torch::Library::IMPL, "_c10d_functional", key);
+      kernels.impl("all_gather_into_tensor", AllGather);
+      kernels.impl("reduce_scatter_tensor", ReduceScatter);
+      kernels.impl("all_reduce", AllReduce);
+      kernels.impl("all_to_all_single", AllToAll);
+      kernels.impl("broadcast", Broadcast);
+      kernels.impl("wait_tensor", Wait);
+    }
     // What plans call: the results are where a plan has memory for them.
     torch::Library& more = library(torch::Library::FRAGMENT, "_c10d_functional", std::nullopt);
     more.def(
@@ -164,6 +166,7 @@ void RegisterCollectives() {
         "input_split_sizes, str group_name, *, Tensor(a!) out) -> Tensor(a!)");
     more.def(
         "broadcast.out(Tensor input, int src, str group_name, *, Tensor(a!) out) -> Tensor(a!)");
+    torch::Library& cpu = library(torch::Library::IMPL, "_c10d_functional", c10::DispatchKey::CPU);
     cpu.impl("all_gather_into_tensor.out", AllGatherOut);
     cpu.impl("reduce_scatter_tensor.out", ReduceScatterOut);
     cpu.impl("all_reduce.out", AllReduceOut);

@@ -73,7 +73,7 @@ Tensor GatherOnFirst(const Sharding& sharding, const Tensor& part, std::string_v
   const auto gives = [&](size_t rank) {
     return is_holder(rank) && source[rank - ranks.first] == rank;
   };
-  const Tensor given = part.defined() ? part.contiguous() : part;
+  const Tensor given = part.defined() ? part.cpu().contiguous() : part;
   const Tensor like = ranks.first == 0 ? given : LikeOf(all, given, ranks.first, what);
   const bool is_first = all.index() == 0;
   Offer offer{.call = fmt::format("gather of {}", what),

@@ -12,7 +12,7 @@ struct RankRange {
   size_t first = 0, count = 0;
 };
 
-/// The whole of a tensor that `ranks` hold as `sharding` says, on rank 0, in memory of its own;
+/// The whole of a tensor that `ranks` hold as `sharding` says, on rank 0, in the CPU's memory;
 /// undefined on the other ranks. Every rank of the run calls it, on its thread, with its part or,
 /// if it is none of `ranks`, an undefined one. `what` names the tensor in messages. Throws as
 /// RankGroup::Exchange.

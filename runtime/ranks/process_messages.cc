@@ -56,7 +56,7 @@ class BodyWriter {
       Put(int64_t{-1});
       return;
     }
-    const Tensor tensor = given.is_non_overlapping_and_dense() ? given : given.contiguous();
+    const Tensor tensor = (given.is_non_overlapping_and_dense() ? given : given.contiguous()).cpu();
     Put(static_cast<int64_t>(tensor.scalar_type()));
     Put(tensor.dim());
     for (const int64_t size : tensor.sizes())

@@ -2,7 +2,9 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <sstream>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,16 +13,19 @@ namespace {
 
 using Variables = ProcessPlace::Variables;
 
+constexpr const char* kVisibleGpus = "CUDA_VISIBLE_DEVICES";
+
 /// What a launcher calls its variables.
 struct Launcher {
   std::string_view name;
-  const char *rank, *world, *local_world;
+  const char *rank, *world, *local_rank, *local_world;
 };
 
 constexpr Launcher kLaunchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
-    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"},
 };
 
 /// Errors: the value is not a number from `least` to `most`.
@@ -99,6 +104,9 @@ Result<std::optional<ProcessPlace>> ProcessPlace::FromLauncher(const Variables& 
     STRATA_TRY(place.rank, Number(variables, launcher.rank, 0, place.world - 1));
     if (place.world == 1) return std::optional<ProcessPlace>();
     place.local_world = LeadingNumber(variables(launcher.local_world));
+    if (!variables(launcher.local_rank).empty()) {
+      STRATA_TRY(place.local_rank, Number(variables, launcher.local_rank, 0, kMostRanks));
+    }
     FindMeetingPlace(launcher, variables, place);
     if (const std::string address = variables("MASTER_ADDR"); !address.empty())
       place.address = address;
@@ -114,6 +122,19 @@ Result<std::optional<ProcessPlace>> ProcessPlace::FromLauncher(const Variables& 
     return std::optional(place);
   }
   return std::optional<ProcessPlace>();
+}
+
+Result<std::string> ProcessPlace::VisibleGpu(const Variables& variables) const {
+  const std::string visible = variables(kVisibleGpus);
+  if (visible.empty()) return fmt::format("{}", local_rank);
+  std::vector<std::string> gpus;
+  std::istringstream list(visible);
+  for (std::string gpu; std::getline(list, gpu, ',');)
+    gpus.push_back(gpu);
+  if (gpus.size() == 1) return gpus[0];
+  if (local_rank < std::ssize(gpus)) return gpus[static_cast<size_t>(local_rank)];
+  return Error("fewer GPUs than ranks of this machine: {}='{}': rank {} is number {} here",
+               kVisibleGpus, visible, rank, local_rank);
 }
 
 }  // namespace strata

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/ranks/device_collectives.h"
+#include "runtime/ranks/device_watch.h"
 #include "runtime/ranks/gloo_links.h"
 #include "runtime/ranks/peer_memory.h"
 #include "runtime/ranks/process_messages.h"
@@ -81,6 +83,8 @@ struct ProcessTeam::State {
   ProcessMessages messages;
   milliseconds timeout{0};
   std::map<std::string, std::unique_ptr<Member>> groups;
+  std::unique_ptr<DeviceCollectives> device;  // null: the CPU
+  std::unique_ptr<DeviceWatch> device_watch;
 };
 
 // --- Groups --------------------------------------------------------------------------------------
@@ -308,13 +312,30 @@ void ProcessTeam::set_timeout(milliseconds timeout) {
   state_->timeout = timeout;
   state_->watch.set_timeout(timeout);
   state_->messages.set_timeout(timeout);
+  if (state_->device_watch) state_->device_watch->set_timeout(timeout);
+}
+
+void ProcessTeam::UseDevice(Device& device, const NcclApi& nccl) {
+  state_->device = std::make_unique<DeviceCollectives>(nccl, device);
+  state_->device_watch =
+      std::make_unique<DeviceWatch>(*state_->links, state_->watch, *state_->device, rank());
+  state_->device_watch->set_timeout(state_->timeout);
+}
+
+DeviceCollectives* ProcessTeam::device() {
+  return state_->device.get();
 }
 
 Status ProcessTeam::Run(const Work& work) {
   STRATA_CHECK(CurrentRank() < 0, "a rank cannot give work to all ranks");
   BindThread(rank());
+  if (state_->device_watch) state_->device_watch->Begin();
   Status status = Call(work, rank());
+  if (state_->device_watch) state_->device_watch->End();
   BindThread(-1);
+  if (state_->device && !state_->device->why_aborted().empty())
+    status = Error(ErrorCode::kInternal, "{}", state_->device->why_aborted());
+  if (!status && state_->device) state_->device->Abort(status.error().message());
   if (!status) ReportFailure(status.error());
   return status;
 }

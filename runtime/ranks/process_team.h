@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "runtime/comm/nccl_api.h"
+#include "runtime/plan/device/device.h"
 #include "runtime/ranks/process_place.h"
 #include "runtime/ranks/rank_team.h"
 
@@ -26,6 +28,11 @@ class ProcessTeam final : public RankTeam {
   static Result<std::unique_ptr<ProcessTeam>> Connect(Mesh mesh, const ProcessPlace& place,
                                                       std::chrono::milliseconds timeout);
   ~ProcessTeam() override;
+
+  /// From now on collectives on tensors of `device` are those of NCCL. REQUIRES: both outlive this;
+  /// no work is running.
+  void UseDevice(Device& device, const NcclApi& nccl);
+  DeviceCollectives* device() override;
 
   int64_t rank() const;
   std::vector<int64_t> local_ranks() const override { return {rank()}; }

@@ -12,6 +12,7 @@
 #include "runtime/aten/threads.h"
 #include "runtime/ranks/collectives.h"
 #include "runtime/ranks/comm_thread.h"
+#include "runtime/ranks/device_collectives.h"
 
 namespace strata {
 namespace {
@@ -118,6 +119,16 @@ AsyncCollectives::~AsyncCollectives() {
   if (!enabled_) return;
   current.is_async = false;
   if (current.comm) current.comm->Drain();
+}
+
+c10::Device RankTeam::CurrentPlace() {
+  DeviceCollectives* const device = current.team == nullptr ? nullptr : current.team->device();
+  return c10::Device(device == nullptr ? "cpu" : device->device().traits().name);
+}
+
+DeviceCollectives* RankTeam::DeviceOf(const at::Tensor& tensor) {
+  DeviceCollectives* const device = current.team == nullptr ? nullptr : current.team->device();
+  return device != nullptr && tensor.device() == CurrentPlace() ? device : nullptr;
 }
 
 int64_t RankTeam::CurrentIndex(std::string_view group) {

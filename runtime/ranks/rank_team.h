@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include "base/result.h"
 #include "passes/placement/auto/collective_cost.h"
@@ -18,6 +19,8 @@
 #include "passes/placement/mesh.h"
 
 namespace strata {
+
+class DeviceCollectives;
 
 using ByteSpan = std::span<const std::byte>;
 
@@ -88,6 +91,8 @@ class RankTeam {
   /// rank that failed by itself; after it the team is of no use. REQUIRES: called by one thread at
   /// a time, none of them a rank's.
   virtual Status Run(const Work& work) = 0;
+  /// Null: ranks compute on the CPU.
+  virtual DeviceCollectives* device() { return nullptr; }
   /// Reports to ranks of other processes why those of this one stop outside of `Run`.
   virtual void ReportFailure(const Error& error) { (void)error; }
 
@@ -114,6 +119,12 @@ class RankTeam {
   static void Launch(const at::Tensor& result, const Traffic& traffic, std::function<void()> rest);
   /// Until what was launched for the memory of `result` is done. Throws what it threw.
   static void Wait(const at::Tensor& result);
+
+  /// Collectives of the device that holds `tensor`, if the calling thread's rank has one; null: of
+  /// the CPU, whose tensors groups exchange.
+  static DeviceCollectives* DeviceOf(const at::Tensor& tensor);
+  /// Where the calling thread's rank computes.
+  static c10::Device CurrentPlace();
 
   /// The rank's coordinate on an axis, or its place in a group. Throws as `CurrentGroup`.
   static int64_t CurrentIndex(std::string_view group);

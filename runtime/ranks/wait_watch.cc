@@ -12,6 +12,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+constexpr const char* kAnyFailure = "failed";
+
 std::string WaitKey(int64_t rank) {
   return fmt::format("waits/{}", rank);
 }
@@ -88,6 +90,13 @@ void WaitWatch::Fail(const std::string& why) {
     has_failed_ = true;
   }
   links_.Put(FailureKey(rank_), why);
+  links_.Put(kAnyFailure, fmt::format("rank {}: {}", rank_, why));
+}
+
+std::optional<std::string> WaitWatch::FindFailure() {
+  std::optional<std::string> failure = links_.Find(kAnyFailure);
+  if (failure && failure->starts_with(fmt::format("rank {}: ", rank_))) return std::nullopt;
+  return failure;
 }
 
 }  // namespace strata

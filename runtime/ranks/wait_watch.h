@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -30,6 +31,8 @@ class WaitWatch {
   std::string Chain(int64_t rank);
   /// Publishes why this rank fails.
   void Fail(const std::string& why);
+  /// `rank 3: …` of another rank that failed.
+  std::optional<std::string> FindFailure();
 
  private:
   void Publish();

@@ -30,6 +30,15 @@ bool IsForward(ActionType type) {
   return type == ActionType::kSendForward || type == ActionType::kReceiveForward;
 }
 
+/// What another rank sent, where this one computes: what GPUs send passes through the memory of the
+/// CPU. Throws as RankTeam::Receive.
+std::vector<Tensor> ReceiveHere(int64_t from, const std::string& key) {
+  std::vector<Tensor> tensors = RankTeam::Receive(from, key);
+  for (Tensor& tensor : tensors)
+    if (tensor.defined()) tensor = tensor.to(RankTeam::CurrentPlace());
+  return tensors;
+}
+
 }  // namespace
 
 PipelineRank::PipelineRank(TrainingGraphs& graphs, const PipelineSchedule& schedule,
@@ -53,7 +62,7 @@ void PipelineRank::ShareParameters(Tensors& inputs) const {
       for (const int64_t reader : shared.readers)
         RankTeam::Send(place_of(reader), shared.name, {inputs[shared.input]});
     } else if (shared.readers.contains(rank_)) {
-      inputs[shared.input] = RankTeam::Receive(place_of(shared.owner), shared.name)[0];
+      inputs[shared.input] = ReceiveHere(place_of(shared.owner), shared.name)[0];
     }
   }
 }
@@ -392,7 +401,7 @@ Status PipelineRank::Receive(const Action& action) {
   const int64_t neighbour = action.stage + (is_forward ? -1 : 1);
   const int64_t peer = rank_of_stage_[static_cast<size_t>(neighbour)];
   (is_forward ? activations_ : gradients_)[{action.stage, action.microbatch}] =
-      RankTeam::Receive(team_rank_ + (peer - rank_) * stride_, ToString(action));
+      ReceiveHere(team_rank_ + (peer - rank_) * stride_, ToString(action));
   return Ok();
 }
 

@@ -11,6 +11,7 @@
 #include "ir/fingerprint.h"
 #include "ir/module.h"
 #include "passes/pipeline/schedule/measured.h"
+#include "runtime/comm/nccl_api.h"
 #include "runtime/config/config.h"
 #include "runtime/files/safetensors.h"
 #include "runtime/files/tensor_files.h"
@@ -47,6 +48,9 @@ struct TrainSetup {
   std::optional<ProcessPlace> process = std::nullopt;
   /// Where to train; none: a GPU is opened if config.device asks for one, else the CPU.
   std::unique_ptr<Device> device = nullptr;
+  /// By which the GPUs of several ranks communicate; null: the library of this build. Outlives the
+  /// trainer.
+  const NcclApi* nccl = nullptr;
 };
 
 /// What one step did.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <mutex>
 
 #include <ATen/ops/tensor.h>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "runtime/aten/threads.h"
+#include "runtime/comm/nccl_loader.h"
 #include "runtime/models/library_model.h"
 #include "runtime/models/model.h"
 #include "runtime/plan/device/cuda_loader.h"
@@ -31,11 +33,13 @@ Status CheckRanks(const TrainSetup& setup) {
   const TrainConfig& config = setup.config;
   const Mesh& mesh = config.parallelism.mesh;
   if (mesh.num_ranks() == 1) return Ok();
-  if (setup.device || config.device == DeviceKind::kCuda) {
-    return Error(ErrorCode::kUnsupported,
-                 "several ranks train on the CPU: parallelism: the degrees make {} ({}), take "
-                 "device = 'cpu'",
-                 mesh.num_ranks(), mesh.Text());
+  const bool is_on_gpu = setup.device || config.device == DeviceKind::kCuda;
+  if (is_on_gpu && !setup.process) {
+    return Error(
+        ErrorCode::kUnsupported,
+        "ranks on GPUs are processes: parallelism: the degrees make {} ({}), start as many "
+        "by --nproc or a launcher, or take device = 'cpu'",
+        mesh.num_ranks(), mesh.Text());
   }
   if (constexpr int64_t kMost = 256; !setup.process && mesh.num_ranks() > kMost) {
     return Error(ErrorCode::kUnsupported,
@@ -74,16 +78,30 @@ Status CheckArtifact(const TrainSetup& setup) {
                "'cpu', or remove it");
 }
 
+/// Opens the GPU of this process, and NCCL where there are others.
+Status OpenDevice(TrainSetup& setup) {
+  const TrainConfig& config = setup.config;
+  if (setup.device == nullptr && config.device == DeviceKind::kCuda) {
+    if (setup.process) {
+      STRATA_TRY(const std::string gpu, setup.process->VisibleGpu());
+      ::setenv("CUDA_VISIBLE_DEVICES", gpu.c_str(), /*overwrite=*/1);
+    }
+    STRATA_TRY(setup.device, OpenCuda({.deterministic = config.deterministic,
+                                       .warn_only = config.deterministic_warn_only,
+                                       .allow_tf32 = config.allow_tf32}));
+  }
+  if (setup.device == nullptr || !setup.process || setup.nccl != nullptr) return Ok();
+  STRATA_TRY(const NcclLibrary library, NcclLibrary::Load());
+  setup.nccl = &library.api();
+  return Ok();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TrainerState>> TrainerState::Make(TrainSetup setup) {
   const TrainConfig& config = setup.config;
   STRATA_RETURN_IF_ERROR(CheckRanks(setup));
-  if (setup.device == nullptr && config.device == DeviceKind::kCuda) {
-    STRATA_TRY(setup.device, OpenCuda({.deterministic = config.deterministic,
-                                       .warn_only = config.deterministic_warn_only,
-                                       .allow_tf32 = config.allow_tf32}));
-  }
+  STRATA_RETURN_IF_ERROR(OpenDevice(setup));
   STRATA_RETURN_IF_ERROR(CheckOwnModel(setup));
   STRATA_RETURN_IF_ERROR(CheckArtifact(setup));
   TrainSpec spec = setup.program ? TrainSpec(config, setup.program) : TrainSpec(config);
@@ -103,12 +121,13 @@ Result<std::unique_ptr<TrainerState>> TrainerState::Make(TrainSetup setup) {
     return std::move(groups).error();
   }
   STRATA_TRY(std::vector<std::unique_ptr<Pass>> passes, TrainingPasses(config, setup.passes));
-  std::unique_ptr<RankTeam> processes;
+  std::unique_ptr<ProcessTeam> processes;
   if (setup.process) {
     const ParallelismConfig& parallelism = config.parallelism;
     STRATA_TRY(processes,
                ProcessTeam::Connect(parallelism.mesh, *setup.process,
                                     std::chrono::seconds(parallelism.init_timeout_seconds)));
+    if (setup.device) processes->UseDevice(*setup.device, *setup.nccl);
   }
   const int64_t local_processes = setup.process ? setup.process->local_world : 1;
   SetThreads(std::max(1, setup.threads / static_cast<int>(local_processes)));
@@ -129,7 +148,7 @@ TrainerState::TrainerState(TrainSetup setup, TrainSpec train_spec,
       plan(setup.plan),
       passes(std::move(pipeline_passes)),
       ranks(std::make_unique<RankTraining>(spec, plan, device.get(),
-                                           TrainingState(spec, given, place()))) {
+                                           TrainingState(spec, given, state_place()))) {
   if (setup.process) process_rank = setup.process->rank;
   for (const std::unique_ptr<Pass>& pass : passes)
     pipeline += fmt::format("{}{}", pipeline.empty() ? "" : ",", pass->Text());
@@ -137,6 +156,12 @@ TrainerState::TrainerState(TrainSetup setup, TrainSpec train_spec,
 
 c10::Device TrainerState::place() const {
   return c10::Device(device != nullptr ? device->traits().name : "cpu");
+}
+
+/// The whole state of several ranks is made in the memory of the CPU: a GPU may not have room for
+/// more than its part.
+c10::Device TrainerState::state_place() const {
+  return config.parallelism.mesh.num_ranks() > 1 ? c10::Device(c10::kCPU) : place();
 }
 
 Status TrainerState::Compile(const CompileWatch& watch) {

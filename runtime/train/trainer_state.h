@@ -74,6 +74,7 @@ struct TrainerState {
     return std::span(ranks.all()).first(schedule ? ranks.all().size() : 1);
   }
   c10::Device place() const;
+  c10::Device state_place() const;
   DeviceTraits Target() const { return device ? device->traits() : DeviceTraits(); }
 
   TrainSpec spec;

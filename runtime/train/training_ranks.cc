@@ -28,8 +28,9 @@ Status TrainingRanks::Distribute(const TracedTraining& traced, const TrainSpec& 
   const TrainingState whole = first().state();
   trainings_.clear();
   for (const int64_t rank : team->local_ranks()) {
-    trainings_.push_back(
-        std::make_unique<RankTraining>(spec, plan, device, sharding_->Shard(whole, rank)));
+    TrainingState part = sharding_->Shard(whole, rank);
+    if (device != nullptr) part.MoveTo(c10::Device(device->traits().name));
+    trainings_.push_back(std::make_unique<RankTraining>(spec, plan, device, std::move(part)));
   }
   team_ = std::move(team);
   if (is_one_process()) return Ok();

@@ -30,7 +30,8 @@ class TrainingRanks {
     trainings_.push_back(std::move(whole));
   }
 
-  /// Makes `plan` the plan of each rank of `team` and gives it its part of the state.
+  /// Makes `plan` the plan of each rank of `team` and gives it its part of the state, on `device`
+  /// (null: the CPU).
   /// REQUIRES: `spec` and `device` outlive this. Errors: the ranks of other processes have other
   /// graphs, or are at another step.
   Status Distribute(const TracedTraining& traced, const TrainSpec& spec, StateSharding sharding,

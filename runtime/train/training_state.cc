@@ -91,11 +91,8 @@ TrainingState::TrainingState(const TrainSpec& spec, const std::optional<InitialW
   for (const ParameterSpec& tensor : specs_.buffers)
     buffers.push_back(InitialValue(tensor, config, given).to(device));
   optimizer = InitialState(config, parameters);
-  for (Tensor* scalar : {&optimizer.step, &optimizer.lr})
-    *scalar = scalar->to(device);
-  for (Tensor& lr : optimizer.group_lr)
-    lr = lr.to(device);
-  if (const Tensor table = RopeTable(config); table.defined()) rope_table = table.to(device);
+  rope_table = RopeTable(config);
+  MoveTo(device);
 }
 
 std::vector<Tensor*> TrainingState::Tensors() {
@@ -113,6 +110,11 @@ std::vector<Tensor*> TrainingState::Tensors() {
   tensors.push_back(&optimizer.lr);
   add(optimizer.group_lr);
   return tensors;
+}
+
+void TrainingState::MoveTo(c10::Device device) {
+  for (Tensor* tensor : Tensors())
+    if (tensor->defined()) *tensor = tensor->to(device);
 }
 
 TensorView TrainingState::ViewOnHost(std::string name, const Tensor& tensor) const {

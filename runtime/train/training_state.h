@@ -37,6 +37,7 @@ class TrainingState {
   /// Each tensor: parameters, buffers, rope table, exp_avg, exp_avg_sq, step, learning rates. A
   /// copy of a state has the same tensors.
   std::vector<at::Tensor*> Tensors();
+  void MoveTo(c10::Device device);
 
   // Named views. Their bytes are valid until the next step: those of a GPU are copies that
   // `ReleaseViews` frees.

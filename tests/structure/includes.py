@@ -20,7 +20,7 @@ PASSES = {
 }
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 RUNTIME = PLAN | {
-    "runtime/config", "runtime/codegen", "runtime/aten", "runtime/files", "runtime/flex", "runtime/offload", "runtime/trace",
+    "runtime/config", "runtime/codegen", "runtime/comm", "runtime/aten", "runtime/files", "runtime/flex", "runtime/offload", "runtime/trace",
     "runtime/models", "runtime/ranks", "runtime/exec", "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
     "runtime/train", "runtime/train/data", "runtime/train/files",
 }
@@ -97,7 +97,9 @@ ALLOWED = {
         "runtime/aten", "runtime/codegen", "runtime/files", "runtime/trace",
         "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static", "runtime/flex", "runtime/offload", "runtime/ranks",
     },
-    "runtime/ranks": IR | PLAN | {"passes/placement", "passes/placement/auto", "runtime/aten", "runtime/exec/step"},
+    "runtime/ranks": IR | PLAN | {
+        "passes/placement", "passes/placement/auto", "runtime/aten", "runtime/comm", "runtime/exec/step",
+    },
     "runtime/control": IR | PASSES | RUNTIME,
     "runtime/train/data": IR | {"runtime/config", "runtime/files"},
     "runtime/train/files": IR | {"runtime/config", "runtime/files"},

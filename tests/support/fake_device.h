@@ -16,6 +16,7 @@ class FakeDevice : public Device {
   const DeviceTraits& traits() const override { return traits_; }
 
   Status UseStream(int32_t stream) override { return Note("stream" + std::to_string(stream)); }
+  void* stream() const override { return nullptr; }
   Status Record(int32_t event) override { return Note("record" + std::to_string(event)); }
   Status Wait(int32_t event) override { return Note("wait" + std::to_string(event)); }
   Status Synchronize() override { return Note("synchronize"); }

@@ -280,8 +280,8 @@ TEST_CASE("what several ranks cannot do yet is refused") {
   };
   CHECK_EQ(
       refusal({"device=cuda"}),
-      "several ranks train on the CPU: parallelism: the degrees make 2 (fsdp=2), take device = "
-      "'cpu'");
+      "ranks on GPUs are processes: parallelism: the degrees make 2 (fsdp=2), start as many by "
+      "--nproc or a launcher, or take device = 'cpu'");
   CHECK_EQ(refusal({"compile.symbolic_dims=batch"}),
            "several ranks have batches of one size: compile.symbolic_dims: take 'none'");
 }

@@ -39,10 +39,27 @@ TEST_CASE("torchrun's variables place a process") {
   CHECK_EQ(place.rank, 5);
   CHECK_EQ(place.world, 8);
   CHECK_EQ(place.local_world, 4);
+  CHECK_EQ(place.local_rank, 1);
   CHECK_EQ(place.address, "node7");
   CHECK_EQ(place.port, 29501);
   CHECK(place.launcher_has_store);
   CHECK_EQ(place.attempt, "2");
+}
+
+TEST_CASE("a rank sees the GPU of its number on the machine, as the launcher left them") {
+  const auto gpu_of = [](int64_t local_rank, std::string visible) {
+    const ProcessPlace place{.rank = 9, .world = 16, .local_rank = local_rank};
+    return place.VisibleGpu([&](const std::string& name) {
+      return name == "CUDA_VISIBLE_DEVICES" ? visible : std::string();
+    });
+  };
+  CHECK_EQ(OrDie(gpu_of(1, "")), "1");
+  CHECK_EQ(OrDie(gpu_of(1, "4,6")), "6");
+  CHECK_EQ(OrDie(gpu_of(1, "GPU-a9c4,GPU-17b0")), "GPU-17b0");
+  CHECK_EQ(OrDie(gpu_of(3, "5")), "5");  // chosen for this process
+  CHECK_EQ(MessageOf(gpu_of(2, "4,6")),
+           "fewer GPUs than ranks of this machine: CUDA_VISIBLE_DEVICES='4,6': rank 9 is number 2 "
+           "here");
 }
 
 TEST_CASE("without a launcher, and in a world of one, there is no place") {
