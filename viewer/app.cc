@@ -255,6 +255,7 @@ void App::OnKeys(const std::vector<KeyPress>& presses) {
     const bool plain = (press.mods & (kCtrl | kAlt)) == 0 && (name[0] != 'F' || name.size() == 1);
     if (typing && plain) {
       if (name == "Escape") ImGui::SetWindowFocus(nullptr);
+      if (name == "Enter" && node_pane_.Enter(model_)) continue;
       if (name == "Enter" && model_.tab == Tab::kLive && live_pane_.Enter(model_)) continue;
       if (name == "Tab" && model_.tab == Tab::kLive && live_pane_.Complete(model_)) continue;
       if (name == "Enter" && left_tab_ == LeftTab::kSearch) model_.StepHit(1);

@@ -98,6 +98,16 @@ class ControlTest(GuiCase):
             assert state node = mm
             await node/value/histogram exists
             assert node/value/field:least exists
+            await node/value/matrix contains "image 12 ×"
+            click node/value/slice
+            type "0:2, 0:3"
+            key Enter
+            await node/value/matrix contains "slice [0:2, 0:3] 2 × 3"
+            type "9:"
+            key Enter
+            await node/value/slice-error exists
+            screenshot {self.picture("slice_error")}
+            key Escape
             assert graph/union/breakpoint:mm exists
             assert graph/union/stopped:mm exists
             screenshot {picture}

@@ -1,11 +1,13 @@
 #include "viewer/model/control_session.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "base/toml.h"
 #include "refs/control_client.h"
 
@@ -101,6 +103,47 @@ ControlState::Value ValueOf(const std::string& name, const TomlValue& data) {
   return value;
 }
 
+/// The elements of a slice or an image; none: the answer has neither.
+std::optional<ControlState::Value::Matrix> MatrixOf(const std::string& slice,
+                                                    const TomlValue& data) {
+  const TomlValue* image = Member(data, slice.empty() ? "image" : "slice");
+  if (image == nullptr) return std::nullopt;
+  ControlState::Value::Matrix matrix;
+  matrix.slice = slice;
+  const TomlValue::Array& sizes = Elements(*image, "sizes");
+  matrix.columns = slice.empty()   ? Count(*image, "columns")
+                   : sizes.empty() ? 1
+                                   : static_cast<int64_t>(Number(&sizes.back()).value_or(1));
+  matrix.columns = std::max<int64_t>(1, matrix.columns);
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  for (const TomlValue& element : Elements(*image, "values"))
+    matrix.elements.push_back(Number(&element).value_or(kNaN));
+  return matrix;
+}
+
+/// Takes the answer to `print NAME QUESTION`. What belongs to a value that is known is added to it.
+void TakeValue(const std::string& name, const std::string& question, const std::string& error,
+               const TomlValue& data, ControlState& state) {
+  const std::string slice = question.starts_with('[') ? question : "";
+  const bool adds = (question == "image" || !slice.empty()) && state.value &&
+                    state.value->name == name && state.value->error.empty();
+  if (!error.empty() && !adds) {
+    state.value.emplace();
+    state.value->name = name;
+    state.value->error = error;
+    return;
+  }
+  if (!adds) state.value = ValueOf(name, data);
+  if (!error.empty() && slice.empty()) return;  // it has fewer than two dimensions
+  if (!error.empty()) {
+    state.value->matrix.emplace();
+    state.value->matrix->slice = slice;
+    state.value->matrix->error = error;
+  } else if (auto matrix = MatrixOf(slice, data)) {
+    state.value->matrix = std::move(matrix);
+  }
+}
+
 }  // namespace
 
 std::string_view ToString(ControlState::Phase phase) {
@@ -121,28 +164,25 @@ std::string_view ToString(ControlState::Phase phase) {
 
 void TakeAnswer(const std::string& command, bool ok, const std::string& text,
                 const std::string& data, ControlState& state) {
-  const bool prints = command.starts_with("print ");
-  // `print NAME histogram`
-  const std::string name = prints ? command.substr(6, command.find(' ', 6) - 6) : "";
-  if (!ok) {
-    if (prints) {
-      state.value = ControlState::Value{
-          .name = name, .error = text, .dtype = {}, .sizes = {}, .statistics = {}, .counts = {}};
-    } else {
-      state.error = text;
-      if (Moves(command)) state.phase = ControlState::Phase::kStopped;
-    }
-    return;
-  }
-  if (!prints) state.error.clear();
-  if (command == "save") state.saved = text;
   const std::variant<TomlValue, SyntaxError> read = ReadJson(data);
   const auto* object = std::get_if<TomlValue>(&read);
-  if (object == nullptr) return;
-  if (prints) {
-    state.value = ValueOf(name, *object);
+  constexpr std::string_view kPrint = "print ";
+  if (command.starts_with(kPrint)) {
+    const size_t end = std::min(command.size(), command.find(' ', kPrint.size()));
+    const std::string name = command.substr(kPrint.size(), end - kPrint.size());
+    const std::string question(TrimBlanks(std::string_view(command).substr(end)));
+    if (!ok || object != nullptr)
+      TakeValue(name, question, ok ? "" : text, object != nullptr ? *object : TomlValue(), state);
     return;
   }
+  if (!ok) {
+    state.error = text;
+    if (Moves(command)) state.phase = ControlState::Phase::kStopped;
+    return;
+  }
+  state.error.clear();
+  if (command == "save") state.saved = text;
+  if (object == nullptr) return;
   TakePosition(*object, state);
   if (Member(*object, "breakpoints") == nullptr) return;
   state.breakpoints.clear();

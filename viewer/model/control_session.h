@@ -39,6 +39,15 @@ struct ControlState {
     std::string dtype, sizes;
     std::vector<std::pair<std::string, std::string>> statistics;  ///< ("least", "-1.5"), …
     std::vector<int64_t> counts;  ///< of equal intervals between least and greatest
+
+    /// Elements in rows and columns.
+    struct Matrix {
+      std::string slice;  ///< "[0:4, :]"; "": means of rectangles of the whole value
+      std::string error;  ///< there is no such slice; "": there is
+      int64_t columns = 0;
+      std::vector<double> elements;  ///< row by row; those that are not finite are NaN
+    };
+    std::optional<Matrix> matrix;
   };
   std::optional<Value> value;  ///< the last one that was asked for
 

@@ -170,6 +170,8 @@ class Model {
   std::vector<std::string> ControlWords(std::string_view text) const;
   /// Breaks after the selected node, or no longer.
   void ToggleBreakpoint();
+  /// Asks for the elements of a slice of the value at the stop: "0:4, 3, :"; "": for its image.
+  void AskForSlice(const std::string& slice);
   /// Selects the node at which the training stopped.
   void GoToStop();
   /// Nodes of what is shown that have breakpoints, and the one at which the training stopped; -1:

@@ -107,6 +107,15 @@ void Model::FindControlNodes() {
     stopped_node_ = control_comparison_->Find(Visible(control_state_.node));
 }
 
+void Model::AskForSlice(const std::string& slice) {
+  if (!control_ || !control_state_.value) return;
+  const std::string_view text = TrimBlanks(slice);
+  const std::string question = text.empty()            ? "image"
+                               : text.starts_with('[') ? std::string(text)
+                                                       : fmt::format("[{}]", text);
+  control_->Send(fmt::format("print {} {}", control_state_.value->name, question));
+}
+
 bool Model::PollControl() {
   if (!control_) return false;
   const uint64_t version = control_->version();
@@ -126,6 +135,7 @@ bool Model::PollControl() {
   if (asked == control_asked_) return changed;
   control_asked_ = asked;
   control_->Send(fmt::format("print {} histogram", name));
+  control_->Send(fmt::format("print {} image", name));
   return changed;
 }
 

@@ -29,14 +29,22 @@ const Blame* NodePane::HistoryOf(Ui& ui, int32_t node) {
   return blame != nullptr && *blame ? &**blame : nullptr;
 }
 
+bool NodePane::Enter(Model& model) {
+  if (in_slice_) model.AskForSlice(slice_);
+  return in_slice_;
+}
+
 void NodePane::Draw(Ui& ui, const Area& area) {
+  in_slice_ = false;
   const Theme& theme = *ui.theme;
   const UiScope scope(ui, "node");
   UiPanel panel(ui, "sheet", area, theme.surface);
   const Comparison* comparison = ui.model.comparison();
   const int32_t node = ui.model.selected();
   if (comparison != nullptr && node >= 0) {
-    NodeSheet(ui, panel, *comparison, node, HistoryOf(ui, node)).Draw();
+    NodeSheet sheet(ui, panel, *comparison, node, HistoryOf(ui, node), slice_);
+    sheet.Draw();
+    in_slice_ = sheet.in_slice();
     return;
   }
   panel.Skip(ui.px(12));

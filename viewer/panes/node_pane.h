@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <string>
 
 #include "diff/history/blame.h"
 #include "viewer/compare/async_value.h"
@@ -11,12 +12,16 @@ namespace strata::viewer {
 class NodePane {
  public:
   void Draw(Ui& ui, const Area& area);
+  /// The Enter key while text is written: shows the slice that was named. False: not in its field.
+  bool Enter(Model& model);
 
  private:
   /// What happened to the node over the passes. Null: not known yet, or not at all.
   const Blame* HistoryOf(Ui& ui, int32_t node);
 
   AsyncValue<std::optional<Blame>> history_{"history"};
+  std::string slice_;  // of the value at a stop
+  bool in_slice_ = false;
 };
 
 }  // namespace strata::viewer

@@ -134,41 +134,6 @@ std::vector<std::pair<std::string, std::string>> NodeSheet::Values() const {
   return values;
 }
 
-void NodeSheet::ValueAtStop() {
-  const ControlState* control = ui_.model.control();
-  if (control == nullptr || control->phase != ControlState::Phase::kStopped || !control->value)
-    return;
-  const ControlState::Value& value = *control->value;
-  if (value.name != c_.listing_of(node_).name(c_.entity_of(node_))) return;
-  Title("Value at the stop");
-  const UiScope scope(ui_, "value");
-  if (!value.error.empty()) {
-    Area at = Inner(0);
-    const std::string words = Visible(value.error);
-    at.height = ui_.Wrapped(at, words, ui_.font(Face::kSans, 12), theme_.ink_2);
-    panel_.Skip(at.height);
-    ui_.Register("error", "text", words, at);
-    return;
-  }
-  FieldRow("value", "", fmt::format("{} {}", Visible(value.dtype), value.sizes), false, false);
-  for (const auto& [name, number] : value.statistics)
-    FieldRow(name, "", number, false, false);
-  if (value.counts.empty()) return;
-  panel_.Skip(ui_.px(8));
-  const Area at = Inner(48);
-  const auto most = static_cast<float>(std::max<int64_t>(1, std::ranges::max(value.counts)));
-  const float width = at.width / static_cast<float>(value.counts.size());
-  for (size_t i = 0; i < value.counts.size(); ++i) {
-    const float height = at.height * static_cast<float>(value.counts[i]) / most;
-    ui_.Fill({at.x + static_cast<float>(i) * width, at.bottom() - height, width - 1, height},
-             theme_.tick_2);
-  }
-  ui_.Fill({at.x, at.bottom(), at.width, 1}, theme_.rule_2);
-  ui_.Register("histogram", "chart", fmt::format("{} intervals", value.counts.size()), at);
-  const Area below = Inner(18);
-  ui_.TextIn(below, "elements between least and greatest", ui_.font(Face::kSans, 11), theme_.ink_3);
-}
-
 void NodeSheet::Why(bool has_cause, bool has_derived) {
   if (!has_derived) return;
   const Area at = Inner(24);

@@ -12,9 +12,17 @@ namespace strata::viewer {
 class NodeSheet {
  public:
   NodeSheet(Ui& ui, UiPanel& panel, const Comparison& comparison, int32_t node,
-            const Blame* history)
-      : ui_(ui), theme_(*ui.theme), panel_(panel), c_(comparison), node_(node), history_(history) {}
+            const Blame* history, std::string& slice)
+      : ui_(ui),
+        theme_(*ui.theme),
+        panel_(panel),
+        c_(comparison),
+        node_(node),
+        history_(history),
+        slice_(slice) {}
   void Draw();
+  /// The field for a slice of the value is being written.
+  bool in_slice() const { return in_slice_; }
 
  private:
   Area Inner(float height);
@@ -27,6 +35,9 @@ class NodeSheet {
   std::vector<std::pair<std::string, std::string>> Values() const;
   /// What the training under control has computed here.
   void ValueAtStop();
+  void Histogram(const ControlState::Value& value);
+  void Matrix(const ControlState::Value::Matrix& matrix);
+  void Paragraph(std::string_view name, const std::string& words);
   void Why(bool has_cause, bool has_derived);
   void Flows(std::string_view title, const std::vector<Comparison::Neighbour>& list);
   void Source();
@@ -47,6 +58,8 @@ class NodeSheet {
   const Comparison& c_;
   const int32_t node_;
   const Blame* history_;
+  std::string& slice_;
+  bool in_slice_ = false;
 };
 
 }  // namespace strata::viewer

@@ -1,5 +1,6 @@
 #include "viewer/model/control_session.h"
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <sys/socket.h>
@@ -49,6 +50,35 @@ TEST_CASE("a printed value has type, statistics and histogram") {
   CHECK(state.value->name == "add");
   CHECK(state.value->error == "not executed yet");
   CHECK(state.error.empty());
+}
+
+TEST_CASE("an image or a slice is added to the value that is known") {
+  ControlState state;
+  TakeAnswer("print mm histogram", true, "…",
+             R"({"dtype":"f32","sizes":[2,3],"histogram":{"counts":[1,5]}})", state);
+  TakeAnswer("print mm image", true, "…",
+             R"({"dtype":"f32","image":{"rows":2,"columns":3,"values":[1,2,3,4,null,6]}})", state);
+  REQUIRE(state.value->matrix);
+  CHECK(state.value->counts == std::vector<int64_t>{1, 5});
+  CHECK(state.value->matrix->columns == 3);
+  REQUIRE(state.value->matrix->elements.size() == 6);
+  CHECK(state.value->matrix->elements[3] == 4);
+  CHECK(std::isnan(state.value->matrix->elements[4]));
+  TakeAnswer("print mm [0, :]", true, "…", R"({"slice":{"sizes":[3],"values":[1,2,3]}})", state);
+  CHECK(state.value->matrix->slice == "[0, :]");
+  CHECK(state.value->matrix->elements == std::vector<double>{1, 2, 3});
+  CHECK(state.value->matrix->columns == 3);
+  TakeAnswer("print mm [7]", false, "no such row", "{}", state);
+  CHECK(state.value->matrix->error == "no such row");
+  CHECK(state.value->error.empty());
+}
+
+TEST_CASE("a vector has no image") {
+  ControlState state;
+  TakeAnswer("print norm histogram", true, "…", R"({"dtype":"f32","sizes":[3]})", state);
+  TakeAnswer("print norm image", false, "not a matrix", "{}", state);
+  CHECK(state.value->error.empty());
+  CHECK_FALSE(state.value->matrix);
 }
 
 TEST_CASE("breakpoints are listed; what a command said against itself stays until the next") {
