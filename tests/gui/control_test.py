@@ -103,10 +103,13 @@ class ControlTest(GuiCase):
             type "0:2, 0:3"
             key Enter
             await node/value/matrix contains "slice [0:2, 0:3] 2 × 3"
-            type "9:"
+            type "12:"
             key Enter
             await node/value/slice-error exists
             screenshot {self.picture("slice_error")}
+            type ""
+            key Ctrl+A Delete Enter
+            await node/value/matrix contains "image 12 ×"
             key Escape
             assert graph/union/breakpoint:mm exists
             assert graph/union/stopped:mm exists

@@ -10,7 +10,6 @@
 #include "base/unicode.h"
 #include "scene/cost.h"
 #include "scene/words.h"
-#include "viewer/panes/node_sheet.h"
 
 namespace strata::viewer {
 const Blame* NodePane::HistoryOf(Ui& ui, int32_t node) {
@@ -30,21 +29,21 @@ const Blame* NodePane::HistoryOf(Ui& ui, int32_t node) {
 }
 
 bool NodePane::Enter(Model& model) {
-  if (in_slice_) model.AskForSlice(slice_);
-  return in_slice_;
+  if (!slice_.written) return false;
+  model.AskForSlice(slice_.text);
+  slice_.focus = true;  // for the next slice
+  return true;
 }
 
 void NodePane::Draw(Ui& ui, const Area& area) {
-  in_slice_ = false;
+  slice_.written = false;
   const Theme& theme = *ui.theme;
   const UiScope scope(ui, "node");
   UiPanel panel(ui, "sheet", area, theme.surface);
   const Comparison* comparison = ui.model.comparison();
   const int32_t node = ui.model.selected();
   if (comparison != nullptr && node >= 0) {
-    NodeSheet sheet(ui, panel, *comparison, node, HistoryOf(ui, node), slice_);
-    sheet.Draw();
-    in_slice_ = sheet.in_slice();
+    NodeSheet(ui, panel, *comparison, node, HistoryOf(ui, node), slice_).Draw();
     return;
   }
   panel.Skip(ui.px(12));

@@ -1,9 +1,9 @@
 #pragma once
 #include <optional>
-#include <string>
 
 #include "diff/history/blame.h"
 #include "viewer/compare/async_value.h"
+#include "viewer/panes/node_sheet.h"
 #include "viewer/ui/elements.h"
 
 namespace strata::viewer {
@@ -20,8 +20,7 @@ class NodePane {
   const Blame* HistoryOf(Ui& ui, int32_t node);
 
   AsyncValue<std::optional<Blame>> history_{"history"};
-  std::string slice_;  // of the value at a stop
-  bool in_slice_ = false;
+  SliceField slice_;
 };
 
 }  // namespace strata::viewer

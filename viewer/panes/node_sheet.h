@@ -8,11 +8,19 @@
 
 namespace strata::viewer {
 
+/// The field for a slice of the value at a stop, as it is being written.
+struct SliceField {
+  std::string text;
+  std::string value;     ///< the name of the value that it is a slice of
+  bool written = false;  ///< it has the keyboard
+  bool focus = false;    ///< it takes the keyboard
+};
+
 /// Draws what is known of a node, the parts one below the other.
 class NodeSheet {
  public:
   NodeSheet(Ui& ui, UiPanel& panel, const Comparison& comparison, int32_t node,
-            const Blame* history, std::string& slice)
+            const Blame* history, SliceField& slice)
       : ui_(ui),
         theme_(*ui.theme),
         panel_(panel),
@@ -21,8 +29,6 @@ class NodeSheet {
         history_(history),
         slice_(slice) {}
   void Draw();
-  /// The field for a slice of the value is being written.
-  bool in_slice() const { return in_slice_; }
 
  private:
   Area Inner(float height);
@@ -58,8 +64,7 @@ class NodeSheet {
   const Comparison& c_;
   const int32_t node_;
   const Blame* history_;
-  std::string& slice_;
-  bool in_slice_ = false;
+  SliceField& slice_;
 };
 
 }  // namespace strata::viewer

@@ -46,11 +46,14 @@ void NodeSheet::ValueAtStop() {
   for (const auto& [name, number] : value.statistics)
     FieldRow(name, "", number, false, false);
   if (!value.counts.empty()) Histogram(value);
+  if (value.sizes == "[]") return;
+  panel_.Skip(ui_.px(8));
+  if (std::exchange(slice_.value, value.name) != value.name) slice_.text.clear();
+  ui_.Input("slice", "slice: 0:4, 3, :", Inner(26), slice_.text,
+            std::exchange(slice_.focus, false));
+  slice_.written = ImGui::IsItemActive();
+  panel_.Skip(ui_.px(8));
   if (!value.matrix) return;
-  panel_.Skip(ui_.px(8));
-  ui_.Input("slice", "slice: 0:4, 3, :", Inner(26), slice_);
-  in_slice_ = ImGui::IsItemActive();
-  panel_.Skip(ui_.px(8));
   if (!value.matrix->error.empty()) return Paragraph("slice-error", Visible(value.matrix->error));
   Matrix(*value.matrix);
 }
@@ -105,9 +108,19 @@ void NodeSheet::Matrix(const ControlState::Value::Matrix& matrix) {
         mouse.y < y + height)
       ui_.Tip(fmt::format("row {}, column {}: {}", i / columns, i % columns, number));
   }
-  const Area below = Inner(18);
+  Area below = Inner(18);
   ui_.TextIn(below, words, small, theme_.ink_3);
   ui_.Register("matrix-words", "text", words, below);
+  const auto broken =
+      std::ranges::count_if(matrix.elements, [](double e) { return !std::isfinite(e); });
+  if (broken == 0) return;
+  below = Inner(18);
+  const float side = ui_.px(10);
+  ui_.Fill({below.x, below.y + (below.height - side) / 2, side, side}, theme_.removed.line);
+  below.x += side + ui_.px(6);
+  const std::string count = fmt::format("{} not finite", NumberText(broken));
+  ui_.TextIn(below, count, small, theme_.ink_3);
+  ui_.Register("not-finite", "text", count, below);
 }
 
 }  // namespace strata::viewer
