@@ -67,6 +67,7 @@ void StaticBinder::BindInputs() {
     state_->TensorAt(input.slot) = TensorOver(EmptyStorage(bytes), *layout);
     bound.own = state_->TensorAt(input.slot).storage().unsafeGetStorageImpl();
     bound.offset = layout->offset;
+    state_->input_of.emplace(bound.own, state_->inputs.size() - 1);
   }
 }
 

@@ -252,10 +252,8 @@ Tensor StaticState::OutputAt(SlotId slot, std::span<const Tensor> given) {
   if (StorageOf(slot).kind == StaticStorage::Kind::kOutput)
     return scratch != nullptr ? home.clone() : OnAnotherStorage(home, home.storage());
   // Memory of inputs belongs to storages of the caller.
-  for (size_t i = 0; i < given.size(); ++i) {
-    if (home.storage().unsafeGetStorageImpl() == inputs[i].own)
-      return OnAnotherStorage(home, given[i].storage());
-  }
+  const auto input = input_of.find(home.storage().unsafeGetStorageImpl());
+  if (input != input_of.end()) return OnAnotherStorage(home, given[input->second].storage());
   // An operator may have written a tensor of the program in place.
   return OnAnotherStorage(home, home.storage());
 }

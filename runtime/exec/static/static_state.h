@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -81,6 +82,7 @@ struct StaticState {
   SlotSizes numbers;                         ///< data-dependent sizes of the run
   IdVector<SlotId, StaticStorage> storages;  ///< by slot that owns one
   std::vector<StaticInput> inputs;           ///< as the plan's
+  std::unordered_map<const c10::StorageImpl*, size_t> input_of;  ///< by StaticInput::own
   MemoryBlock block;                  ///< allocated at the first run; outputs that are held keep it
   void* scratch = nullptr;            ///< instead of a block of its own
   int64_t block_bytes = 0;            ///< that a run needs
