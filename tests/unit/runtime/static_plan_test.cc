@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "runtime/exec/executor.h"
 #include "tests/support/graphs.h"
@@ -78,6 +79,66 @@ TEST_CASE("what an operator lays out otherwise than was traced is laid out as tr
     const Tensor x = at::rand({3, 2}).t();
     CHECK(at::equal(OrDie(executor.Run(Tensors{x}))[0],
                     std::get<0>(x.contiguous().sort()).view({6})));
+  }
+}
+
+struct Size {
+  int64_t rows, inner, columns;
+};
+
+TEST_CASE("products have ATen's bits, however their operands lie") {
+  for (const Size size : {Size{32, 64, 128}, Size{7, 300, 5}, Size{2, 3, 2}, Size{1, 8, 4},
+                          Size{4, 1, 4}, Size{4, 8, 1}}) {
+    for (const bool left_lies_across : {false, true}) {
+      for (const bool right_lies_across : {false, true}) {
+        CAPTURE(size.rows);
+        CAPTURE(size.inner);
+        CAPTURE(size.columns);
+        CAPTURE(left_lies_across);
+        CAPTURE(right_lies_across);
+        const auto type = [](int64_t rows, int64_t columns, bool across) {
+          return across ? fmt::format("f32[{}, {}][1, {}]cpu", rows, columns, rows)
+                        : fmt::format("f32[{}, {}][{}, 1]cpu", rows, columns, columns);
+        };
+        Executor executor = Bind(fmt::format(R"(
+  a = placeholder : {}
+  b = placeholder : {}
+  c = aten.mm.default(a, b) : {}
+  output([c])
+)",
+                                             type(size.rows, size.inner, left_lies_across),
+                                             type(size.inner, size.columns, right_lies_across),
+                                             type(size.rows, size.columns, false)),
+                                 PlanOptions::Fastest());
+        const auto matrix = [](int64_t rows, int64_t columns, bool across) {
+          return across ? at::randn({columns, rows}).t() : at::randn({rows, columns});
+        };
+        for (int run = 0; run < 2; ++run) {  // the second has other addresses
+          const Tensor a = matrix(size.rows, size.inner, left_lies_across);
+          const Tensor b = matrix(size.inner, size.columns, right_lies_across);
+          CHECK(at::equal(OrDie(executor.Run(Tensors{a, b}))[0], at::mm(a, b)));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("roots and norms have ATen's bits") {
+  constexpr int64_t kSize = 5000;  // ATen takes roots of 2048 at a time in several threads
+  Executor executor = Bind(R"(
+  x = placeholder : f32[5000][1]cpu
+  root = aten.sqrt.default(x) : f32[5000][1]cpu
+  norm = aten.linalg_vector_norm.default(x, 2.0) : f32[][]cpu
+  sum = aten.linalg_vector_norm.default(x, 1.0) : f32[][]cpu
+  output([root, norm, sum])
+)",
+                           PlanOptions::Fastest());
+  for (int run = 0; run < 2; ++run) {
+    const Tensor x = at::rand({kSize}) * 1e-3;
+    const Tensors results = OrDie(executor.Run(Tensors{x}));
+    CHECK(at::equal(results[0], at::sqrt(x)));
+    CHECK(at::equal(results[1], at::linalg_vector_norm(x, 2.0)));
+    CHECK(at::equal(results[2], at::linalg_vector_norm(x, 1.0)));
   }
 }
 
