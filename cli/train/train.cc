@@ -171,7 +171,7 @@ Status TrainAll(Trainer& trainer, const TrainFlags& flags, TrainOutputs& outputs
     }
     StepReport& report = *stepped;
     if (trainer.IsValidationStep()) {
-      STRATA_TRY(report.metrics.validation_loss, trainer.Validate());
+      STRATA_RETURN_IF_ERROR(trainer.Validate(report));
     }
     STRATA_RETURN_IF_ERROR(ContinueWithoutTrace(recording, RecordStep(recording, report)));
     STRATA_RETURN_IF_ERROR(

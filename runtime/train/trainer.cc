@@ -19,6 +19,20 @@ namespace strata {
 
 using at::Tensor;
 
+namespace {
+
+/// The plans of one rank; ranks share graphs.
+void AddExecuted(const std::vector<const Plan*>& plans, StepReport& report) {
+  for (const Plan* plan : plans) {
+    const bool is_known = std::ranges::find(report.executed, plan->graph,
+                                            &StepReport::Executed::graph) != report.executed.end();
+    if (!is_known)
+      report.executed.push_back({.graph = plan->graph, .fingerprint = plan->graph_fingerprint});
+  }
+}
+
+}  // namespace
+
 Trainer::Trainer(std::unique_ptr<TrainerState> state) : state_(std::move(state)) {}
 Trainer::~Trainer() = default;
 
@@ -42,13 +56,7 @@ Result<StepReport> Trainer::Step(TrainingObserver* observer) {
                                                      [&] { return state_->RunOptimizer(); }));
   for (const std::unique_ptr<RankTraining>& rank : state_->programs()) {
     rank->graphs().EndStep();
-    for (const Plan* plan : rank->graphs().StepPlans()) {
-      const bool is_known =
-          std::ranges::find(report.executed, plan->graph, &StepReport::Executed::graph) !=
-          report.executed.end();
-      if (!is_known)
-        report.executed.push_back({.graph = plan->graph, .fingerprint = plan->graph_fingerprint});
-    }
+    AddExecuted(rank->graphs().StepPlans(), report);
   }
   return report;
 }
@@ -114,7 +122,7 @@ bool Trainer::IsValidationStep() const {
   return validator.enable && step > 0 && (step == 1 || step % validator.freq == 0);
 }
 
-Result<double> Trainer::Validate() {
+Status Trainer::Validate(StepReport& report) {
   STRATA_CHECK(state_->validation);
   const ValidatorConfig& validator = state_->config.validator;
   STRATA_RETURN_IF_ERROR(state_->validation->Rewind());
@@ -136,7 +144,11 @@ Result<double> Trainer::Validate() {
                  fmt::join(validator.dataset_path, ", "));
   }
   const double mean = sum / labels;
-  return state_->config.dtype == Precision::kFloat64 ? mean : static_cast<float>(mean);
+  report.metrics.validation_loss =
+      state_->config.dtype == Precision::kFloat64 ? mean : static_cast<float>(mean);
+  for (const std::unique_ptr<RankTraining>& rank : state_->programs())
+    AddExecuted(rank->graphs().ValidationPlans(), report);
+  return Ok();
 }
 
 void Trainer::ProfileNext(bool values) {

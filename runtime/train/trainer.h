@@ -112,9 +112,10 @@ class Trainer {
 
   /// Whether the step that was done last is one to validate after.
   bool IsValidationStep() const;
-  /// Mean loss of the validation data, from their beginning, with the parameters as they are. Waits
-  /// for all processes. REQUIRES: compiled, config().validator.enable.
-  Result<double> Validate();
+  /// Adds to the report of the step that was done last the mean loss of the validation data, from
+  /// their beginning, with the parameters as they are. Waits for all processes. REQUIRES: compiled,
+  /// config().validator.enable.
+  Status Validate(StepReport& report);
 
   /// Times the nodes of the next step's graphs, and with `values` looks at what they give.
   /// REQUIRES: compiled.

@@ -175,6 +175,13 @@ std::vector<const Plan*> TrainingGraphs::StepPlans() const {
   return plans;
 }
 
+std::vector<const Plan*> TrainingGraphs::ValidationPlans() const {
+  std::vector<const Plan*> plans;
+  for (const auto& [name, executor] : executors_)
+    if (IsValidation(name)) plans.push_back(&executor.plan());
+  return plans;
+}
+
 void TrainingGraphs::Profile(bool values) {
   profile_ = true;
   profile_values_ = values;

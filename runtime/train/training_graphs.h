@@ -98,6 +98,8 @@ class TrainingGraphs {
   bool LendsOutputs(std::string_view graph) const;
   /// The plan of each graph that a step runs, in that order.
   std::vector<const Plan*> StepPlans() const;
+  /// The same of a validation.
+  std::vector<const Plan*> ValidationPlans() const;
 
   /// Times the nodes of what runs until `EndStep`, and with `values` looks at what they give.
   void Profile(bool values);

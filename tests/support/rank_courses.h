@@ -67,7 +67,7 @@ inline Course Train(Trainer& trainer) {
   OrDie(trainer.Compile());
   while (OrDie(trainer.HasNext())) {
     StepReport report = OrDie(trainer.Step());
-    if (trainer.IsValidationStep()) report.metrics.validation_loss = OrDie(trainer.Validate());
+    if (trainer.IsValidationStep()) OrDie(trainer.Validate(report));
     course.steps.push_back(report.metrics);
     if (course.steps.size() == 1) course.gradients = Copy(trainer.Gradients());
   }

@@ -67,11 +67,13 @@ struct Course {
 inline Course Finish(Trainer& trainer) {
   Course course;
   while (OrDie(trainer.HasNext())) {
-    const StepReport report = OrDie(trainer.Step());
+    StepReport report = OrDie(trainer.Step());
     course.losses.push_back(report.metrics.loss);
     course.norms.push_back(report.metrics.grad_norm);
     if (course.losses.size() == 1) course.gradients = Copy(trainer.Gradients());
-    if (trainer.IsValidationStep()) course.validation_losses.push_back(OrDie(trainer.Validate()));
+    if (!trainer.IsValidationStep()) continue;
+    OrDie(trainer.Validate(report));
+    course.validation_losses.push_back(*report.metrics.validation_loss);
   }
   course.parameters = Copy(trainer.Parameters());
   course.optimizer = Copy(trainer.OptimizerTensors());

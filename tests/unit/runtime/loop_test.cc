@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -121,11 +122,16 @@ TEST_CASE("the validation loss is the mean over all labels of all its batches") 
     const auto trainer = MakeTrainer(config);
     OrDie(trainer->Compile());
     CHECK_FALSE(trainer->IsValidationStep());
-    OrDie(trainer->Step());
+    StepReport report = OrDie(trainer->Step());
     CHECK(trainer->IsValidationStep());
     const auto before = Copies(*trainer);
-    const double loss = OrDie(trainer->Validate());
-    CHECK_EQ(loss, OrDie(trainer->Validate()));  // from the beginning again
+    const auto validate = [&] {
+      OrDie(trainer->Validate(report));
+      return *report.metrics.validation_loss;
+    };
+    const double loss = validate();
+    CHECK_EQ(loss, validate());  // from the beginning again
+    CHECK_EQ(std::ranges::count(report.executed, "validate", &StepReport::Executed::graph), 1);
     CHECK((before == Copies(*trainer)));
 
     // All batches have as many labels, so the mean is that of the batches' losses.
