@@ -147,14 +147,13 @@ Result<GraphRun> Run(const Graph& graph, const NamedTensors& given, ExecutionObs
   GraphRun run;
   STRATA_TRY(run.inputs.tensors, TakeInputs(graph, given));
   const std::vector<Tensor>& inputs = run.inputs.tensors;
-  for (const NodeId node : graph.nodes()) {
-    if (graph.node(node).kind == NodeKind::kPlaceholder)
-      run.inputs.values.push_back(graph.result(node));
-  }
+  for (const NodeId node : GivenInputs(graph))
+    run.inputs.values.push_back(graph.result(node));
   std::vector<std::vector<int64_t>> shapes;
   for (const Tensor& input : inputs)
     shapes.push_back(input.sizes().vec());
-  STRATA_TRY(const SymbolSizes sizes, SizesOfInputs(graph, shapes));
+  STRATA_TRY(SymbolSizes sizes, SizesOfInputs(graph, shapes));
+  sizes.merge(DrawSizes(graph));
   static std::mutex one_at_a_time;  // ranks make the same kernels
   std::unique_lock lock(one_at_a_time);
   STRATA_TRY(Plan plan, Lower(graph, {}, sizes));

@@ -83,14 +83,6 @@ Result<InputType> TypeOfInput(const Graph& graph, NodeId node, const SymbolSizes
   return input;
 }
 
-std::vector<NodeId> Placeholders(const Graph& graph) {
-  std::vector<NodeId> nodes;
-  for (const NodeId node : graph.nodes()) {
-    if (graph.node(node).kind == NodeKind::kPlaceholder) nodes.push_back(node);
-  }
-  return nodes;
-}
-
 uint64_t HashText(std::string_view text) {
   uint64_t hash = 0;
   for (const char c : text)
@@ -173,7 +165,7 @@ std::string InputName(const Graph& graph, NodeId placeholder) {
 }
 
 Result<std::vector<Tensor>> TakeInputs(const Graph& graph, const NamedTensors& given) {
-  const std::vector<NodeId> placeholders = Placeholders(graph);
+  const std::vector<NodeId> placeholders = GivenInputs(graph);
   std::vector<NamedTensors::const_iterator> tensors;
   std::vector<std::vector<int64_t>> shapes;
   for (const NodeId node : placeholders) {
@@ -186,7 +178,8 @@ Result<std::vector<Tensor>> TakeInputs(const Graph& graph, const NamedTensors& g
     tensors.push_back(found);
     shapes.push_back(found->second.sizes().vec());
   }
-  STRATA_TRY(const SymbolSizes sizes, SizesOfInputs(graph, shapes));
+  STRATA_TRY(SymbolSizes sizes, SizesOfInputs(graph, shapes));
+  sizes.merge(DrawSizes(graph));
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < placeholders.size(); ++i) {
     const auto found = tensors[i];
@@ -206,9 +199,9 @@ Result<std::vector<Tensor>> TakeInputs(const Graph& graph, const NamedTensors& g
 }
 
 Result<NamedTensors> DrawInputs(const Graph& graph, uint64_t seed, Signs signs) {
-  const SymbolSizes sizes = HintsOf(graph);
+  const SymbolSizes sizes = DrawSizes(graph);
   NamedTensors inputs;
-  for (const NodeId node : Placeholders(graph)) {
+  for (const NodeId node : GivenInputs(graph)) {
     STRATA_TRY(const InputType type, TypeOfInput(graph, node, sizes));
     const std::string name = InputName(graph, node);
     inputs.insert_or_assign(name, Draw(type, Mix(seed) ^ HashText(name), signs));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,21 +32,54 @@ std::optional<Multiple> AsMultiple(const Module& module, DimId dim) {
   return multiple.symbol != nullptr ? std::optional(multiple) : std::nullopt;
 }
 
-/// Calls `fn(type, index)` for each placeholder that is a tensor.
+const Type* TypeOf(const Graph& graph, NodeId placeholder) {
+  const TypeId id = graph.value(graph.result(placeholder)).type;
+  return id.valid() ? &graph.module().types()[id] : nullptr;
+}
+
+/// Calls `fn(node, type, index)` for each of GivenInputs that is a tensor.
 template <class Fn>
 void ForEachInput(const Graph& graph, Fn&& fn) {
   size_t index = 0;
-  for (const NodeId node : graph.nodes()) {
-    if (graph.node(node).kind != NodeKind::kPlaceholder) continue;
-    const TypeId id = graph.value(graph.result(node)).type;
-    if (id.valid() && graph.module().types()[id].kind == TypeKind::kTensor) {
-      fn(node, graph.module().types()[id], index);
-    }
+  for (const NodeId node : GivenInputs(graph)) {
+    const Type* type = TypeOf(graph, node);
+    if (type != nullptr && type->kind == TypeKind::kTensor) fn(node, *type, index);
     ++index;
   }
 }
 
+/// Calls `fn(symbol)` for each size of an input that is a symbol or a multiple of one.
+template <class Fn>
+void ForEachSymbol(const Graph& graph, Fn&& fn) {
+  const auto add = [&](DimId dim) {
+    if (const auto multiple = AsMultiple(graph.module(), dim)) fn(*multiple->symbol);
+  };
+  for (const NodeId node : graph.placeholders()) {
+    const Type* type = TypeOf(graph, node);
+    if (type == nullptr) continue;
+    if (type->kind == TypeKind::kSymInt) add(type->dim);
+    if (type->kind == TypeKind::kTensor) std::ranges::for_each(type->sizes, add);
+  }
+}
+
 }  // namespace
+
+std::vector<NodeId> GivenInputs(const Graph& graph) {
+  std::vector<NodeId> inputs = graph.placeholders();
+  std::erase_if(inputs, [&](NodeId node) {
+    const Type* type = TypeOf(graph, node);
+    return type != nullptr && type->kind == TypeKind::kSymInt;
+  });
+  return inputs;
+}
+
+std::optional<int64_t> IntegerOf(const Graph& graph, ValueId value, const SymbolSizes& sizes) {
+  const Module& module = graph.module();
+  const TypeId id = graph.value(value).type;
+  if (!id.valid() || module.types()[id].kind != TypeKind::kSymInt) return std::nullopt;
+  const auto number = NumberOf(module, module.types()[id].dim, sizes);
+  return number ? std::optional(*number) : std::nullopt;
+}
 
 bool HasDynamicShapes(const Graph& graph) {
   bool has = false;
@@ -58,12 +92,18 @@ bool HasDynamicShapes(const Graph& graph) {
 
 SymbolSizes HintsOf(const Graph& graph) {
   SymbolSizes sizes;
-  ForEachInput(graph, [&](NodeId, const Type& type, size_t) {
-    for (const DimId dim : type.sizes) {
-      const std::optional<Multiple> multiple = AsMultiple(graph.module(), dim);
-      if (!multiple || !multiple->symbol->hint) continue;
-      sizes.emplace(graph.module().str(multiple->symbol->name), *multiple->symbol->hint);
-    }
+  ForEachSymbol(graph, [&](const Symbol& symbol) {
+    if (symbol.hint) sizes.emplace(graph.module().str(symbol.name), *symbol.hint);
+  });
+  return sizes;
+}
+
+SymbolSizes DrawSizes(const Graph& graph) {
+  SymbolSizes sizes = HintsOf(graph);
+  const SymbolSizes others = SampleSizes(graph.module())[0];
+  ForEachSymbol(graph, [&](const Symbol& symbol) {
+    const std::string name(graph.module().str(symbol.name));
+    sizes.emplace(name, others.at(name));
   });
   return sizes;
 }

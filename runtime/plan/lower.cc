@@ -15,6 +15,7 @@
 #include "passes/memory/offloadable.h"
 #include "runtime/plan/flex_step.h"
 #include "runtime/plan/in_flight.h"
+#include "runtime/plan/input_sizes.h"
 #include "runtime/plan/kills.h"
 #include "runtime/plan/layouts.h"
 #include "runtime/plan/partition.h"
@@ -63,6 +64,7 @@ class Lowering {
   const Graph& graph() const { return *scope_.graph; }
 
   Status LowerNode(NodeId node) {
+    if (graph().node(node).num_results == 1 && NumberOfValue(graph().result(node))) return Ok();
     switch (graph().node(node).kind) {
       case NodeKind::kPlaceholder:
         return AddInput(node);
@@ -73,7 +75,9 @@ class Lowering {
       case NodeKind::kOutput:
         return AddOutputs(node);
       default:
-        return Unsupported("calls of methods and modules are not operators");
+        return Unsupported(
+            "calls of methods and modules are not operators; name a graph that AOTAutograd made, "
+            "such as aot_joint_graph");
     }
   }
 
@@ -123,6 +127,11 @@ class Lowering {
 
   Result<std::vector<int64_t>> Numbers(std::span<const DimId> dims) const {
     return NumbersOf(module_, dims, plan_.sizes);
+  }
+
+  std::optional<int64_t> NumberOfValue(ValueId value) const {
+    if (scope_.fused.valid()) return std::nullopt;  // a body names sizes as it likes
+    return IntegerOf(graph(), value, plan_.sizes);
   }
 
   Status AddConstant(NodeId node) {
@@ -184,11 +193,11 @@ class Lowering {
       const ValueId value = graph().result(node, i);
       const bool is_read = graph().value(value).num_uses > 0 || plan_.options.keep_values;
       // A result that an operator writes needs a slot, read or not: the slot says what is written.
-      const bool is_written =
-          (plan_.options.static_memory || step.mutates) && graph().value(value).type.valid();
+      const bool is_typed = graph().value(value).type.valid();
+      const bool is_written = (plan_.options.static_memory || step.mutates) && is_typed;
       step.results.push_back(is_read || is_written ? NewSlot(value) : SlotId());
       if (!step.results.back().valid()) step.unread_bytes += OwnBytes(value);
-      has_results = has_results || graph().value(value).type.valid();
+      has_results = has_results || is_typed;
       are_aliases = are_aliases && graph().value(value).alias_of.valid();
     }
     step.is_view = has_results && are_aliases && !step.mutates && !traits.effectful;
@@ -270,21 +279,15 @@ class Lowering {
   }
 
   Status AddOutputs(NodeId node) {
-    const auto add = [&](const Arg& arg) -> Status {
-      STRATA_TRY(const PlanArg output, LowerArg(arg));
-      if (output.kind != ArgKind::kValue && output.kind != ArgKind::kNone) {
-        return Unsupported("an output must be a tensor or None");
-      }
-      plan_.outputs.push_back(output.slot);
-      return Ok();
-    };
     for (const Arg& arg : graph().args(node)) {
-      if (!arg.is_span()) {
-        STRATA_RETURN_IF_ERROR(add(arg));
-        continue;
+      const std::span<const Arg> outputs =
+          arg.is_span() ? graph().elements(arg) : std::span(&arg, 1);
+      for (const Arg& output : outputs) {
+        if (!output.is_value() && output.kind() != ArgKind::kNone)
+          return Unsupported("an output must be a tensor or None");
+        STRATA_TRY(const PlanArg lowered, LowerArg(output));
+        plan_.outputs.push_back(lowered.slot);
       }
-      for (const Arg& element : graph().elements(arg))
-        STRATA_RETURN_IF_ERROR(add(element));
     }
     return Ok();
   }
@@ -292,6 +295,11 @@ class Lowering {
   Result<PlanArg> LowerArg(const Arg& arg) {
     PlanArg lowered;
     lowered.kind = arg.kind();
+    const auto integer = [&](int64_t number) {
+      lowered.kind = ArgKind::kInt;
+      lowered.integer = number;
+      return lowered;
+    };
     switch (arg.kind()) {
       case ArgKind::kNone:
         return lowered;
@@ -301,11 +309,11 @@ class Lowering {
           lowered.text = FlexBodyText(module_.graph(*body));
           return lowered;
         }
+        if (const auto number = NumberOfValue(arg.value())) return integer(*number);
         lowered.slot = SlotOf(arg.value());
         return lowered;
       case ArgKind::kInt:
-        lowered.integer = arg.as_int();
-        return lowered;
+        return integer(arg.as_int());
       case ArgKind::kBool:
         lowered.integer = arg.as_bool() ? 1 : 0;
         return lowered;
@@ -322,9 +330,7 @@ class Lowering {
         return lowered;
       case ArgKind::kDim: {
         STRATA_TRY(const int64_t number, NumberOf(module_, arg.dim(), plan_.sizes));
-        lowered.kind = ArgKind::kInt;
-        lowered.integer = number;
-        return lowered;
+        return integer(number);
       }
       case ArgKind::kList:
       case ArgKind::kTuple:

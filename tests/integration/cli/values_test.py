@@ -206,21 +206,36 @@ graph step
 
     def test_inputs_that_cannot_be_made_are_told(self):
         self.write("n.txt", """\
-def forward(self, n: "Sym(s0)", x: "f32[s0][1]cpu"):
-    neg: "f32[s0][1]cpu" = torch.ops.aten.neg.default(x)
+def forward(self, n, x: "f32[4][1]cpu"):
+    neg: "f32[4][1]cpu" = torch.ops.aten.neg.default(x)
     return (neg,)
 """)
         self.assertEqual(self.run_strata("run", "n.txt", code=2),
                          "strata: error: graph n cannot be executed: input n: it is no tensor of known type, and only "
                          "tensors can be given\n")
         self.write("s.txt", """\
-def forward(self, x: "f32[s0][1]cpu"):
-    neg: "f32[s0][1]cpu" = torch.ops.aten.neg.default(x)
+def forward(self, x: "f32[s0 + s1][1]cpu"):
+    neg: "f32[s0 + s1][1]cpu" = torch.ops.aten.neg.default(x)
     return (neg,)
 """)
         self.assertEqual(self.run_strata("run", "s.txt", code=2),
                          "strata: error: graph s cannot be executed: input x: sizes must be numbers, and nothing tells "
                          "what s0 is\n")
+
+    def test_open_sizes_get_numbers(self):
+        """As logs of dynamic shapes have them: integers beside the tensors, and arithmetic of them."""
+        graph = """\
+def forward(self, n: "Sym(s77)", x: "f32[s77, 8][8, 1]cpu"):
+    mul: "f32[s77, 8][8, 1]cpu" = torch.ops.aten.mul.Tensor(x, {});  x = None
+    size: "Sym(8*s77)" = n * 8
+    view: "f32[8*s77][1]cpu" = torch.ops.aten.view.default(mul, [size]);  mul = size = None
+    return (view, n)
+"""
+        self.write("two.txt", graph.format(2))
+        self.write("three.txt", graph.format(3))
+        self.assertEqual(self.run_strata("compare-values", "two.txt", "two.txt"),
+                         "2 values compared, 0 differ; 0 of 1 outputs differ\n")
+        self.assertIn("2 values compared, 2 differ", self.run_strata("compare-values", "two.txt", "three.txt", code=1))
 
     def test_a_graph_that_is_larger_than_memory_is_told(self):
         self.write("large.txt", """\

@@ -7,6 +7,7 @@
 
 #include "ir/module.h"
 #include "runtime/plan/input_sizes.h"
+#include "runtime/plan/plan.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 
@@ -95,6 +96,36 @@ TEST_CASE("the symbols of a graph are learnt from the shapes of its inputs") {
            "size 13 does not fit: input x of graph g: 3*s1 is a multiple of 3");
   CHECK_EQ(Refusal({{5, 3}, {9}}), "size 3 does not fit: input x of graph g: 3*s1 is from 6 to 24");
   CHECK_EQ(Refusal({{0, 6}, {9}}), "size 0 does not fit: input x of graph g: s0 is at least 1");
+}
+
+TEST_CASE("integers of the program follow from the sizes of tensors, or are drawn") {
+  const auto module = testing::ParseOrDie(R"(
+symbol s0 hint=4
+symbol s1
+graph g
+  n = placeholder : Sym(s0)
+  m = placeholder : Sym(s1)
+  x = placeholder : f32[s0, 8][8, 1]cpu
+  k = _operator.mul(n, 8) : Sym(8*s0)
+  v = aten.view.default(x, [k]) : f32[8*s0][1]cpu
+  output([v, n])
+)");
+  const Graph& graph = *module->FindGraph("g");
+  const std::vector<NodeId> given = GivenInputs(graph);
+  REQUIRE_EQ(given.size(), 1);
+  CHECK_EQ(graph.name(given[0]), "x");
+  SymbolSizes sizes = testing::OrDie(SizesOfInputs(graph, std::vector<Samples>{{6, 8}}));
+  CHECK_EQ(sizes, SymbolSizes{{"s0", 6}});
+  CHECK_EQ(DrawSizes(graph).at("s0"), 4);
+  sizes.merge(DrawSizes(graph));
+  CHECK_EQ(sizes.at("s0"), 6);
+  CHECK_GT(sizes.at("s1"), 1);
+  const Plan plan = testing::OrDie(Lower(graph, {}, sizes));
+  CHECK_EQ(plan.inputs.size(), 1);
+  REQUIRE_EQ(plan.steps.size(), 1);  // the view; the product is a number
+  CHECK_EQ(plan.steps[StepId{0}].args[1].elements[0].integer, 48);
+  REQUIRE_EQ(plan.outputs.size(), 2);
+  CHECK_FALSE(plan.outputs[1].valid());
 }
 
 }  // namespace
