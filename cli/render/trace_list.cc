@@ -270,9 +270,20 @@ class TextListing {
   void ExecutedRanges(const StoredRun& run) {
     if (run.executed.empty()) return;
     std::vector<Row> rows = {{"executed", "steps", "snapshot", "fingerprint"}};
-    for (const ExecutedRange& range : run.executed) {
+    for (size_t i = 0; i < run.executed.size(); ++i) {
+      const ExecutedRange& range = run.executed[i];
+      // A validation runs at some steps; its ranges are one row.
+      const auto is_more = [&](const ExecutedRange& next) {
+        return next.graph == range.graph && next.fingerprint == range.fingerprint;
+      };
+      int64_t count = range.last_step - range.first_step + 1;
+      for (; i + 1 < run.executed.size() && is_more(run.executed[i + 1]); ++i)
+        count += run.executed[i + 1].last_step - run.executed[i + 1].first_step + 1;
+      const int64_t last_step = run.executed[i].last_step;
+      std::string steps = fmt::format("{} … {}", range.first_step, last_step);
+      if (count <= last_step - range.first_step) steps += fmt::format(" ({} steps)", count);
       const StoredPass* pass = FindExecutedPass(trace_, run, range);
-      rows.push_back({range.graph, fmt::format("{} … {}", range.first_step, range.last_step),
+      rows.push_back({range.graph, std::move(steps),
                       !IsExecutedRecorded(trace_, run, range) ? "no recorded graph"
                       : pass == nullptr
                           ? "before all passes"

@@ -121,6 +121,23 @@ TEST_CASE("ls says when no recorded graph has the fingerprint that was executed"
   CHECK(findings[0].what.find("no recorded graph has the executed") != std::string::npos);
 }
 
+TEST_CASE("ls joins the steps of a graph that only some steps execute") {
+  TempDir dir;
+  const std::string path = dir / "validated.strata";
+  const auto module = testing::ParseOrDie(kBefore);
+  const auto writer = OrDie(TraceWriter::Create(path));
+  const RunId run = OrDie(writer->BeginRun({}));
+  const SnapshotId traced = OrDie(writer->AddSnapshot(run, "validate", module->graph(GraphId{0})));
+  const TraceWriter::Executed executed{"validate", writer->snapshot(traced).fingerprint};
+  for (const int64_t step : {1, 3, 4, 8})
+    OrDie(writer->RecordStep(run, {step, 1, 1, 1}, {&executed, 1}));
+  OrDie(writer->EndRun(run, RunStatus::kFinished));
+  const auto trace = OrDie(TraceReader::Open(path));
+  CHECK_EQ(trace->runs()[0].executed.size(), 3);
+  CHECK(ListText(*trace).find("validate  1 … 8 (4 steps)  before all passes") != std::string::npos);
+  CHECK(OrDie(CheckTrace(path)).empty());
+}
+
 TEST_CASE("ls describes effects of a pass that counts do not show") {
   TempDir dir;
   const auto before = testing::ParseOrDie(kBefore);
