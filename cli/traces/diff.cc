@@ -182,6 +182,7 @@ Result<Exit> DiffWholeRuns(const DiffFlags& flags, const Policy* policy) {
                                             .all = flags.all,
                                             .colours = UsesColours(flags)}));
   STRATA_RETURN_IF_ERROR(WriteFile("-", diff.text));
+  if (!diff.note.empty()) Warn(diff.note);
   return diff.passes ? Exit::kOk : Exit::kDifferences;
 }
 

@@ -31,6 +31,7 @@ constexpr size_t kMaxComment = 60'000, kLeastOfGraph = 4'000;
 struct Compared {
   std::string label = {};               ///< `graph 'aot_joint_graph' [0/0]`, `pass 3 'dce', rank 1`
   std::string before = {}, after = {};  ///< REFs; "": this side does not have it
+  size_t run = 0;                       ///< of each side
   std::optional<GraphDiff> diff = {};
   std::optional<PolicyVerdict> verdict = {};
   // The diff refers to them.
@@ -66,8 +67,9 @@ std::string RefOfStep(const History& history, const HistoryStep& step) {
 }
 
 /// Compares the corresponding steps of two runs.
-Status CompareRun(const History& a, const History& b, const DiffRunsOptions& options,
-                  bool with_rank, std::vector<Compared>& compared) {
+Result<std::vector<Compared>> CompareRun(const History& a, const History& b,
+                                         const DiffRunsOptions& options, bool with_rank) {
+  std::vector<Compared> compared;
   for (const StepPair& pair : AlignSteps(a, b)) {
     const HistoryStep* step_a = pair.a < 0 ? nullptr : &a.steps[static_cast<size_t>(pair.a)];
     const HistoryStep* step_b = pair.b < 0 ? nullptr : &b.steps[static_cast<size_t>(pair.b)];
@@ -94,7 +96,7 @@ Status CompareRun(const History& a, const History& b, const DiffRunsOptions& opt
     }
     compared.push_back(std::move(one));
   }
-  return Ok();
+  return compared;
 }
 
 /// Every graph of a run that the other side lacks.
@@ -112,8 +114,13 @@ Result<std::vector<Compared>> CompareAll(const std::vector<History>& before,
   std::vector<Compared> compared;
   const bool with_rank = before.size() > 1 || after.size() > 1;
   const size_t both = std::min(before.size(), after.size());
-  for (size_t i = 0; i < both; ++i)
-    STRATA_RETURN_IF_ERROR(CompareRun(before[i], after[i], options, with_rank, compared));
+  for (size_t i = 0; i < both; ++i) {
+    STRATA_TRY(std::vector<Compared> of_run, CompareRun(before[i], after[i], options, with_rank));
+    for (Compared& one : of_run) {
+      one.run = i;
+      compared.push_back(std::move(one));
+    }
+  }
   for (size_t i = both; i < before.size(); ++i)
     AddRun(before[i], /*is_before=*/true, compared);
   for (size_t i = both; i < after.size(); ++i)
@@ -256,6 +263,18 @@ Result<std::string> MarkdownOf(const std::vector<Compared>& compared,
   return text;
 }
 
+/// The runs that a page shows: those with the first graph that does not pass, else that differs.
+size_t RunToShow(const std::vector<Compared>& compared) {
+  const auto is_shown = [](const Compared& one) {
+    return !one.before.empty() && !one.after.empty();
+  };
+  for (const bool may_pass : {false, true}) {
+    for (const Compared& one : compared)
+      if (is_shown(one) && !one.is_equal() && one.passes() == may_pass) return one.run;
+  }
+  return 0;
+}
+
 }  // namespace
 
 bool NamesRun(const std::string& ref) {
@@ -278,17 +297,19 @@ Result<RunsDiff> DiffRuns(const DiffRunsOptions& options) {
   // A policy is about graphs: with one, other code is shown and allowed.
   const bool code_passes = code.empty() || options.policy != nullptr;
   RunsDiff diff{.text = {},
+                .note = {},
                 .passes = code_passes && std::ranges::all_of(compared, &Compared::passes)};
   if (options.format == "json") {
     diff.text = JsonOf(compared, code);
   } else if (options.format == "md") {
     STRATA_TRY(diff.text, MarkdownOf(compared, code, options));
   } else if (options.format == "html") {
-    if (before.size() != 1 || after.size() != 1) {
-      return Error("one page shows one rank: {} and {}: name one by #rank=0", options.before,
-                   options.after);
+    const size_t run = RunToShow(compared);
+    if (before.size() > 1 || after.size() > 1) {
+      diff.note = fmt::format("the page shows rank {} of several: name another one by #rank=R",
+                              before[run].rank);
     }
-    STRATA_TRY(const ReportModel report, RunsReport(before[0], after[0]));
+    STRATA_TRY(const ReportModel report, RunsReport(before[run], after[run]));
     STRATA_TRY(diff.text, ReportHtml(report));
   } else {
     diff.text = TextOf(compared, code, options);

@@ -19,6 +19,7 @@ struct DiffRunsOptions {
 /// compilation, rank by rank.
 struct RunsDiff {
   std::string text;
+  std::string note;     ///< what the text leaves out; "": nothing
   bool passes = false;  ///< graphs and generated code are equal, or the policy allows differences
 };
 
@@ -28,7 +29,8 @@ bool NamesRun(const std::string& ref);
 
 /// A graph or pass that only one side has does not pass, unless a compiler cache explains it.
 /// Generated code that differs does not pass either, unless there is a policy.
-/// Errors: a graph that cannot be loaded; html of several ranks.
+/// Html shows one rank, the first with a graph that does not pass.
+/// Errors: a graph that cannot be loaded.
 Result<RunsDiff> DiffRuns(const DiffRunsOptions& options);
 
 }  // namespace strata::cli

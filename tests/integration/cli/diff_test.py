@@ -204,6 +204,17 @@ class DiffTest(StrataCase):
         self.assertEqual(html.returncode, 1)
         self.assertIn("<html", html.stdout)
 
+    def test_a_page_of_several_ranks_shows_the_first_that_differs(self):
+        log = read_log(os.path.join(LOGS, "llama3_compile_torch2.11.log.zst")).decode()
+        changed = log.replace("torch.ops.aten.rsqrt.default(", "torch.ops.aten.sqrt.default(")
+        for side, rank, text in (("base", 0, log), ("base", 1, log), ("head", 0, log), ("head", 1, changed)):
+            self.write(f"{side}/dedicated_log_torch_trace_rank_{rank}_x.log", text)
+        done = self.run_strata("diff", "base", "head", "--format", "html")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("the page shows rank 1 of several: name another one by #rank=R", done.stderr)
+        one = self.run_strata("diff", "base#rank=1", "head#rank=1", "--format", "html")
+        self.assertEqual(done.stdout, one.stdout)
+
     def test_a_graph_that_one_run_lacks_does_not_pass(self):
         log = read_log(os.path.join(LOGS, "llama3_compile_torch2.11.log.zst")).decode()
         self.write("base/a.log", log)
