@@ -45,6 +45,7 @@ PIPELINES = {
     "one stage a rank": (PIPELINE, 2),
     "split backward, two stages a rank": ([*PIPELINE, *sets("n_layers=4", "parallelism.pipeline_parallel_schedule=ZBVZeroBubble")], 2),
     "sharded stages": ([*PIPELINE, *sets("parallelism.data_parallel_shard_degree=2", "batch_size=4")], 4),
+    "stages with tensor parallelism": ([*PIPELINE, *sets("parallelism.tensor_parallel_degree=2")], 4),
 }
 LONG = sets("steps=100000", "checkpoint.interval=50")
 
@@ -231,6 +232,10 @@ class ProcessesTest(StrataCase):
         self.assertEqual(self.checkpoint(name, last + 1), self.checkpoint(f"{name} whole", last + 1))
         return last
 
+    def resumed(self, name, *options):
+        last = self.check_checkpoints(name, *options)
+        return f"resumed bitwise from step {last}" if last else "no checkpoint yet"
+
     def test_a_killed_rank_is_named_by_all_others(self):
         chance = random.Random(11)
         for kill in range(self.kills):
@@ -244,21 +249,23 @@ class ProcessesTest(StrataCase):
             seconds = time.monotonic() - start
             self.assertIn(f"strata: error: a process was killed: rank {gone}: signal 9 (Killed); the other ranks "
                           "stopped", stderr)
-            last = self.check_checkpoints(name, *FSDP_TP)
-            resumed = f"resumed bitwise from step {last}" if last else "no checkpoint yet"
             self.report(f"kill {kill + 1}: rank {gone} after {moment:.3f} s: named by the 3 others, all ended after "
-                        f"{seconds:.3f} s, {resumed}")
+                        f"{seconds:.3f} s, {self.resumed(name, *FSDP_TP)}")
 
     def test_a_killed_rank_of_a_pipeline_is_named_by_all_others(self):
-        layout, count = PIPELINES["sharded stages"]
         chance = random.Random(12)
-        for kill in range(max(1, self.kills // 3)):
-            name, gone = f"pipe{kill}", chance.randrange(count)
-            run, ranks = self.start(name, count, *layout, *LONG, *sets("checkpoint.interval=5"))
-            time.sleep(chance.uniform(0, 1))
-            os.kill(ranks[gone], signal.SIGKILL)
-            self.check_end(run, ranks, gone, where=r"over |receiving |sending |gather of |description of ")
-            self.check_checkpoints(name, *layout)
+        for layout_name in ("sharded stages", "stages with tensor parallelism"):
+            layout, count = PIPELINES[layout_name]
+            for kill in range(max(1, self.kills // 3)):
+                name, gone, moment = f"{layout_name} {kill}", chance.randrange(count), chance.uniform(0, 1)
+                run, ranks = self.start(name, count, *layout, *LONG, *sets("checkpoint.interval=1"))
+                time.sleep(moment)
+                start = time.monotonic()
+                os.kill(ranks[gone], signal.SIGKILL)
+                self.check_end(run, ranks, gone, where=r"over |receiving |sending |gather of |description of ")
+                seconds = time.monotonic() - start
+                self.report(f"{name}: rank {gone} after {moment:.3f} s: named by the 3 others, all ended after "
+                            f"{seconds:.3f} s, {self.resumed(name, *layout)}")
 
     def test_a_stalled_rank_is_named_after_the_timeout(self):
         run, ranks = self.start("stalled", 4, *FSDP_TP, *LONG, *sets("comm.train_timeout_seconds=3"))
