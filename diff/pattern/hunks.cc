@@ -3,193 +3,44 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <ranges>
-#include <set>
-#include <string>
-#include <tuple>
-#include <unordered_map>
-#include <unordered_set>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "base/text.h"
-#include "diff/graph/arguments.h"
-#include "diff/graph/hash.h"
 #include "diff/graph/keyed.h"
-#include "diff/graph/module_path.h"
 #include "diff/graph/union_find.h"
-#include "ir/module.h"
+#include "diff/pattern/hunk_items.h"
+#include "diff/pattern/hunk_keys.h"
+#include "diff/pattern/hunk_places.h"
 
 namespace strata {
 namespace {
 
-/// The text with numbers inside of quotes hidden: 'layers.3.attn' names a place.
-std::string WithoutPlaces(std::string_view text) {
-  std::string result;
-  bool quoted = false;
-  for (char c : text) {
-    if (c == '\'' || c == '"') quoted = !quoted;
-    if (!quoted || !IsDigit(c)) {
-      result += c;
-    } else if (result.back() != '*') {
-      result += '*';
-    }
-  }
-  return result;
-}
-
-std::vector<std::string_view> SizesOf(std::string_view text) {
-  std::vector<std::string_view> sizes;
-  for (size_t i = 1; i < text.size();) {
-    const size_t end = std::min(text.find_first_of(",]", i), text.size());
-    sizes.push_back(TrimBlanks(text.substr(i, end - i)));
-    i = end + 1;
-  }
-  return sizes;
-}
-
-/// What changed of a list of sizes: of `[4, 128, 64]` and `[4, 256, 64]` only 128 and 256.
-uint64_t HashOfSizes(std::string_view before, std::string_view after) {
-  const std::vector<std::string_view> a = SizesOf(before), b = SizesOf(after);
-  if (a.size() != b.size()) return Mix(HashText(before), HashText(after));
-  std::set<std::pair<std::string_view, std::string_view>> changes;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i] != b[i]) changes.emplace(a[i], b[i]);
-  }
-  uint64_t hash = 1;
-  for (const auto& [x, y] : changes)
-    hash = Mix(hash, Mix(HashText(x), HashText(y)));
-  return hash;
-}
-
+/// Joins items to hunks.
 class HunkFinder {
  public:
-  HunkFinder(const Matching& matching, const Layers& layers, GraphDiff& diff)
-      : matching_(matching),
-        layers_(layers),
-        diff_(diff),
-        item_of_{IdVector<EntityId, int32_t>(diff.before.ids().size(), -1),
-                 IdVector<EntityId, int32_t>(diff.after.ids().size(), -1)} {}
+  HunkFinder(const Matching& matching, const HunkItems& items, GraphDiff& diff)
+      : matching_(matching), items_(items), diff_(diff) {}
 
   IdVector<HunkId, HunkFacts> Run() {
-    AddItems();
-    if (items_.empty()) return {};
-    FindAnchors();
-    FindLayers();
     UnionFind sets(items_.size());
     JoinEdges(sets);
     JoinConsumers(sets);
     JoinReplacements(sets);
     JoinMoves(sets);
     Collect(sets);
-    ComputeKeys();
     return std::move(facts_);
   }
 
  private:
-  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
-
-  void AddItems() {
-    for (PairId id : IdsOf(diff_.pairs)) {
-      const Pair& pair = diff_.pairs[id];
-      if (!pair.status.changed && !pair.status.moved) continue;
-      Add({id, pair.before, pair.after, IsConsumer(pair)});
+  /// Calls `fn(item)` for each item that a node reads, and that is no shared constant.
+  template <class Fn>
+  void ForEachItemRead(Side side, EntityId id, Fn fn) const {
+    for (const Labels::Edge& operand : matching_.labels(side).operands(id)) {
+      const EntityId read = operand.entity;
+      if (!matching_.matched(side, read) && !IsSharedConstant(matching_, side, read))
+        fn(items_.IndexOf(side, read));
     }
-    for (EntityId id : diff_.deleted)
-      Add({{}, id, {}, false});
-    for (EntityId id : diff_.inserted)
-      Add({{}, {}, id, false});
-  }
-
-  void Add(HunkItem item) {
-    const auto index = static_cast<int32_t>(items_.size());
-    if (item.before.valid()) item_of_[kBefore][item.before] = index;
-    if (item.after.valid()) item_of_[kAfter][item.after] = index;
-    items_.push_back(item);
-  }
-
-  /// Its own fields are operands that were or are unmatched nodes. The output reads from anywhere.
-  bool IsConsumer(const Pair& pair) const {
-    if (!pair.status.changed) return false;
-    const bool is_output = matching_.labels(kBefore).kind[pair.before] == EntityKind::kOutput;
-    for (const FieldDiff& field : pair.fields) {
-      if (field.derived || field.path.starts_with("meta.")) continue;
-      if (!field.path.starts_with("operands")) return false;
-    }
-    return is_output || ReadsUnmatched(kBefore, pair.before) || ReadsUnmatched(kAfter, pair.after);
-  }
-
-  bool ReadsUnmatched(Side side, EntityId id) const {
-    return std::ranges::any_of(
-        matching_.labels(side).operands(id),
-        [&](const Labels::Edge& operand) { return !matching_.matched(side, operand.entity); });
-  }
-
-  /// For each inserted node a node of the before graph near it: up the edges, and down.
-  void FindAnchors() {
-    const Labels& labels = matching_.labels(kAfter);
-    for (IdVector<EntityId, EntityId>& anchors : anchors_)
-      anchors.assign(labels.size(), {});
-    for (EntityId id : diff_.inserted) {
-      EntityId& anchor = anchors_[0][id];
-      for (const Labels::Edge& operand : labels.operands(id)) {
-        if (!anchor.valid()) anchor = ParameterAt(operand.entity);
-      }
-      anchors_[1][id] = anchor;
-      for (const Labels::Edge& operand : labels.operands(id))
-        if (!anchor.valid()) anchor = AnchorAt(0, operand.entity);
-    }
-    for (EntityId id : diff_.inserted | std::views::reverse) {
-      EntityId& anchor = anchors_[1][id];
-      for (const Labels::Edge& user : labels.users(id))
-        if (!anchor.valid()) anchor = AnchorAt(1, user.entity);
-    }
-  }
-  /// The parameter of the before graph that an input or a constant is, which states its module.
-  EntityId ParameterAt(EntityId after) const {
-    if (!matching_.matched(kAfter, after)) return {};
-    const EntityId before = matching_.partner(kAfter, after);
-    return layers_.is_parameter(before) ? before : EntityId{};
-  }
-  EntityId AnchorAt(size_t way, EntityId after) const {
-    if (!matching_.matched(kAfter, after)) return anchors_[way][after];
-    const EntityId before = matching_.partner(kAfter, after);
-    return matching_.labels(kBefore).kind[before] == EntityKind::kCompute ? before : EntityId{};
-  }
-
-  HunkPlace PlaceOf(const HunkItem& item, size_t way) const {
-    EntityId anchor = item.before;
-    if (!item.before.valid()) {
-      const std::string_view path = PathOfInserted(item.after);
-      // By its shape alone: no node of the before graph has its role.
-      if (!path.empty()) return {path, LayerOf(path), HashText(ModulePathShape(path))};
-      anchor = anchors_[way][item.after];
-      if (!anchor.valid() || layers_.layer(anchor).empty()) {
-        const EntityId other = anchors_[1 - way][item.after];
-        if (other.valid() && !layers_.layer(other).empty()) anchor = other;
-      }
-      if (!anchor.valid()) return {};
-    }
-    return {layers_.path(anchor), layers_.layer(anchor), layers_.role(anchor)};
-  }
-
-  std::string_view PathOfInserted(EntityId id) const {
-    if (layers_.by_structure()) return {};
-    const Graph& graph = diff_.after.graph(id);
-    return graph.module().str(graph.node(diff_.after[id].node).module);
-  }
-
-  /// PlaceOf(item, 0).layer of each item, for the edges between them.
-  void FindLayers() {
-    layer_of_item_.reserve(items_.size());
-    for (const HunkItem& item : items_) {
-      const std::string_view path =
-          item.before.valid() ? std::string_view() : PathOfInserted(item.after);
-      layer_of_item_.push_back(path.empty() ? PlaceOf(item, 0).layer : LayerOf(path));
-    }
-  }
-  std::string_view LayerOfItem(size_t item) const { return layer_of_item_[item]; }
-  bool InOneLayer(size_t a, size_t b) const {
-    const std::string_view x = LayerOfItem(a), y = LayerOfItem(b);
-    return x.empty() || y.empty() || x == y;
   }
 
   /// Inserted nodes that touch, deleted nodes that touch.
@@ -198,21 +49,11 @@ class HunkFinder {
       for (size_t item = 0; item < items_.size(); ++item) {
         const EntityId id = side == kBefore ? items_[item].before : items_[item].after;
         if (!id.valid() || items_[item].pair.valid()) continue;
-        for (const Labels::Edge& operand : matching_.labels(side).operands(id)) {
-          if (matching_.matched(side, operand.entity) || IsShared(side, operand.entity)) continue;
-          const size_t other = Index(item_of_[side][operand.entity]);
-          if (InOneLayer(item, other)) sets.Join(item, other);
-        }
+        ForEachItemRead(side, id, [&](size_t other) {
+          if (items_.InOneLayer(item, other)) sets.Join(item, other);
+        });
       }
     }
-  }
-
-  /// A constant of several nodes: what it is used for has nothing to do with each other.
-  bool IsShared(Side side, EntityId i) const {
-    const Labels& labels = matching_.labels(side);
-    const bool is_input =
-        labels.kind[i] == EntityKind::kInput || labels.kind[i] == EntityKind::kConstant;
-    return is_input && labels.users(i).size() > 1;
   }
 
   /// A consumer joins what it reads and what it read of one layer; the output would join
@@ -223,15 +64,12 @@ class HunkFinder {
       if (!consumer.pair.valid()) continue;
       if (matching_.labels(kBefore).kind[consumer.before] == EntityKind::kOutput) continue;
       std::optional<size_t> first;
-      for (Side side : {kBefore, kAfter}) {
-        const EntityId id = side == kBefore ? consumer.before : consumer.after;
-        for (const Labels::Edge& operand : matching_.labels(side).operands(id)) {
-          if (matching_.matched(side, operand.entity) || IsShared(side, operand.entity)) continue;
-          const size_t other = Index(item_of_[side][operand.entity]);
-          if (!first) first = other;
-          if (InOneLayer(*first, other)) sets.Join(item, other);
-        }
-      }
+      const auto join = [&](size_t other) {
+        if (!first) first = other;
+        if (items_.InOneLayer(*first, other)) sets.Join(item, other);
+      };
+      ForEachItemRead(kBefore, consumer.before, join);
+      ForEachItemRead(kAfter, consumer.after, join);
     }
   }
 
@@ -240,28 +78,32 @@ class HunkFinder {
   void JoinReplacements(UnionFind& sets) {
     for (const Relation& relation : diff_.relations) {
       if (relation.kind == RelationKind::kClone || relation.kind == RelationKind::kMerge) continue;
-      std::map<std::string_view, std::array<int32_t, 2>> first_in_layer;
-      const auto for_each = [&](auto&& fn) {
-        for (EntityId id : relation.before)
-          fn(kBefore, item_of_[kBefore][id]);
-        for (EntityId id : relation.after)
-          fn(kAfter, item_of_[kAfter][id]);
+      struct First {
+        std::optional<size_t> before, after;
+        bool has_both() const { return before && after; }
       };
-      for_each([&](Side side, int32_t item) {
-        auto [place, is_new] =
-            first_in_layer.try_emplace(LayerOfItem(Index(item)), std::array<int32_t, 2>{-1, -1});
-        if (place->second[side] < 0) place->second[side] = item;
-      });
-      int32_t first = item_of_[kBefore][relation.before[0]];
-      for (const auto& [layer, items] : first_in_layer) {
-        if (layer.empty() || std::ranges::min(items) < 0) continue;
-        first = items[kBefore];
+      std::map<std::string_view, First> first_in_layer;
+      std::vector<size_t> replaced;
+      const auto add = [&](Side side, EntityId id) {
+        const size_t item = replaced.emplace_back(items_.IndexOf(side, id));
+        First& first = first_in_layer[items_.LayerOfItem(item)];
+        std::optional<size_t>& of_side = side == kBefore ? first.before : first.after;
+        if (!of_side) of_side = item;
+      };
+      for (EntityId id : relation.before)
+        add(kBefore, id);
+      for (EntityId id : relation.after)
+        add(kAfter, id);
+      size_t elsewhere = replaced[0];
+      for (const auto& [layer, first] : first_in_layer) {
+        if (layer.empty() || !first.has_both()) continue;
+        elsewhere = *first.before;
         break;
       }
-      for_each([&](Side, int32_t item) {
-        const std::array<int32_t, 2>& own = first_in_layer.at(LayerOfItem(Index(item)));
-        sets.Join(Index(std::ranges::min(own) >= 0 ? own[kBefore] : first), Index(item));
-      });
+      for (const size_t item : replaced) {
+        const First& first = first_in_layer.at(items_.LayerOfItem(item));
+        sets.Join(first.has_both() ? *first.before : elsewhere, item);
+      }
     }
   }
 
@@ -270,10 +112,9 @@ class HunkFinder {
     for (size_t item = 0; item < items_.size(); ++item) {
       const HunkItem& moved = items_[item];
       if (!OnlyMoved(moved) || moved.before.index == 0 || moved.after.index == 0) continue;
-      const int32_t other = item_of_[kBefore][EntityId{moved.before.index - 1}];
-      if (other < 0 || other != item_of_[kAfter][EntityId{moved.after.index - 1}]) continue;
-      if (OnlyMoved(items_[Index(other)]) && InOneLayer(item, Index(other)))
-        sets.Join(item, Index(other));
+      const auto other = items_.Find(kBefore, EntityId{moved.before.index - 1});
+      if (!other || other != items_.Find(kAfter, EntityId{moved.after.index - 1})) continue;
+      if (OnlyMoved(items_[*other]) && items_.InOneLayer(item, *other)) sets.Join(item, *other);
     }
   }
   bool OnlyMoved(const HunkItem& item) const {
@@ -331,174 +172,16 @@ class HunkFinder {
       SortKeys(places);
       sorted.clear();
       for (const KeyedBy<int32_t>& place : places)
-        sorted.push_back(facts.items[Index(place.entity)]);
+        sorted.push_back(facts.items[static_cast<size_t>(place.entity)]);
       facts.items = sorted;
     }
     std::ranges::stable_sort(facts_, {},
                              [&](const HunkFacts& facts) { return place_of(facts.items.front()); });
   }
 
-  void ComputeKeys() {
-    hashes_.resize(items_.size());
-    std::vector<uint64_t> next(items_.size());
-    // Of a consumer whose cause lies in another layer nothing else is left.
-    const auto counts_all = [](const HunkFacts& facts) {
-      return std::ranges::all_of(facts.items, [](const HunkItem& item) { return item.consumer; });
-    };
-    const auto counts = [](const HunkItem& item, bool all) { return all || !item.consumer; };
-    std::unordered_map<std::ptrdiff_t, int> hunks_of_size;
-    const auto size_of = [&](const HunkFacts& facts, bool all) {
-      return std::ranges::count_if(facts.items,
-                                   [&](const HunkItem& item) { return counts(item, all); });
-    };
-    for (const HunkFacts& facts : facts_)
-      ++hunks_of_size[size_of(facts, counts_all(facts))];
-    for (HunkFacts& facts : facts_) {
-      const bool all = counts_all(facts);
-      const auto first = std::ranges::find_if(
-          facts.items, [&](const HunkItem& item) { return counts(item, all); });
-      for (size_t way : {size_t{0}, size_t{1}})
-        facts.places[way] = CommonPlace(facts, *first, way);
-      // What is like no other in size needs no closer look: that would be long for the largest.
-      const std::ptrdiff_t size = size_of(facts, all);
-      if (hunks_of_size[size] == 1) {
-        facts.key = Spread(static_cast<uint64_t>(size));
-        continue;
-      }
-      std::vector<size_t> members;
-      for (const HunkItem& item : facts.items) {
-        if (!counts(item, all)) continue;
-        members.push_back(Index(ItemOf(item)));
-        hashes_[members.back()] = Signature(item);
-      }
-      constexpr int kRounds = 3;
-      for (int round = 0; round < kRounds && members.size() > 1; ++round) {
-        for (size_t member : members)
-          next[member] = Widened(member, all);
-        for (size_t member : members)
-          hashes_[member] = next[member];
-      }
-      for (size_t member : members)
-        facts.key += Spread(hashes_[member]);
-    }
-  }
-
-  int32_t ItemOf(const HunkItem& item) const {
-    return item.before.valid() ? item_of_[kBefore][item.before] : item_of_[kAfter][item.after];
-  }
-
-  /// The hash of a field's text. An argument that is a node on this side has a name of its place.
-  uint64_t HashOfText(Side side, std::string_view path, std::string_view text) {
-    const bool is_argument = path.starts_with("args[") || path.starts_with("kwargs.");
-    return is_argument && IsName(side, text) ? 1 : HashText(WithoutPlaces(text));
-  }
-
-  bool IsName(Side side, std::string_view text) {
-    const bool is_word = !text.empty() && IsWordChar(text[0]) && !IsDigit(text[0]);
-    if (!is_word) return false;
-    const Listing& listing = side == kBefore ? diff_.before : diff_.after;
-    if (names_[side].empty()) {
-      for (EntityId id : listing.ids())
-        names_[side].insert(listing.name(id));
-    }
-    return names_[side].contains(std::string(text));
-  }
-
-  /// What an item is, without where it is.
-  uint64_t Signature(const HunkItem& item) {
-    if (!item.pair.valid()) {
-      const Side side = item.before.valid() ? kBefore : kAfter;
-      const EntityId id = side == kBefore ? item.before : item.after;
-      return Mix(SignatureOfNode(side, id), side + 1);
-    }
-    const Pair& pair = diff_.pairs[item.pair];
-    uint64_t hash = matching_.labels(kBefore).op[pair.before];
-    if (!pair.status.changed) return Mix(hash, 3);
-    for (const FieldDiff& field : pair.fields) {
-      if (field.derived || field.path.starts_with("meta.")) continue;
-      hash = Mix(hash, HashText(field.path));
-      // Names of operands differ from place to place.
-      if (field.path.starts_with("operands") || field.path == "alias") continue;
-      const std::string_view before = field.before ? std::string_view(*field.before) : "";
-      const std::string_view after = field.after ? std::string_view(*field.after) : "";
-      if (field.path == "shape" || field.path == "strides") {
-        hash = Mix(hash, HashOfSizes(before, after));
-      } else if (field.path == "module") {
-        hash = Mix(hash, Mix(HashText(ModulePathShape(before)), HashText(ModulePathShape(after))));
-      } else {
-        hash = Mix(hash, HashOfText(kBefore, field.path, before));
-        hash = Mix(hash, HashOfText(kAfter, field.path, after));
-      }
-    }
-    return hash;
-  }
-
-  /// The operator, its literals, and which operands are the same value.
-  uint64_t SignatureOfNode(Side side, EntityId id) const {
-    const Listing& listing = side == kBefore ? diff_.before : diff_.after;
-    uint64_t hash = matching_.labels(side).op[id];
-    std::vector<EntityId> operands;
-    for (const Leaf& leaf : LeavesOf(listing, id)) {
-      hash = Mix(hash, HashText(leaf.path));
-      if (!leaf.operand.valid()) {
-        hash = Mix(hash, HashText(WithoutPlaces(leaf.skeleton)));
-        continue;
-      }
-      const auto known = std::ranges::find(operands, leaf.operand);
-      hash = Mix(hash, static_cast<uint64_t>(known - operands.begin()));
-      if (known == operands.end()) operands.push_back(leaf.operand);
-    }
-    return hash;
-  }
-
-  /// The hash with those of the inserted or deleted nodes next to it.
-  uint64_t Widened(size_t member, bool consumers) const {
-    const HunkItem& item = items_[member];
-    uint64_t hash = hashes_[member];
-    for (Side side : {kBefore, kAfter}) {
-      const EntityId id = side == kBefore ? item.before : item.after;
-      if (!id.valid()) continue;
-      const auto neighbour = [&](const Labels::Edge& edge) -> uint64_t {
-        if (matching_.matched(side, edge.entity) || IsShared(side, edge.entity)) return 0;
-        const auto other = static_cast<size_t>(item_of_[side][edge.entity]);
-        if (items_[other].consumer && !consumers) return 0;
-        return InOneLayer(member, other) ? Mix(hashes_[other], Index(edge.slot)) : 0;
-      };
-      for (const Labels::Edge& operand : matching_.labels(side).operands(id))
-        hash = Mix(hash, neighbour(operand) + side);
-      uint64_t users = 0;
-      if (matching_.labels(side).users(id).size() <= Matching::kMaxEdges) {
-        for (const Labels::Edge& user : matching_.labels(side).users(id))
-          users += neighbour(user);
-      }
-      hash = Mix(hash, users);
-    }
-    return hash;
-  }
-
-  /// The innermost module that holds all that was done; layer and role are those of its beginning.
-  HunkPlace CommonPlace(const HunkFacts& facts, const HunkItem& first, size_t way) const {
-    HunkPlace place = PlaceOf(first, way);
-    bool known = !place.path.empty();
-    for (const HunkItem& item : facts.items) {
-      if (item.consumer && !first.consumer) continue;
-      const std::string_view path = PlaceOf(item, way).path;
-      if (path.empty()) continue;
-      place.path = known ? CommonModule(place.path, path) : path;
-      known = true;
-    }
-    return place;
-  }
-
   const Matching& matching_;
-  const Layers& layers_;
+  const HunkItems& items_;
   GraphDiff& diff_;
-  std::array<IdVector<EntityId, int32_t>, 2> item_of_;   // index into items_; -1: none
-  std::array<IdVector<EntityId, EntityId>, 2> anchors_;  // by after entity: a before entity
-  std::vector<HunkItem> items_;
-  std::vector<std::string_view> layer_of_item_;
-  std::vector<uint64_t> hashes_;                          // by item
-  std::array<std::unordered_set<std::string>, 2> names_;  // empty: not needed so far
   IdVector<HunkId, HunkFacts> facts_;
 };
 
@@ -506,7 +189,13 @@ class HunkFinder {
 
 IdVector<HunkId, HunkFacts> FindHunks(const Matching& matching, const Layers& layers,
                                       GraphDiff& diff) {
-  return HunkFinder(matching, layers, diff).Run();
+  HunkItems items(matching, diff);
+  if (items.empty()) return {};
+  const HunkPlaces places(matching, layers, diff);
+  items.FindLayers(places);
+  IdVector<HunkId, HunkFacts> facts = HunkFinder(matching, items, diff).Run();
+  HunkKeys(matching, diff, items, places).Compute(facts);
+  return facts;
 }
 
 }  // namespace strata

@@ -1,0 +1,193 @@
+#include "diff/pattern/hunk_keys.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "base/text.h"
+#include "diff/graph/arguments.h"
+#include "diff/graph/hash.h"
+#include "diff/graph/module_path.h"
+
+namespace strata {
+namespace {
+
+/// The text with numbers inside of quotes hidden: 'layers.3.attn' names a place.
+std::string WithoutPlaces(std::string_view text) {
+  std::string result;
+  bool quoted = false;
+  for (char c : text) {
+    if (c == '\'' || c == '"') quoted = !quoted;
+    if (!quoted || !IsDigit(c)) {
+      result += c;
+    } else if (result.back() != '*') {
+      result += '*';
+    }
+  }
+  return result;
+}
+
+std::vector<std::string_view> SizesOf(std::string_view text) {
+  std::vector<std::string_view> sizes;
+  for (size_t i = 1; i < text.size();) {
+    const size_t end = std::min(text.find_first_of(",]", i), text.size());
+    sizes.push_back(TrimBlanks(text.substr(i, end - i)));
+    i = end + 1;
+  }
+  return sizes;
+}
+
+/// What changed of a list of sizes: of `[4, 128, 64]` and `[4, 256, 64]` only 128 and 256.
+uint64_t HashOfSizes(std::string_view before, std::string_view after) {
+  const std::vector<std::string_view> a = SizesOf(before), b = SizesOf(after);
+  if (a.size() != b.size()) return Mix(HashText(before), HashText(after));
+  std::set<std::pair<std::string_view, std::string_view>> changes;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i]) changes.emplace(a[i], b[i]);
+  }
+  uint64_t hash = 1;
+  for (const auto& [x, y] : changes)
+    hash = Mix(hash, Mix(HashText(x), HashText(y)));
+  return hash;
+}
+
+}  // namespace
+
+void HunkKeys::Compute(IdVector<HunkId, HunkFacts>& all_facts) {
+  hashes_.resize(items_.size());
+  std::vector<uint64_t> next(items_.size());
+  // Of a consumer whose cause lies in another layer nothing else is left.
+  const auto counts_all = [](const HunkFacts& facts) {
+    return std::ranges::all_of(facts.items, [](const HunkItem& item) { return item.consumer; });
+  };
+  const auto counts = [](const HunkItem& item, bool all) { return all || !item.consumer; };
+  std::unordered_map<std::ptrdiff_t, int> hunks_of_size;
+  const auto size_of = [&](const HunkFacts& facts, bool all) {
+    return std::ranges::count_if(facts.items,
+                                 [&](const HunkItem& item) { return counts(item, all); });
+  };
+  for (const HunkFacts& facts : all_facts)
+    ++hunks_of_size[size_of(facts, counts_all(facts))];
+  for (HunkFacts& facts : all_facts) {
+    const bool all = counts_all(facts);
+    const auto first =
+        std::ranges::find_if(facts.items, [&](const HunkItem& item) { return counts(item, all); });
+    for (size_t way : {size_t{0}, size_t{1}})
+      facts.places[way] = places_.CommonPlace(facts, *first, way);
+    // What is like no other in size needs no closer look: that would be long for the largest.
+    const std::ptrdiff_t size = size_of(facts, all);
+    if (hunks_of_size[size] == 1) {
+      facts.key = Spread(static_cast<uint64_t>(size));
+      continue;
+    }
+    std::vector<size_t> members;
+    for (const HunkItem& item : facts.items) {
+      if (!counts(item, all)) continue;
+      members.push_back(items_.IndexOf(item));
+      hashes_[members.back()] = Signature(item);
+    }
+    constexpr int kRounds = 3;
+    for (int round = 0; round < kRounds && members.size() > 1; ++round) {
+      for (size_t member : members)
+        next[member] = Widened(member, all);
+      for (size_t member : members)
+        hashes_[member] = next[member];
+    }
+    for (size_t member : members)
+      facts.key += Spread(hashes_[member]);
+  }
+}
+
+/// The hash of a field's text. An argument that is a node on this side has a name of its place.
+uint64_t HunkKeys::HashOfText(Side side, std::string_view path, std::string_view text) {
+  const bool is_argument = path.starts_with("args[") || path.starts_with("kwargs.");
+  return is_argument && IsName(side, text) ? 1 : HashText(WithoutPlaces(text));
+}
+
+bool HunkKeys::IsName(Side side, std::string_view text) {
+  const bool is_word = !text.empty() && IsWordChar(text[0]) && !IsDigit(text[0]);
+  if (!is_word) return false;
+  const Listing& listing = side == kBefore ? diff_.before : diff_.after;
+  if (names_[side].empty()) {
+    for (EntityId id : listing.ids())
+      names_[side].insert(listing.name(id));
+  }
+  return names_[side].contains(std::string(text));
+}
+
+/// What an item is, without where it is.
+uint64_t HunkKeys::Signature(const HunkItem& item) {
+  if (!item.pair.valid()) {
+    const Side side = item.before.valid() ? kBefore : kAfter;
+    const EntityId id = side == kBefore ? item.before : item.after;
+    return Mix(SignatureOfNode(side, id), side + 1);
+  }
+  const Pair& pair = diff_.pairs[item.pair];
+  uint64_t hash = matching_.labels(kBefore).op[pair.before];
+  if (!pair.status.changed) return Mix(hash, 3);
+  for (const FieldDiff& field : pair.fields) {
+    if (field.derived || field.path.starts_with("meta.")) continue;
+    hash = Mix(hash, HashText(field.path));
+    // Names of operands differ from place to place.
+    if (field.path.starts_with("operands") || field.path == "alias") continue;
+    const std::string_view before = field.before ? std::string_view(*field.before) : "";
+    const std::string_view after = field.after ? std::string_view(*field.after) : "";
+    if (field.path == "shape" || field.path == "strides") {
+      hash = Mix(hash, HashOfSizes(before, after));
+    } else if (field.path == "module") {
+      hash = Mix(hash, Mix(HashText(ModulePathShape(before)), HashText(ModulePathShape(after))));
+    } else {
+      hash = Mix(hash, HashOfText(kBefore, field.path, before));
+      hash = Mix(hash, HashOfText(kAfter, field.path, after));
+    }
+  }
+  return hash;
+}
+
+/// The operator, its literals, and which operands are the same value.
+uint64_t HunkKeys::SignatureOfNode(Side side, EntityId id) const {
+  const Listing& listing = side == kBefore ? diff_.before : diff_.after;
+  uint64_t hash = matching_.labels(side).op[id];
+  std::vector<EntityId> operands;
+  for (const Leaf& leaf : LeavesOf(listing, id)) {
+    hash = Mix(hash, HashText(leaf.path));
+    if (!leaf.operand.valid()) {
+      hash = Mix(hash, HashText(WithoutPlaces(leaf.skeleton)));
+      continue;
+    }
+    const auto known = std::ranges::find(operands, leaf.operand);
+    hash = Mix(hash, static_cast<uint64_t>(known - operands.begin()));
+    if (known == operands.end()) operands.push_back(leaf.operand);
+  }
+  return hash;
+}
+
+/// The hash with those of the inserted or deleted nodes next to it.
+uint64_t HunkKeys::Widened(size_t member, bool consumers) const {
+  const HunkItem& item = items_[member];
+  uint64_t hash = hashes_[member];
+  for (Side side : {kBefore, kAfter}) {
+    const EntityId id = side == kBefore ? item.before : item.after;
+    if (!id.valid()) continue;
+    const auto neighbour = [&](const Labels::Edge& edge) -> uint64_t {
+      if (matching_.matched(side, edge.entity) || IsSharedConstant(matching_, side, edge.entity))
+        return 0;
+      const auto other = items_.IndexOf(side, edge.entity);
+      if (items_[other].consumer && !consumers) return 0;
+      return items_.InOneLayer(member, other) ? Mix(hashes_[other], static_cast<size_t>(edge.slot))
+                                              : 0;
+    };
+    for (const Labels::Edge& operand : matching_.labels(side).operands(id))
+      hash = Mix(hash, neighbour(operand) + side);
+    uint64_t users = 0;
+    if (matching_.labels(side).users(id).size() <= Matching::kMaxEdges) {
+      for (const Labels::Edge& user : matching_.labels(side).users(id))
+        users += neighbour(user);
+    }
+    hash = Mix(hash, users);
+  }
+  return hash;
+}
+
+}  // namespace strata
