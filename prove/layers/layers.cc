@@ -152,6 +152,24 @@ void LayeredPair::FindPartners() {
   }
 }
 
+std::set<int32_t> LayeredPair::FixedBeforeLayers(Side side, StorageSets& storages) const {
+  const Graph& of_side = graph(side);
+  std::set<int32_t> seen, written, fixed;  // by layers; by nodes of no layer
+  for (const NodeId node : of_side.nodes()) {
+    for (const ValueId value : WrittenBy(of_side, node)) {
+      const int32_t storage = storages.Find(value);
+      const bool is_early = LayerOf(side, node) == kNoLayer && !seen.contains(storage);
+      is_early ? fixed.insert(storage) : written.insert(storage);
+    }
+    if (LayerOf(side, node) == kNoLayer) continue;
+    of_side.ForEachOperand(node, [&](ValueId value) { seen.insert(storages.Find(value)); });
+    for (size_t i = 0; i < of_side.node(node).num_results; ++i)
+      seen.insert(storages.Find(of_side.result(node, i)));
+  }
+  std::erase_if(fixed, [&](int32_t storage) { return written.contains(storage); });
+  return fixed;
+}
+
 void LayeredPair::FindWritten(Side side) {
   const Graph& of_side = graph(side);
   StorageSets storages(of_side);
@@ -159,13 +177,15 @@ void LayeredPair::FindWritten(Side side) {
   for (const NodeId node : of_side.nodes())
     for (const ValueId value : WrittenBy(of_side, node))
       written.insert(storages.Find(value));
+  const std::set<int32_t> fixed = FixedBeforeLayers(side, storages);
   is_written_[side].assign(static_cast<size_t>(of_side.value_bound()), false);
   std::map<int32_t, std::set<int32_t>> readers;  // layers by storage
   const auto visit = [&](NodeId node, ValueId value) {
     const int32_t storage = storages.Find(value);
     if (!written.contains(storage)) return;
     is_written_[side][static_cast<size_t>(value.index)] = true;
-    readers[storage].insert(LayerOf(side, node));
+    // Before the last write no layer reads it: to layers it is memory that nothing writes to.
+    if (!fixed.contains(storage)) readers[storage].insert(LayerOf(side, node));
   };
   for (const NodeId node : of_side.nodes()) {
     of_side.ForEachOperand(node, [&](ValueId value) { visit(node, value); });

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ir/graph.h"
 #include "passes/placement/mesh.h"
+#include "prove/layers/storage_sets.h"
 
 namespace strata::prove {
 
@@ -64,6 +66,8 @@ class LayeredPair {
   void FindLayers();
   void FindPartners();
   void FindWritten(Side side);
+  /// Storages that only nodes of no layer write to, all before the first layer has a value in it.
+  std::set<int32_t> FixedBeforeLayers(Side side, StorageSets& storages) const;
   void FindSlots();
   void AddSlot(ValueId before, ValueId after, std::vector<LayerSlot> Layer::* slots);
   bool IsCompared(ValueId before, ValueId after) const;

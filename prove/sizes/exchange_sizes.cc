@@ -57,6 +57,9 @@ void CallSizes::AddAllToAll(const Dims& from, const Dims& to, SizeId count) {
   constraints_.DoNotEnlarge(count);
 }
 
+/// Number i is the same function of i for each rank, so the list is that of any number of ranks.
+/// One number that is another element, or of another vector, could be right for fewer ranks only:
+/// then the group stays.
 bool CallSizes::ReadsElementForEachRank(const Arg& list, SizeId count) {
   if (!list.is_span() || list.span_size() != number(count)) return false;
   std::vector<ElementRead> reads;
