@@ -1,11 +1,13 @@
 #include "store/proofs.h"
 
+#include <array>
 #include <memory>
 #include <simdjson.h>
 #include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/unicode.h"
 #include "store/artifact_parts.h"
 #include "store/database.h"
 #include "store/pack.h"
@@ -20,7 +22,7 @@ std::string JsonOf(const PassProof& proof) {
   JsonWriter json(out);
   json.BeginObject().Field("pass", proof.pass).Field("graph", proof.graph);
   json.Field("verdict", proof.verdict).Field("node", proof.node);
-  json.Field("class", proof.bug).Field("what", proof.what).EndObject();
+  json.Field("class", proof.bug).Field("what", proof.what).Field("scope", proof.scope).EndObject();
   return out;
 }
 
@@ -110,11 +112,24 @@ PassProofs ProofsOf(const StoredRun& run) {
                     .verdict = Text(object, "verdict"),
                     .node = Text(object, "node"),
                     .bug = Text(object, "class"),
-                    .what = Text(object, "what")};
+                    .what = Text(object, "what"),
+                    .scope = Text(object, "scope")};
     auto key = std::pair(proof.pass, proof.graph);
     proofs.insert_or_assign(std::move(key), std::move(proof));
   }
   return proofs;
+}
+
+std::string VerdictText(const PassProof& proof) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kMarks = {
+      {{"proven", "✓ "}, {"differs", "✗ "}, {"unproven", "? "}}};
+  std::string text;
+  for (const auto& [verdict, mark] : kMarks)
+    if (proof.verdict == verdict) text = mark;
+  text += Visible(proof.verdict);
+  if (!proof.node.empty()) text += ": " + Visible(proof.node);
+  if (!proof.scope.empty()) text += ", " + Visible(proof.scope);
+  return text;
 }
 
 }  // namespace strata

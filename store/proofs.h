@@ -22,6 +22,8 @@ struct PassProof {
   std::string node;     ///< of the first finding; "": none
   std::string bug;      ///< class of the first finding: "wrong-factor"; "": none
   std::string what;     ///< one line: the first finding, or why the pass is unproven
+  /// What of the graph was evaluated, if not all: "on reduced sizes; 3 of 126 layers …".
+  std::string scope = {};
 
   friend bool operator==(const PassProof&, const PassProof&) = default;
 };
@@ -41,5 +43,8 @@ Status RecordProofs(const std::string& path, std::span<const RunProof> proofs);
 /// The last verdict of each pass, by index and graph.
 using PassProofs = std::map<std::pair<int32_t, std::string>, PassProof>;
 PassProofs ProofsOf(const StoredRun& run);
+
+/// "✓ proven, on reduced sizes", "✗ differs: mul_12", "? unproven".
+std::string VerdictText(const PassProof& proof);
 
 }  // namespace strata

@@ -242,6 +242,7 @@ function passRow(pass, columns) {
   const words = joined([
     pass.status === "failed" && "failed, graph kept as it was",
     columns.graph && pass.graph,
+    pass.proof,
     pass.options || pass.causes[0] && past(pass.causes[0].title),
   ], " · ");
   const step = (key, unit) => h("span.number.one", delta(pass.after[key] - pass.before[key], unit));

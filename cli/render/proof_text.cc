@@ -27,6 +27,17 @@ std::string_view Mark(Verdict verdict) {
   return "";
 }
 
+/// What of the graphs was evaluated; "": all.
+std::string ScopeText(const prove::Proof& proof) {
+  std::string text = proof.reduced_sizes.empty() ? "" : "on reduced sizes";
+  if (proof.layers_left_out > 0) {
+    text +=
+        fmt::format("{}{} of {} layers evaluated, the others are the same",
+                    text.empty() ? "" : "; ", proof.layers - proof.layers_left_out, proof.layers);
+  }
+  return text;
+}
+
 void AppendStep(const StepProof& proof, std::string& out) {
   const prove::Proof& result = proof.proof;
   out +=
@@ -47,11 +58,8 @@ void AppendStep(const StepProof& proof, std::string& out) {
       out += fmt::format("unproven: {}", Visible(result.reason));
       break;
   }
-  if (!result.reduced_sizes.empty()) out += " on reduced sizes";
-  if (result.layers_left_out > 0) {
-    out += fmt::format("; {} of {} layers evaluated, the others are the same",
-                       result.layers - result.layers_left_out, result.layers);
-  }
+  const std::string scope = ScopeText(result);
+  if (!scope.empty()) out += (result.reduced_sizes.empty() ? "; " : " ") + scope;
   if (result.not_kept > 0)
     out += fmt::format("; {} nodes not compared, their values take over 1 GB", result.not_kept);
   if (!result.opaque.empty())
@@ -106,6 +114,7 @@ PassProof PassProofOf(const prove::Proof& proof, std::string_view graph) {
   record.graph = graph;
   record.verdict = prove::ToString(proof.verdict);
   record.what = proof.reason;
+  record.scope = ScopeText(proof);
   if (!proof.findings.empty()) {
     const Finding& first = proof.findings.front();
     record.node = first.node;
@@ -114,15 +123,6 @@ PassProof PassProofOf(const prove::Proof& proof, std::string_view graph) {
   }
   record.what.resize(std::min(record.what.find('\n'), record.what.size()));
   return record;
-}
-
-std::string VerdictText(const PassProof& proof) {
-  for (const Verdict verdict : {Verdict::kProven, Verdict::kDiffers, Verdict::kUnproven}) {
-    if (proof.verdict != prove::ToString(verdict)) continue;
-    const std::string where = proof.node.empty() ? "" : ": " + Visible(proof.node);
-    return fmt::format("{} {}{}", Mark(verdict), proof.verdict, where);
-  }
-  return Visible(proof.verdict);
 }
 
 std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed) {

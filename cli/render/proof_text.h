@@ -27,9 +27,6 @@ std::string FindingText(const prove::Finding& finding);
 /// What is recorded of a proof of `graph`, but for the index of its pass.
 PassProof PassProofOf(const prove::Proof& proof, std::string_view graph);
 
-/// `✓ proven`, `✗ differs: mul_12`, `? unproven`.
-std::string VerdictText(const PassProof& proof);
-
 /// One line a step, then the findings, then a summary.
 std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed);
 

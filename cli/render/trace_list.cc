@@ -10,7 +10,6 @@
 #include "base/json.h"
 #include "base/selector.h"
 #include "base/unicode.h"
-#include "cli/render/proof_text.h"
 #include "store/environment.h"
 #include "store/proofs.h"
 
@@ -108,7 +107,8 @@ class JsonListing {
 
   void Proof(const PassProof& proof) {
     json_.Key("proof").BeginObject().Field("verdict", proof.verdict).Field("node", proof.node);
-    json_.Field("class", proof.bug).Field("what", proof.what).EndObject();
+    json_.Field("class", proof.bug).Field("what", proof.what);
+    json_.Field("scope", proof.scope).EndObject();
   }
 
   void Executed(const StoredRun& run, const ExecutedRange& range) {

@@ -31,6 +31,7 @@ void AppendPass(const ReportPass& pass, JsonWriter& json) {
   AppendText("options", pass.options, json);
   AppendText("graph", pass.graph, json);
   json.Field("status", pass.status);
+  AppendText("proof", pass.proof, json);
   json.Field("ms", static_cast<double>(pass.wall_ns) / 1e6);
   AppendSnapshot("before", pass.before, json);
   AppendSnapshot("after", pass.after, json);

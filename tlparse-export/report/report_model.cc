@@ -14,6 +14,7 @@
 #include "base/selector.h"
 #include "diff/diff.h"
 #include "diff/history/lineage.h"
+#include "store/proofs.h"
 #include "tlparse-export/report/causes.h"
 #include "tlparse-export/report/log_view.h"
 #include "tlparse-export/report/measures.h"
@@ -173,6 +174,9 @@ class ReportMaker {
     if (record.counts) shown.counts = *record.counts;
     shown.error = record.error;
     shown.reproduce = record.reproduce;
+    const PassProofs proofs = ProofsOf(stored);
+    if (const auto proof = proofs.find({record.index, record.graph}); proof != proofs.end())
+      shown.proof = VerdictText(proof->second);
     shown.selector = PassSelector(stored, pass);
     if (record.before != SnapshotId::kNone && record.after != SnapshotId::kNone) {
       STRATA_RETURN_IF_ERROR(AddDiff(stored, pass, measures, shown));

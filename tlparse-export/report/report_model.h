@@ -46,6 +46,7 @@ struct ReportPass {
   int64_t derived = 0;
   std::vector<ReportCause> causes;  ///< most nodes first, a few
   std::string error, reproduce;
+  std::string proof;     ///< the recorded verdict; "": none
   std::string selector;  ///< of a REF, without the file
   int32_t detail = -1;   ///< number of its scene; -1: nothing changed
 };

@@ -9,6 +9,7 @@
 
 #include "base/unicode.h"
 #include "scene/words.h"
+#include "store/proofs.h"
 
 namespace strata::viewer {
 namespace {
@@ -68,7 +69,7 @@ bool PassesPane::Row(Ui& ui, const Area& area, int32_t index) const {
                                : fmt::format("graph:{}", Visible(s.graph));
   const Touch touch = ui.Press(s.rank > 0 ? fmt::format("{}@{}", name, s.rank) : name, "row",
                                fmt::format("{} {}{}", s.Title(), CountsText(s.counts),
-                                           s.proof ? " " + s.proof->verdict : ""),
+                                           s.proof ? " " + VerdictText(*s.proof) : ""),
                                area, current);
   if (current || touch.hovered) ui.Fill(area, current ? theme.accent_fill : theme.well);
   if (current) ui.Fill({area.x, area.y, ui.px(3), area.height}, theme.accent);
@@ -86,7 +87,11 @@ bool PassesPane::Row(Ui& ui, const Area& area, int32_t index) const {
   }
   ui.TextIn({left, top, right - left - verdict, line}, Visible(s.name),
             ui.font(quiet ? Face::kSans : Face::kBold, 12), quiet ? theme.ink_2 : theme.ink);
-  if (touch.hovered && !s.options.empty()) ui.Tip(Visible(s.name) + "{" + Visible(s.options) + "}");
+  if (touch.hovered) {
+    std::string tip = s.options.empty() ? "" : Visible(s.name) + "{" + Visible(s.options) + "}";
+    if (s.proof) tip += (tip.empty() ? "" : "\n") + VerdictText(*s.proof);
+    if (!tip.empty()) ui.Tip(tip);
+  }
   if (s.kind == Subject::Kind::kGraph || quiet) return touch.clicked;
   const float second = top + line + ui.px(8);
   if (s.failed) {

@@ -58,7 +58,7 @@ class ProveTest(StrataCase):
         self.assertNotIn("proof", self.works("ls", trace))
         self.works("prove", trace, "--record", "--pass", "dce")
         passes = json.loads(self.works("ls", trace, "--json"))["runs"][0]["passes"]
-        self.assertEqual(passes[0]["proof"], {"verdict": "proven", "node": "", "class": "", "what": ""})
+        self.assertEqual(passes[0]["proof"], {"verdict": "proven", "node": "", "class": "", "what": "", "scope": ""})
         self.assertNotIn("proof", passes[1])
         text = self.works("ls", trace)
         self.assertRegex(text, r"  # +pass .* proof\n")

@@ -101,6 +101,17 @@ TEST_CASE("prove-exact: the trace of a run has the verdict, also of a pass that 
   CHECK_FALSE(proof.what.empty());
 }
 
+TEST_CASE("a recorded verdict says what of the graph was evaluated") {
+  prove::Proof proof;
+  CHECK_EQ(VerdictText(PassProofOf(proof, "g")), "✓ proven");
+  proof.layers = 126;
+  proof.layers_left_out = 123;
+  const std::string layers = "3 of 126 layers evaluated, the others are the same";
+  CHECK_EQ(VerdictText(PassProofOf(proof, "g")), "✓ proven, " + layers);
+  proof.reduced_sizes = {{4096, 6}};
+  CHECK_EQ(VerdictText(PassProofOf(proof, "g")), "✓ proven, on reduced sizes; " + layers);
+}
+
 TEST_CASE("prove-exact: an unproven pass is recorded with one line of its reason") {
   prove::Proof proof;
   proof.verdict = prove::Verdict::kUnproven;
