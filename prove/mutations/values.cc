@@ -230,6 +230,26 @@ bool FactorOfRank(Graph& graph, NodeId node) {
   });
 }
 
+/// Ranks begin with other copies of an input, as where each draws initial parameters by its own
+/// seed.
+bool InputOfRank(Graph& graph, NodeId node) {
+  const Mesh mesh = MeshOf(graph);
+  if (graph.node(node).kind != NodeKind::kPlaceholder || mesh.num_ranks() < 2) return false;
+  const ValueId input = graph.result(node);
+  const std::vector<Use> uses = UsesOf(graph, input);
+  if (!IsRealTensor(graph, input) || uses.empty()) return false;
+  const MeshAxis& axis = mesh.axes()[static_cast<size_t>(node.index) % mesh.axes().size()];
+  Rewriter rewriter(graph);
+  rewriter.SetCursorAfter(graph.placeholders().back());
+  const ValueId index = IndexOfRank(rewriter, axis, node);
+  const NodeId factor = rewriter.Create("aten.add.Scalar", {Arg(index), Arg::Int(1)}, {node});
+  const ValueId own =
+      CreateLike(rewriter, "aten.mul.Tensor", {Arg(input), Arg(graph.result(factor))}, input, node);
+  for (const Use use : uses)
+    rewriter.ReplaceUse(use, own);
+  return true;
+}
+
 /// Ignored labels count as others do.
 bool CountAll(Graph& graph, NodeId node) {
   constexpr int64_t kIgnored = -100;
@@ -303,6 +323,10 @@ constexpr Mutation kValueMutations[] = {
      FirstRankOnly,
      {BugKind::kSomeRanks}},
     {"factor-of-rank", "ranks have other factors", FactorOfRank, {BugKind::kSomeRanks}},
+    {"input-of-rank",
+     "ranks begin with other copies of an input",
+     InputOfRank,
+     {BugKind::kSomeRanks}},
     {"count-all",
      "ignored labels count as others do",
      CountAll,
