@@ -7,14 +7,19 @@
 namespace strata::viewer {
 namespace {
 
-constexpr float kLeft = 76, kRight = 12, kTop = 16, kBottom = 20;
+constexpr float kRight = 12, kTop = 16, kBottom = 20;
+
+/// The room for labels left of the plot.
+float LeftOf(const Ui& ui, const Area& area) {
+  return area.width < ui.px(200) ? ui.px(52) : ui.px(76);
+}
 
 /// Where values stand on the screen.
 class Scales {
  public:
   Scales(const Ui& ui, const Area& area, const Chart& chart)
-      : plot_{area.x + ui.px(kLeft), area.y + ui.px(kTop),
-              std::max(1.0F, area.width - ui.px(kLeft + kRight)),
+      : plot_{area.x + LeftOf(ui, area), area.y + ui.px(kTop),
+              std::max(1.0F, area.width - LeftOf(ui, area) - ui.px(kRight)),
               std::max(1.0F, area.height - ui.px(kTop + kBottom))} {
     bool first = true;
     for (const Chart::Points* points : {&chart.points, &chart.before}) {
@@ -85,7 +90,8 @@ void Grid(Ui& ui, const Area& area, const Chart& chart, const Scales& scales) {
     ui.Fill({plot.x, y, plot.width, 1}, theme.rule);
     std::string words = chart.unit(value);
     if (words == last || std::abs(y - last_y) < ui.px(14)) continue;
-    ui.TextRight({area.x, y - ui.px(8), ui.px(kLeft - 8), ui.px(16)}, words, font, theme.ink_3);
+    ui.TextRight({area.x, y - ui.px(8), plot.x - area.x - ui.px(8), ui.px(16)}, words, font,
+                 theme.ink_3);
     last = std::move(words);
     last_y = y;
   }
@@ -121,8 +127,8 @@ void Marks(Ui& ui, const Chart& chart, const Scales& scales) {
   for (const Chart::Mark& mark : chart.marks) {
     const ImVec2 at = {scales.X(mark.x), scales.Y(mark.y)};
     ui.draw().AddCircleFilled(at, ui.px(3), mark.quiet ? theme.edge : theme.accent);
-    if (mark.words.empty()) continue;
     const float width = font.WidthOf(mark.words);
+    if (mark.words.empty() || width + ui.px(8) > scales.plot().width) continue;
     const bool before = at.x + width + ui.px(8) > scales.plot().right();
     const float y = std::max(scales.plot().y - font.size, at.y - font.size - ui.px(3));
     const float x = before ? at.x - width - ui.px(6) : at.x + ui.px(6);
