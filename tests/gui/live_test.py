@@ -121,6 +121,12 @@ class Live(GuiCase):
         """)
         self.assertIn("/no/such/file", tree["state"]["error"])
 
+    def test_the_dialog_exports_into_the_home_folder(self):
+        done = self.start("key J Ctrl+E\ntype ~/home.json\nkey Enter\nwait state.message contains home.json\n"
+                          "wait\n", LOG, env={"HOME": self.folder})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(os.path.exists(self.path("home.json")))
+
     def test_the_dialogs_export_and_open(self):
         path = self.path("dialog")
         tree = self.view(f"""

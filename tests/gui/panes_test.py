@@ -110,6 +110,25 @@ class Panes(GuiCase):
             assert keys/next-pass absent
         """, LOG)
 
+    def test_the_palette_goes_to_the_line_of_a_number(self):
+        path = self.path("lines.txt")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("class GraphModule(torch.nn.Module):\n"
+                       '    def forward(self, a: "f32[8]"):\n'
+                       '        b: "f32[8]" = torch.ops.aten.relu.default(a);  a = None\n'
+                       '        c: "f32[8]" = torch.ops.aten.relu.default(b);  b = None\n'
+                       "        return (c,)\n")
+        self.view("""
+            key g
+            type 3
+            assert "palette/item:Line 3" exists
+            key Enter
+            assert state node = c
+            key g
+            type 9
+            assert "palette/item:Line 9" absent
+        """, path)
+
     def test_bookmarks_and_history_go_back(self):
         self.view("""
             key J n

@@ -116,6 +116,20 @@ std::vector<TextRow> MakeTextDiff(const Comparison& c, size_t context) {
   return rows.Take();
 }
 
+int32_t NodeOfLine(const Comparison& c, int64_t line) {
+  int32_t found_before = -1;
+  int64_t old_line = 0, new_line = 0;
+  for (int32_t i = 0; i < c.size(); ++i) {
+    const SceneNode& n = c.node(i);
+    const auto has_line = [](const Listing& listing, EntityId id) {
+      return id.valid() && !listing[id].element.valid();
+    };
+    if (has_line(c.diff().before, n.before) && ++old_line == line) found_before = i;
+    if (has_line(c.diff().after, n.after) && ++new_line == line) return i;
+  }
+  return new_line == 0 ? found_before : -1;
+}
+
 std::vector<std::pair<size_t, size_t>> DifferingWords(std::string_view line,
                                                       std::string_view other) {
   const auto a = WordsOf(line), b = WordsOf(other);

@@ -23,6 +23,10 @@ struct TextRow {
 /// without differences.
 std::vector<TextRow> MakeTextDiff(const Comparison& comparison, size_t context = 3);
 
+/// The node that has this line, from 1, of the graph after; of the graph before where all nodes are
+/// removed. -1: there is no such line.
+int32_t NodeOfLine(const Comparison& comparison, int64_t line);
+
 /// The parts of `line` whose words do not occur in `other`, as ranges of bytes.
 std::vector<std::pair<size_t, size_t>> DifferingWords(std::string_view line,
                                                       std::string_view other);

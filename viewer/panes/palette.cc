@@ -34,7 +34,7 @@ std::pair<const char*, const char*> WordsOf(Palette::Kind kind) {
     case Palette::Kind::kClosed:
       break;
   }
-  return {"palette", "A command, a pass, a node"};
+  return {"palette", "A command, a pass, a node, the number of a line"};
 }
 
 }  // namespace

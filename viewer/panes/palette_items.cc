@@ -1,12 +1,18 @@
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/unicode.h"
 #include "scene/words.h"
+#include "viewer/compare/text_diff.h"
 #include "viewer/panes/palette.h"
 
 namespace strata::viewer {
@@ -14,20 +20,33 @@ namespace {
 
 constexpr size_t kMostItems = 200;
 
+char LowerCase(char c) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
+
 /// Whether the words of `text` occur in `words`, in either case and in any order.
 bool Fits(std::string_view words, std::string_view text) {
-  const auto lower = [](std::string_view from) {
-    std::string to(from);
-    std::ranges::transform(to, to.begin(), [](unsigned char c) { return std::tolower(c); });
-    return to;
-  };
-  const std::string in = lower(words), all = lower(text);
-  for (size_t begin = 0; begin < all.size();) {
-    const size_t end = std::min(all.find(' ', begin), all.size());
-    if (in.find(all.substr(begin, end - begin)) == std::string::npos) return false;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    if (std::ranges::search(words, word, {}, LowerCase, LowerCase).empty() && !word.empty())
+      return false;
     begin = end + 1;
   }
   return true;
+}
+
+/// The path that a user wrote, with the home folder in place of `~`.
+std::string FullPath(const std::string& path) {
+  const char* home = std::getenv("HOME");
+  return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
+}
+
+/// The number of a line; 0: the text is none.
+int64_t LineOf(std::string_view text) {
+  int64_t line = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), line);
+  return error == std::errc() && end == text.data() + text.size() ? line : 0;
 }
 
 }  // namespace
@@ -53,6 +72,10 @@ std::vector<Palette::Item> Palette::Items(Ui& ui) const {
          [&model, i] { model.Show(static_cast<int32_t>(i)); }});
   }
   const Comparison* c = model.comparison();
+  const int32_t on_line = c == nullptr ? -1 : NodeOfLine(*c, LineOf(text_));
+  if (on_line >= 0)
+    items.push_back({"Lines", "Line " + text_, c->NameOf(on_line),
+                     [&model, on_line] { model.Reveal(on_line); }});
   for (int32_t i = 0; c != nullptr && !text_.empty() && i < c->size() && items.size() < kMostItems;
        ++i) {
     if (Fits(c->NameOf(i), text_))
@@ -70,9 +93,7 @@ std::vector<Palette::Item> Palette::Files(
     items.push_back({"Files", file, std::move(key), [open, file] { open(file); }});
   };
   // What was typed comes first if it is a file, then what lies beside or below it.
-  const std::string typed = text_.starts_with("~/") && std::getenv("HOME") != nullptr
-                                ? std::getenv("HOME") + text_.substr(1)
-                                : text_;
+  const std::string typed = FullPath(text_);
   std::error_code failure;
   const std::string file = typed.substr(0, typed.find('#'));
   if (!file.empty() && fs::exists(file, failure)) add(typed, "");
@@ -112,7 +133,7 @@ std::vector<Palette::Item> Palette::Formats(
   for (const auto& [ending, words] : formats) {
     if (complete && !text_.ends_with(ending)) continue;
     const std::string path = complete ? text_ : text_ + ending;
-    items.push_back({"Formats", path, words, [&export_to, path] { export_to(path); }});
+    items.push_back({"Formats", path, words, [&export_to, path] { export_to(FullPath(path)); }});
   }
   return items;
 }
@@ -146,7 +167,7 @@ std::vector<Palette::Item> Palette::ItemsOf(
       return Passes(ui);
     case Kind::kDemo:
       return {{"Demo", text_, "make a demo trace there",
-               [&model = ui.model, path = text_] { model.MakeDemo(path); }}};
+               [&model = ui.model, path = FullPath(text_)] { model.MakeDemo(path); }}};
     case Kind::kCommands:
     case Kind::kKeys:
     case Kind::kClosed:
