@@ -97,6 +97,25 @@ Tensor GatherOnFirst(const Sharding& sharding, const Tensor& part, std::string_v
   return whole;
 }
 
+namespace {
+
+/// The first line of `ours` that `theirs` does not have in its place, and that of `theirs`.
+std::string FirstDifference(std::string_view ours, std::string_view theirs) {
+  const auto take_line = [](std::string_view& text) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    return line;
+  };
+  std::string_view mine, other;
+  do {
+    mine = take_line(ours);
+    other = take_line(theirs);
+  } while (mine == other && !(ours.empty() && theirs.empty()));
+  return fmt::format("'{}' and '{}'", mine, other);
+}
+
+}  // namespace
+
 void CheckSameOnRanks(std::string_view what, std::string_view text) {
   RankGroup& all = RankTeam::CurrentWorld();
   const size_t length = text.size();
@@ -110,14 +129,18 @@ void CheckSameOnRanks(std::string_view what, std::string_view text) {
                                                     .parts = std::vector(all.size(), text_bytes),
                                                     .memory = {},
                                                     .expects = lengths});
-  std::string others;
+  std::string others, difference;
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (!std::ranges::equal(texts[rank], text_bytes))
-      others += fmt::format("{}{}", others.empty() ? "" : ", ", all.ranks()[rank]);
+    if (std::ranges::equal(texts[rank], text_bytes)) continue;
+    others += fmt::format("{}{}", others.empty() ? "" : ", ", all.ranks()[rank]);
+    if (!difference.empty()) continue;
+    const auto* begin = reinterpret_cast<const char*>(texts[rank].data());
+    difference = FirstDifference(text, {begin, texts[rank].size()});
   }
   all.Leave();
   TORCH_CHECK(others.empty(), "ranks have different ", what, ": rank ", all.ranks()[all.index()],
-              " and ranks ", others, ": start all with the same program and configuration");
+              " and ranks ", others, ": ", difference,
+              ": start all with the same program and configuration");
 }
 
 bool IsTrueOnAnyRank(bool mine, std::string_view what) {

@@ -19,7 +19,8 @@ struct RankRange {
 at::Tensor GatherOnFirst(const Sharding& sharding, const at::Tensor& part, std::string_view what,
                          RankRange ranks);
 
-/// Throws c10::Error unless every rank calls it with the same text: `what` names it.
+/// Throws c10::Error unless every rank calls it with the same text: `what` names it, and the first
+/// lines that differ are shown.
 void CheckSameOnRanks(std::string_view what, std::string_view text);
 
 /// Whether any rank calls it with true. Throws as RankGroup::Exchange.

@@ -4,6 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "ir/fingerprint.h"
+#include "ir/module.h"
+#include "ir/ops.h"
+#include "passes/core/collectives.h"
 #include "runtime/ranks/gather.h"
 
 namespace strata {
@@ -11,12 +15,21 @@ namespace {
 
 using at::Tensor;
 
-/// What the graphs compute, as text.
+/// What the graphs send and compute, in lines.
 std::string GraphsOf(const TracedTraining& traced) {
-  std::string text;
-  for (const GraphId graph : traced.module->programs())
-    text += ToString(FingerprintOf(traced.module->graph(graph))) + " ";
-  return text;
+  const Module& module = *traced.module;
+  std::string calls, fingerprints;
+  for (const GraphId id : module.programs()) {
+    const Graph& graph = module.graph(id);
+    for (const NodeId node : graph.nodes()) {
+      if (!CollectiveOf(graph, node)) continue;
+      calls += fmt::format("{}({}) over {} in {} of graph {}\n", BaseName(graph.op(node)),
+                           module.types().ToString(graph.value(graph.operands(node)[0]).type),
+                           GroupOf(graph, node), graph.name(node), graph.name_text());
+    }
+    fingerprints += fmt::format("graph {} {}\n", graph.name_text(), ToString(FingerprintOf(graph)));
+  }
+  return calls + fingerprints;
 }
 
 }  // namespace

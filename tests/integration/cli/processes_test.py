@@ -174,14 +174,34 @@ class ProcessesTest(StrataCase):
         self.assertEqual(self.table(outputs[1][0]), self.table(threads.stdout))
         self.assertEqual(self.metrics("launched"), self.metrics("threads"))
 
-    def test_ranks_with_different_configurations_stop(self):
+    def differ(self, name, *ranks):
+        """What two ranks with other options each say, but for the beginning and the end."""
         port = self.free_port()
-        ranks = [self.launch("differing", rank, 2, port, *FSDP, *sets(f"n_layers={1 + rank}")) for rank in (0, 1)]
-        outputs = [rank.communicate(timeout=120) for rank in ranks]
-        for rank, (_, stderr) in enumerate(outputs):
-            self.assertEqual(ranks[rank].returncode, 2)
-            self.assertIn(f"rank {rank}: ranks have different graphs: rank {rank} and ranks {1 - rank}: start all "
-                          "with the same program and configuration", stderr)
+        started = [self.launch(name, rank, 2, port, *FSDP, *options) for rank, options in enumerate(ranks)]
+        said = []
+        for rank, process in enumerate(started):
+            stderr = process.communicate(timeout=120)[1]
+            self.assertEqual(process.returncode, 2, stderr)
+            match = re.search(f"rank {rank}: ranks have different graphs: rank {rank} and ranks {1 - rank}: (.*): start "
+                              "all with the same program and configuration", stderr)
+            self.assertTrue(match, stderr)
+            said.append(match[1])
+        return said
+
+    def test_ranks_with_different_configurations_stop(self):
+        self.differ("differing", sets("n_layers=1"), sets("n_layers=2"))
+
+    def test_collectives_that_differ_are_named_with_the_nodes_of_both_ranks(self):
+        call = r"'(\w+)\((\S+?\]).*\) over (\S+) in (\w+) of graph step'"
+        for what, group, options in (("op", 1, "parallelism.fsdp_reshard_after_forward=never"),
+                                     ("shape", 2, 'compile.disable_passes=["bucket-transformer-blocks"]'),
+                                     ("group", 3, "compile.enable_fsdp_ag_rs_overlap=true")):
+            with self.subTest(what):
+                first, second = self.differ(what, [], sets(options))
+                ours = re.fullmatch(f"{call} and {call}", first)
+                self.assertTrue(ours, first)
+                self.assertNotEqual(ours[group], ours[group + 4])
+                self.assertEqual(second, " and ".join(reversed(first.split(" and "))))
 
     def start(self, name, count, *options):
         """A run of that many processes, all past their first step, after which comm.train_timeout_seconds holds;

@@ -236,10 +236,12 @@ TEST_CASE("processes with different configurations are named") {
     });
   });
   CHECK_EQ(MessageOf(ends[0]),
-           "ranks have different graphs: rank 0 and ranks 1: start all with the same program and "
+           "ranks have different graphs: rank 0 and ranks 1: 'the same' and 'other': start all "
+           "with the same program and "
            "configuration");
   CHECK_EQ(MessageOf(ends[1]),
-           "ranks have different graphs: rank 1 and ranks 0, 2: start all with the same program "
+           "ranks have different graphs: rank 1 and ranks 0, 2: 'other' and 'the same': start all "
+           "with the same program "
            "and configuration");
 }
 
