@@ -99,6 +99,16 @@ void GraphCopier::SetOutputs(std::span<const std::optional<ValueId>> outputs,
   if (!mesh.empty()) rewriter_.SetAttribute(output, kMeshAttribute, mesh);
 }
 
+Status CheckHeld(const Graph& graph, ValueId value) {
+  const TypeId type = graph.value(value).type;
+  const TypeTable& types = graph.module().types();
+  if (!type.valid() || types[type].kind != TypeKind::kOpaque) return Ok();
+  return Error(ErrorCode::kUnsupported,
+               "unsupported symbolic metadata: graph {}: {} is {}, and ranks hold tensors and "
+               "integers between two graphs: pass what it is computed from",
+               graph.name_text(), graph.value_name(value), types.ToString(type));
+}
+
 std::vector<std::optional<ValueId>> OutputsOf(const Graph& graph) {
   std::vector<std::optional<ValueId>> outputs;
   const Arg& list = graph.args(graph.output())[0];

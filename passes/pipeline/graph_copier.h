@@ -54,6 +54,10 @@ class GraphCopier {
   std::unordered_map<ValueId, ValueId> values_;
 };
 
+/// Ranks hold tensors and integers between two graphs.
+/// Errors: a value of another type, such as a comparison of sizes.
+Status CheckHeld(const Graph& graph, ValueId value);
+
 /// What a graph returns: none for None, in order. REQUIRES: the graph has an output node.
 std::vector<std::optional<ValueId>> OutputsOf(const Graph& graph);
 

@@ -56,8 +56,10 @@ class PartCopier {
   Status CopyInputs() {
     STRATA_TRY(slots_, StageSlotsOf(graph_));
     const std::vector<NodeId> inputs = graph_.placeholders();
-    for (size_t i = 0; i < inputs.size(); ++i)
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      STRATA_RETURN_IF_ERROR(CheckHeld(graph_, graph_.result(inputs[i])));
       copier_.AddInput(graph_.result(inputs[i]), slots_.inputs[i]);
+    }
     return Ok();
   }
   void CopyCalls() {

@@ -36,6 +36,8 @@ class JointSplitter {
     STRATA_RETURN_IF_ERROR(CheckForward());
     FindBackward();
     FindSaved();
+    for (const ValueId value : saved_)
+      STRATA_RETURN_IF_ERROR(CheckHeld(joint_, value));
     WriteForward(forward);
     WriteBackward(backward);
     return Ok();

@@ -162,6 +162,25 @@ graph %'stage1.backward'
 )");
 }
 
+TEST_CASE("GR-17: a comparison of sizes is an input of no graph of a stage") {
+  const auto module = ParseOrDie(R"(symbol u0 unbacked
+graph %'stage0.forward'
+  x = placeholder : f32[u0, 4][4, 1]cpu {+slot='activation 0'}
+  output([x])
+graph %'stage1.backward'
+  b = placeholder : opaque('bool') {+slot='saved 0'}
+  output([])
+)");
+  for (const char* name : {"stage0.forward", "stage1.backward"}) {
+    Rewriter rewriter(*module->FindGraph(name));
+    SetOutputSlots(rewriter, {});
+  }
+  CHECK_EQ(
+      MessageOf(MultiplexOverlaps({.pairs = "0-1"}).Run(*module)),
+      "unsupported symbolic metadata: graph stage1.backward: b is bool, and ranks hold tensors "
+      "and integers between two graphs: pass what it is computed from");
+}
+
 TEST_CASE("GR-19: forward, backward and both halves of it compute what a middle stage does") {
   const auto module = Split();
   const Graph& stage = *module->FindGraph("stage1");
