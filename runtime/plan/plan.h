@@ -36,10 +36,13 @@ struct PlanOptions {
   /// With arena_results: values of data-dependent size are allocated in the arena, too, where it is
   /// free for their lifetime.
   bool dynamic_arena = false;
+  /// With static_memory: outputs have memory of their own in each run, so that the arena holds
+  /// nothing between two runs, and plans that run one after the other can share it.
+  bool separate_outputs = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
 
-  /// The fastest plan: all of the above but keep_values and unfuse.
+  /// The fastest plan of one graph: all of the above but keep_values, separate_outputs and unfuse.
   static PlanOptions Fastest() {
     return {.fold_views = true,
             .static_memory = true,

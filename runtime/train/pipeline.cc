@@ -320,6 +320,13 @@ Result<Passes> TrainingPasses(const TrainConfig& config, std::string_view text) 
         "pass and configuration contradict each other: cuda-graph: training.disable_cuda_graphs is "
         "true, take one of them out");
   }
+  if (config.parallelism.pipeline.degree > 1 && Has(passes, "cuda-graph")) {
+    return Error(
+        "pass and configuration contradict each other: cuda-graph: "
+        "parallelism.pipeline_parallel_degree is {}, and a device graph writes over what the "
+        "microbatch before left for backward: take one of them out",
+        config.parallelism.pipeline.degree);
+  }
   STRATA_RETURN_IF_ERROR(InsertPlacement(config, registry, passes));
   return passes;
 }

@@ -339,10 +339,10 @@ Status PipelineRank::AddUp(StageGraphs& stage, const Action& action, Tensors gra
 
 Status PipelineRank::Accumulate(StageGraphs& stage, const Tensors& gradients,
                                 const Tensors& extras) {
+  // Sums are written in place: their memory is of nobody else.
   const auto own = [&](const Tensor& value) {
-    const bool is_lent =
-        !stage.accumulate.name.empty() && graphs_.LendsOutputs(stage.backward.name);
-    return AsGraphInput(is_lent ? value.clone(at::MemoryFormat::Contiguous) : value);
+    const bool is_shared = value.storage().use_count() > 1;
+    return AsGraphInput(is_shared ? value.clone(at::MemoryFormat::Contiguous) : value);
   };
   const auto take = [&](const Tensors& values, Tensors& sums) {
     bool took = false;

@@ -99,9 +99,20 @@ Status TrainingGraphs::Bind(const TracedTraining& traced, const TrainConfig& con
 Status TrainingGraphs::BindAll(const TracedTraining& traced, std::span<const std::string> names) {
   const TargetScope target(device_ != nullptr ? device_->traits() : DeviceTraits());
   traced_ = &traced;
+  options_.separate_outputs = !names.empty();
   for (const std::string& name : names)
     STRATA_RETURN_IF_ERROR(Add(name));
+  ShareBlock();
   return Ok();
+}
+
+void TrainingGraphs::ShareBlock() {
+  if (executors_.empty()) return;
+  const auto largest = std::ranges::max_element(
+      executors_, {}, [](const auto& entry) { return entry.second.planned_memory().held; });
+  const ScratchMemory block = largest->second.scratch();
+  for (auto& [name, executor] : executors_)
+    if (&executor != &largest->second) executor.Borrow(block);
 }
 
 Status TrainingGraphs::Add(std::string_view name) {

@@ -89,7 +89,8 @@ class TrainingGraphs {
   /// Lowers the graphs. Call once, on the thread that runs them. REQUIRES: `traced` outlives this.
   Status Bind(const TracedTraining& traced, const TrainConfig& config);
 
-  /// The same for graphs by their names, in the order of a step; none lends memory to another.
+  /// The same for graphs by their names. They run one after the other, in any order and any number
+  /// of times, with memory in common; their outputs stay as long as somebody holds them.
   Status BindAll(const TracedTraining& traced, std::span<const std::string> names);
 
   /// Runs a graph. REQUIRES: it was made.
@@ -129,6 +130,8 @@ class TrainingGraphs {
   void Keep(const std::string& graph, std::span<const at::Tensor> inputs);
   /// The optimizer works in memory that the plan of the step does not need between two runs.
   void LendScratch(DynamicExecutor& optimizer);
+  /// All graphs use the block of the largest. REQUIRES: outputs are separate.
+  void ShareBlock();
   int64_t PeakOf(int64_t (*transient_of)(const PlannedMemory&)) const;
 
   PlanOptions options_;

@@ -140,7 +140,7 @@ Result<Binding> BindAllocatingCall(const PlanStep& step, StepId index, BindConte
       context.MakeDynamic(slot);
       // Of several results, one could be allocated where another is live.
       if (is_own && step.results.size() == 1 && context.CanUseArena(slot)) bound->UseArena(slot);
-    } else if (options.static_memory && options.arena_results) {
+    } else if (options.static_memory && options.arena_results && !context.IsSeparate(slot)) {
       context.Place(slot, index);
       bound->Preallocate(slot);
     } else {

@@ -30,12 +30,21 @@ SlotId BindContext::OperandWrittenAs(const PlanStep& step, SlotId result) const 
   return found;
 }
 
+bool BindContext::IsSeparate(SlotId slot) const {
+  return plan_.options.separate_outputs && assignment_.is_output(slot);
+}
+
 const Tensor& BindContext::Place(SlotId slot, StepId index) {
   using Kind = StaticStorage::Kind;
   StaticStorage& storage = StorageOf(slot);
   storage = {assignment_.is_output(slot) ? Kind::kOutput : Kind::kBlock,
              Slot(slot).layout->storage_bytes(), slot};
-  assignment_.Add(slot, index);
+  if (IsSeparate(slot)) {
+    storage.kind = Kind::kAdopted;
+    state_.steps[index].takes.push_back(slot);
+  } else {
+    assignment_.Add(slot, index);
+  }
   return state_.TensorAt(slot) = TensorOver(EmptyStorage(storage.bytes), *Slot(slot).layout);
 }
 
@@ -57,7 +66,7 @@ int64_t BindContext::AssignHost() {
 
 void BindContext::Share(SlotId slot, StepId index,
                         const std::function<bool(SlotId operand)>& may_share) {
-  if (plan_.options.in_place) assignment_.Share(slot, index, may_share);
+  if (plan_.options.in_place && !IsSeparate(slot)) assignment_.Share(slot, index, may_share);
 }
 
 void BindContext::ShareOperands(const PlanStep& step, SlotId slot, StepId index) {

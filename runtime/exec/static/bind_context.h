@@ -47,6 +47,8 @@ class BindContext {
   /// none.
   SlotId OperandWrittenAs(const PlanStep& step, SlotId result) const;
 
+  /// Whether a result has memory of its own in each run: PlanOptions::separate_outputs.
+  bool IsSeparate(SlotId slot) const;
   /// Gives a result of step `index` a tensor over memory that is assigned later.
   const at::Tensor& Place(SlotId slot, StepId index);
   /// The same in memory of the host, for an offloaded value that is not an output.

@@ -19,6 +19,8 @@ c10::IValue StaticState::Dynamic(SlotId slot) {
 
 void StaticState::RunStep(StepId index, ExecutionObserver* observer) {
   StaticStep& step = steps[index];
+  for (const SlotId owner : step.takes)
+    TakeStorage(owner);
   if (step.work != nullptr) step.work->Run(*this);
   if (observer != nullptr) Show(plan.steps[index], *observer);
   if (!step.lets_go) return;

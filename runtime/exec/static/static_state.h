@@ -145,7 +145,7 @@ struct StaticState {
   std::vector<at::Tensor> TakeOutputs(std::span<const at::Tensor> given);
   at::Tensor OutputAt(SlotId slot, std::span<const at::Tensor> given);
   void Release(SlotId owner);
-  void TakeStorage(SlotId owner);  ///< allocates what was released
+  void TakeStorage(SlotId owner);  ///< allocates what was released, or is not there yet
 };
 
 /// Calls fn(slot, result) for the tensors that a call of `step` left on the stack, as far as the

@@ -37,6 +37,7 @@ struct StaticStep {
   std::unique_ptr<Step> work;  ///< null: done at bind time (a folded view, a hoisted constant)
   bool has_dynamic_results = false;  ///< their tensors change from run to run
   bool lets_go = false;              ///< `releases` or `drops` are not empty
+  std::vector<SlotId> takes;         ///< slots whose storage is allocated before the step
   std::vector<SlotId> releases;      ///< slots whose adopted storage is released after the step
   std::vector<SlotId> drops;         ///< dynamic slots that die with the step
 };

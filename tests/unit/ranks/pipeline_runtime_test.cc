@@ -1,6 +1,7 @@
 // What ranks of a pipeline run, by the ids of GraphPP's test plan.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,11 +9,16 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/ATen.h>
+
 #include <doctest/doctest.h>
 
 #include "ir/module.h"
+#include "ir/rewriter.h"
 #include "ir/verify.h"
+#include "passes/pipeline/multiplex_overlaps.h"
 #include "passes/pipeline/slots.h"
+#include "runtime/exec/executor.h"
 #include "runtime/trace/tracer.h"
 #include "runtime/train/pipeline.h"
 #include "runtime/train/programs.h"
@@ -132,6 +138,104 @@ TEST_CASE("GR-05: one graph masks the documents of each microbatch") {
   }
   // With the documents of the first microbatch for all, the losses are others.
   CHECK_NE(TrainOnDocuments(Accumulating(4, 1), 1).losses, oracle.losses);
+}
+
+/// Batches of another source, and what was read of it.
+class RecordingSource final : public DataSource {
+ public:
+  RecordingSource(std::unique_ptr<DataSource> source, std::vector<std::vector<int64_t>>& read)
+      : source_(std::move(source)), read_(read) {}
+
+  Result<std::optional<Batch>> Next() override {
+    auto batch = source_->Next();
+    if (batch && *batch) read_.push_back((*batch)->tokens);
+    return batch;
+  }
+  std::string Position() const override { return source_->Position(); }
+  Status Seek(std::string_view position) override { return source_->Seek(position); }
+
+ private:
+  std::unique_ptr<DataSource> source_;
+  std::vector<std::vector<int64_t>>& read_;
+};
+
+TEST_CASE("GR-06: a step takes the next microbatches, in their order, whatever the schedule") {
+  const auto read = [](const Sets& sets) {
+    const TrainConfig config = ConfigOf(sets + Sets{"steps=3"});
+    std::vector<std::vector<int64_t>> batches;
+    const auto trainer = OrDie(Trainer::Create(
+        {.config = config,
+         .data = std::make_unique<RecordingSource>(OrDie(OpenDataSource(config)), batches)}));
+    OrDie(trainer->Compile());
+    Finish(*trainer);
+    return batches;
+  };
+  const auto expected = read(Accumulating(4, 1));
+  CHECK_GE(expected.size(), 3 * 4);
+  for (const char* schedule : {"1F1B", "LoopedBFS", "ZBVZeroBubble"}) {
+    CAPTURE(schedule);
+    CHECK_EQ(read(Pipeline(schedule, 2, 4, 1)), expected);
+  }
+}
+
+TEST_CASE("GR-08: stages are there before the first step, with a sum for each parameter") {
+  const auto trainer =
+      testing::pipelines::TrainerOf(ConfigOf(Pipeline("Interleaved1F1B", 2, 4, 1)), "");
+  OrDie(trainer->Compile());
+  for (const char* graph : {"stage0.forward", "stage3.backward", "optimizer.rank1"})
+    CHECK_NE(trainer->module().FindGraph(graph), nullptr);
+  OrDie(trainer->Step());
+  std::map<std::string, size_t> sums, parameters;
+  for (const TensorView& view : trainer->Gradients())
+    sums[view.name] = view.bytes.size();
+  for (const TensorView& view : trainer->Parameters())
+    parameters[view.name] = view.bytes.size();
+  CHECK_EQ(sums, parameters);
+}
+
+std::vector<std::string> PassNames(const Sets& sets, std::string_view text) {
+  std::vector<std::string> names;
+  for (const auto& pass : OrDie(TrainingPasses(ConfigOf(sets), text)))
+    names.emplace_back(pass->name());
+  return names;
+}
+
+TEST_CASE("GR-10, GR-12: graphs of stages become kernels last, and no device graphs") {
+  const Sets stages = Pipeline("ZBVZeroBubble", 2, 4, 1);
+  CHECK_EQ(PassNames(stages, "dce,fuse"),
+           Names{"dce", "split-stages", "split-backward", "split-weight-gradients",
+                 "split-optimizer", "fuse"});
+  CHECK_EQ(PassNames({}, "dce,fuse,cuda-graph").back(), "cuda-graph");
+  CHECK_EQ(MessageOf(TrainingPasses(ConfigOf(stages), "dce,fuse,cuda-graph")),
+           "pass and configuration contradict each other: cuda-graph: "
+           "parallelism.pipeline_parallel_degree is 2, and a device graph writes over what the "
+           "microbatch before left for backward: take one of them out");
+}
+
+TEST_CASE("GR-18: a constant that a part of an overlap reads must be there") {
+  const auto module = testing::ParseOrDie(R"(graph %'stage0.forward'
+  x = placeholder : f32[2][1]cpu {+slot='activation 0'}
+  c = attr _tensor_constant0 : f32[2][1]cpu
+  y = aten.add.Tensor(x, c) : f32[2][1]cpu
+  output([y])
+graph %'stage1.backward'
+  g = placeholder : f32[2][1]cpu {+slot='gradient 0'}
+  output([g])
+)");
+  for (const char* name : {"stage0.forward", "stage1.backward"}) {
+    Rewriter rewriter(*module->FindGraph(name));
+    SetOutputSlots(rewriter, {{StageSlot::Kind::kExtra, "0"}});
+  }
+  OrDie(MultiplexOverlaps({.pairs = "0-1"}).Run(*module));
+  const Graph& overlap = *module->FindGraph("overlap.F0.B1");
+  const auto bind = [&](const Constants& constants) {
+    return Executor::Bind(OrDie(Lower(overlap, PlanOptions::Fastest())), constants);
+  };
+  CHECK_EQ(MessageOf(bind({})),
+           "graph overlap.F0.B1 cannot be executed: no constant _tensor_constant0");
+  Executor executor = OrDie(bind({{"_tensor_constant0", at::full({2}, 3.0)}}));
+  const std::vector<at::Tensor> inputs = {at::ones({2}), at::ones({2})};
+  CHECK(at::equal(OrDie(executor.Run(inputs))[1], at::full({2}, 4.0)));
 }
 
 TEST_CASE("GR-07: a validation between steps leaves nothing behind") {

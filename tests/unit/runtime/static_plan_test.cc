@@ -1,6 +1,7 @@
 // What static plans must not mistake: who writes to what, whose tensor is whose, how results lie.
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -60,6 +61,51 @@ TEST_CASE("an output that an operator wrote in place is the caller's after the r
     const Tensor y = at::tensor({0.0F, 9.0F, 0.0F, 9.0F}), second = run(y);
     CHECK(at::equal(first, at::full({4}, 5.0)));
     CHECK(at::equal(second, at::tensor({0.0F, 9.0F, 9.0F, 18.0F})));
+  }
+}
+
+constexpr std::string_view kTwoProducts = R"(
+  x = placeholder : f32[32, 32][32, 1]cpu
+  a = aten.mm.default(x, x) : f32[32, 32][32, 1]cpu
+  b = aten.relu.default(a) : f32[32, 32][32, 1]cpu
+  c = aten.mm.default(b, a) : f32[32, 32][32, 1]cpu
+  (values, indices) = aten.sort.default(c) as sorted : (f32[32, 32][32, 1]cpu, i64[32, 32][32, 1]cpu)
+  row = aten.select.int(values, 0, 3) : f32[32][1]cpu ~values
+  output([b, row, x])
+)";
+
+TEST_CASE("separate outputs stay while other runs and other plans use the block") {
+  PlanOptions options = PlanOptions::Fastest();
+  options.separate_outputs = true;
+  Executor plain = Bind(kTwoProducts, {}), first = Bind(kTwoProducts, options),
+           second = Bind(kTwoProducts, options);
+  CHECK_FALSE(first.lends_outputs());
+  const ScratchMemory block = first.scratch();
+  CHECK_EQ(block.bytes, 32 * 32 * (4 + 4 + 8 + 4));  // a, c, indices, values
+  second.Borrow(block);
+  CHECK_EQ(second.planned_memory().held, 0);
+  const Tensor x = at::randn({32, 32}), y = at::randn({32, 32});
+  const Tensors of_x = OrDie(first.Run(Tensors{x})), of_y = OrDie(second.Run(Tensors{y}));
+  OrDie(first.Run(Tensors{at::randn({32, 32})}));
+  for (const auto& [input, outputs] : {std::pair(x, of_x), {y, of_y}}) {
+    const Tensors expected = OrDie(plain.Run(Tensors{input}));
+    REQUIRE_EQ(outputs.size(), 3);
+    for (size_t i = 0; i < 3; ++i)
+      CHECK(at::equal(outputs[i], expected[i]));
+  }
+  CHECK_EQ(first.scratch().address, block.address);
+  CHECK_EQ(of_x[0].storage().use_count(), 1);
+}
+
+TEST_CASE("GR-13: a plan holds neither inputs nor separate outputs after a run") {
+  for (const bool separate : {false, true}) {
+    PlanOptions options = PlanOptions::Fastest();
+    options.separate_outputs = separate;
+    Executor executor = Bind(kTwoProducts, options);
+    const Tensor x = at::randn({32, 32});
+    OrDie(executor.Run(Tensors{x}));
+    CHECK_EQ(x.use_count(), 1);
+    CHECK_EQ(x.storage().use_count(), 1);
   }
 }
 
