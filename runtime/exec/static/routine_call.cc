@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/Context.h>
+
 #include "runtime/aten/out_variants.h"
 
 // MKL is part of LibTorch, without its headers.
@@ -121,6 +123,7 @@ Binding BindSquareRoot(const PlanStep& step, StepId index, BindContext& context)
 }  // namespace
 
 Result<Binding> BindRoutineCall(const PlanStep& step, StepId index, BindContext& context) {
+  if (!at::hasMKL()) return Binding();  // ATen may call another library
   if (step.op == "aten.mm.default" && sgemm_ != nullptr)
     return BindMatrixProduct(step, index, context);
   if (step.op == "aten.sqrt.default" && vmsSqrt != nullptr)
