@@ -42,7 +42,7 @@ std::string FullPath(const std::string& path) {
   return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
 }
 
-/// The number of a line; 0: the text is none.
+/// The number of a line; 0: the text has another form.
 int64_t LineOf(std::string_view text) {
   int64_t line = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), line);
@@ -63,19 +63,19 @@ std::vector<Palette::Item> Palette::Items(Ui& ui) const {
   const auto add = [&](Item item) {
     if (items.size() < kMostItems && Fits(item.words, text_)) items.push_back(std::move(item));
   };
-  for (const Command& command : ui.commands.all())
-    add({"Commands", command.words, KeysOf(command), [&command] { command.run(1); }});
   Model& model = ui.model;
-  for (size_t i = 0; model.has_contents() && i < model.contents().subjects.size(); ++i) {
-    const Subject& s = model.contents().subjects[i];
-    add({"Passes and graphs", s.Title(), CountsText(s.counts),
-         [&model, i] { model.Show(static_cast<int32_t>(i)); }});
-  }
   const Comparison* c = model.comparison();
   const int32_t on_line = c == nullptr ? -1 : NodeOfLine(*c, LineOf(text_));
   if (on_line >= 0)
     items.push_back({"Lines", "Line " + text_, c->NameOf(on_line),
                      [&model, on_line] { model.Reveal(on_line); }});
+  for (const Command& command : ui.commands.all())
+    add({"Commands", command.words, KeysOf(command), [&command] { command.run(1); }});
+  for (size_t i = 0; model.has_contents() && i < model.contents().subjects.size(); ++i) {
+    const Subject& s = model.contents().subjects[i];
+    add({"Passes and graphs", s.Title(), CountsText(s.counts),
+         [&model, i] { model.Show(static_cast<int32_t>(i)); }});
+  }
   for (int32_t i = 0; c != nullptr && !text_.empty() && i < c->size() && items.size() < kMostItems;
        ++i) {
     if (Fits(c->NameOf(i), text_))
