@@ -33,7 +33,7 @@ class HunkFinder {
   }
 
  private:
-  /// Calls `fn(item)` for each item that a node reads, and that is no shared constant.
+  /// Calls `fn(item)` for each item that a node reads, but for shared constants.
   template <class Fn>
   void ForEachItemRead(Side side, EntityId id, Fn fn) const {
     for (const Labels::Edge& operand : matching_.labels(side).operands(id)) {

@@ -339,7 +339,7 @@ Status PipelineRank::AddUp(StageGraphs& stage, const Action& action, Tensors gra
 
 Status PipelineRank::Accumulate(StageGraphs& stage, const Tensors& gradients,
                                 const Tensors& extras) {
-  // Sums are written in place: their memory is of nobody else.
+  // Sums are written in place: nothing else may have their memory.
   const auto own = [&](const Tensor& value) {
     const bool is_shared = value.storage().use_count() > 1;
     return AsGraphInput(is_shared ? value.clone(at::MemoryFormat::Contiguous) : value);

@@ -90,7 +90,7 @@ class TrainingGraphs {
   Status Bind(const TracedTraining& traced, const TrainConfig& config);
 
   /// The same for graphs by their names. They run one after the other, in any order and any number
-  /// of times, with memory in common; their outputs stay as long as somebody holds them.
+  /// of times, with memory in common; their outputs stay as long as the caller holds them.
   Status BindAll(const TracedTraining& traced, std::span<const std::string> names);
 
   /// Runs a graph. REQUIRES: it was made.
