@@ -192,8 +192,8 @@ class ProcessesTest(StrataCase):
         self.differ("differing", sets("n_layers=1"), sets("n_layers=2"))
 
     def test_collectives_that_differ_are_named_with_the_nodes_of_both_ranks(self):
-        call = r"'(\w+)\((\S+?\]).*\) over (\S+) in (\w+) of graph step'"
-        for what, group, options in (("op", 1, "parallelism.fsdp_reshard_after_forward=never"),
+        call = r"'(\w+)\((.+)\) over (\S+) in (\w+) of graph step'"
+        for what, group, options in (("node", 4, "parallelism.fsdp_reshard_after_forward=never"),
                                      ("shape", 2, 'compile.disable_passes=["bucket-transformer-blocks"]'),
                                      ("group", 3, "compile.enable_fsdp_ag_rs_overlap=true")):
             with self.subTest(what):
