@@ -111,6 +111,10 @@ std::shared_ptr<const Measures> MakeMeasures(const std::vector<StatisticsTable>&
   return measures;
 }
 
+std::string Subject::ProofText() const {
+  return proof ? VerdictText(*proof) : "";
+}
+
 std::string Subject::Title() const {
   return kind == Kind::kPass ? fmt::format("#{} {}", index, Visible(name)) : Visible(name);
 }

@@ -48,6 +48,8 @@ struct Subject {
   bool changed() const { return before != after && !failed; }
   /// "#3 dce", or the name of the graph.
   std::string Title() const;
+  /// The verdict of the proof and what of the graph it is about; "": none is recorded.
+  std::string ProofText() const;
 };
 
 /// A run, as the passes pane lists it.

@@ -9,7 +9,6 @@
 
 #include "base/unicode.h"
 #include "scene/words.h"
-#include "store/proofs.h"
 
 namespace strata::viewer {
 namespace {
@@ -67,10 +66,10 @@ bool PassesPane::Row(Ui& ui, const Area& area, int32_t index) const {
   const std::string name = s.kind == Subject::Kind::kPass
                                ? fmt::format("pass:{}", s.index)
                                : fmt::format("graph:{}", Visible(s.graph));
-  const Touch touch = ui.Press(s.rank > 0 ? fmt::format("{}@{}", name, s.rank) : name, "row",
-                               fmt::format("{} {}{}", s.Title(), CountsText(s.counts),
-                                           s.proof ? " " + VerdictText(*s.proof) : ""),
-                               area, current);
+  const Touch touch = ui.Press(
+      s.rank > 0 ? fmt::format("{}@{}", name, s.rank) : name, "row",
+      fmt::format("{} {}{}", s.Title(), CountsText(s.counts), s.proof ? " " + s.ProofText() : ""),
+      area, current);
   if (current || touch.hovered) ui.Fill(area, current ? theme.accent_fill : theme.well);
   if (current) ui.Fill({area.x, area.y, ui.px(3), area.height}, theme.accent);
   const float top = area.y + ui.px(3), line = ui.px(20);
@@ -89,7 +88,7 @@ bool PassesPane::Row(Ui& ui, const Area& area, int32_t index) const {
             ui.font(quiet ? Face::kSans : Face::kBold, 12), quiet ? theme.ink_2 : theme.ink);
   if (touch.hovered) {
     std::string tip = s.options.empty() ? "" : Visible(s.name) + "{" + Visible(s.options) + "}";
-    if (s.proof) tip += (tip.empty() ? "" : "\n") + VerdictText(*s.proof);
+    if (s.proof) tip += (tip.empty() ? "" : "\n") + s.ProofText();
     if (!tip.empty()) ui.Tip(tip);
   }
   if (s.kind == Subject::Kind::kGraph || quiet) return touch.clicked;
