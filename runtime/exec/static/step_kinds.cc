@@ -6,7 +6,6 @@
 #include "runtime/exec/static/flex_kernel_step.h"
 #include "runtime/exec/static/fused_kernel.h"
 #include "runtime/exec/static/library_call.h"
-#include "runtime/exec/static/routine_call.h"
 #include "runtime/exec/static/transfer.h"
 
 namespace strata {
@@ -16,8 +15,8 @@ using BindKind = Result<Binding> (*)(const PlanStep& step, StepId index, BindCon
 
 /// For steps on fixed operands whose results have static layouts.
 constexpr BindKind kStaticKinds[] = {
-    BindTransfer,      BindFlexKernel,  BindFill,       BindCopy,       BindEmbeddingGradient,
-    BindConcatenation, BindRoutineCall, BindDirectCall, BindOutVariant,
+    BindTransfer,          BindFlexKernel,    BindFill,       BindCopy,
+    BindEmbeddingGradient, BindConcatenation, BindDirectCall, BindOutVariant,
 };
 
 /// For the others, in this order.
