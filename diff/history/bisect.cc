@@ -147,8 +147,8 @@ class Bisector {
     STRATA_TRY(const LoadedGraph a, a_.load(divergence.snapshot_a));
     STRATA_TRY(const LoadedGraph b, b_.load(divergence.snapshot_b));
     // Of a pass that one run alone has, what it does, not what the other run lacks.
-    STRATA_TRY(const GraphDiff diff,
-               only_a ? Diff(b.graph(), a.graph()) : Diff(a.graph(), b.graph()));
+    STRATA_TRY(GraphDiff diff, only_a ? Diff(b.graph(), a.graph()) : Diff(a.graph(), b.graph()));
+    if (options_.ignore) LeaveOutIgnored(diff);
     std::string prefix;
     if (only_a || only_b) {
       prefix = fmt::format("{} runs only in {}: ", DescribeStep(only_a ? a_ : b_, step),
@@ -162,21 +162,26 @@ class Bisector {
     return Ok();
   }
 
-  bool Counts(const GraphDiff& diff, const Hunk& hunk) const {
-    if (!options_.ignore || !hunk.inserted.empty() || !hunk.deleted.empty()) return true;
-    return std::ranges::any_of(hunk.pairs, [&](PairId index) {
-      const Pair& pair = diff.pairs[index];
-      return pair.status.moved || std::ranges::any_of(pair.fields, [&](const FieldDiff& field) {
-               return !field.derived && !options_.ignore(diff, pair, field);
-             });
-    });
+  /// Fields to ignore, and what differs in nothing else.
+  void LeaveOutIgnored(GraphDiff& diff) const {
+    for (Pair& pair : diff.pairs) {
+      std::erase_if(pair.fields,
+                    [&](const FieldDiff& field) { return options_.ignore(diff, pair, field); });
+      pair.status.changed &= !std::ranges::all_of(pair.fields, &FieldDiff::derived);
+      pair.status.derived &= !pair.fields.empty();
+    }
+    for (Hunk& hunk : diff.hunks) {
+      std::erase_if(hunk.pairs, [&](PairId pair) {
+        return !diff.pairs[pair].status.moved && !diff.pairs[pair].status.changed;
+      });
+    }
   }
 
-  /// The title of the first hunk that counts; its node goes to `divergence`.
+  /// The title of the first hunk; its node goes to `divergence`.
   std::string FirstChange(const GraphDiff& diff, Divergence& divergence) const {
     const Hunk* first = nullptr;
     for (const Hunk& hunk : diff.hunks) {
-      if (!Counts(diff, hunk)) continue;
+      if (hunk.pairs.empty() && hunk.inserted.empty() && hunk.deleted.empty()) continue;
       if (first == nullptr) first = &hunk;
       ++divergence.changes;
     }
@@ -195,17 +200,9 @@ class Bisector {
     return what;
   }
 
-  /// All that differs follows from something else that is ignored.
-  bool IsIgnored(const GraphDiff& diff, const Pair& pair) const {
-    return options_.ignore && !pair.status.moved && !pair.fields.empty() &&
-           std::ranges::all_of(pair.fields, [&](const FieldDiff& field) {
-             return options_.ignore(diff, pair, field);
-           });
-  }
-
   std::string FirstDerived(const GraphDiff& diff, Divergence& divergence) const {
     for (const Pair& pair : diff.pairs) {
-      if (!pair.status.differs() || IsIgnored(diff, pair)) continue;
+      if (!pair.status.differs()) continue;
       divergence.node_a = diff.before.name(pair.before);
       divergence.node_b = diff.after.name(pair.after);
       return fmt::format("{}: {}", OperatorOf(diff.before, pair.before),

@@ -37,7 +37,7 @@ class RankPairComparer {
 
   /// Whether a difference follows from the ranks. Of the graphs that were compared last.
   bool Ignores(const GraphDiff& diff, const Pair& pair, const FieldDiff& field) const {
-    return MayDifferByRank(diff.before, pair.before, field.path) &&
+    return MayDifferByRank(diff, pair, field) &&
            !odd_.contains({diff.before.name(pair.before), field.path}) &&
            !odd_.contains({diff.after.name(pair.after), field.path});
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <functional>
 #include <map>
 #include <set>
@@ -9,7 +10,9 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "diff/graph/hash.h"
+#include "diff/graph/listing.h"
 #include "diff/ranks/shard_choice.h"
 #include "ir/module.h"
 #include "ir/ops.h"
@@ -70,6 +73,37 @@ uint32_t PositionsOf(std::string_view op) {
 
 bool TakesGroups(std::string_view op) {
   return op.find("c10d") != std::string_view::npos || TraitsOf(op).collective;
+}
+
+/// Reduce operations are words; groups are names of any kind.
+bool IsReduceOp(std::string_view text) {
+  static constexpr std::string_view kOps[] = {"sum",     "avg",  "max", "min",
+                                              "product", "band", "bor", "bxor"};
+  return std::ranges::find(kOps, text) != std::end(kOps);
+}
+
+/// Whether an argument is the name of a process group.
+bool IsGroup(const Listing& listing, EntityId id, size_t position) {
+  const Graph& graph = listing.graph(id);
+  const std::span<const Arg> args = graph.args(listing[id].node);
+  return TakesGroups(listing.target(id)) && position < args.size() &&
+         args[position].kind() == ArgKind::kString &&
+         !IsReduceOp(graph.module().str(args[position].str()));
+}
+
+/// A printed argument with `#` for each integer: `slice(#, #, None)`. 0.5 and x_1 have none.
+std::string WithoutIntegers(std::string_view text) {
+  const auto in_word = [](char c) { return IsWordChar(c) || c == '-' || c == '.'; };
+  std::string rest;
+  for (size_t i = 0, end = 0; i < text.size(); i = std::max(end, i + 1)) {
+    end = i;
+    while (end < text.size() && in_word(text[end]))
+      ++end;
+    const std::string_view word = text.substr(i, std::max(end, i + 1) - i);
+    const std::string_view digits = word.substr(word[0] == '-' ? 1 : 0);
+    rest += !digits.empty() && std::ranges::all_of(digits, IsDigit) ? "#" : word;
+  }
+  return rest;
 }
 
 std::string_view WithoutIndex(std::string_view device) {
@@ -190,7 +224,6 @@ class FormMaker {
         return Mix(kind, HashText(text));
       }
       case ArgKind::kString:
-        // Reduce operations are words; groups are names of any kind.
         if (op_->takes_groups && !IsReduceOp(module_.str(arg.str())))
           return Mix(kind, GroupIndex(module_.str(arg.str())));
         return Mix(kind, HashText(module_.str(arg.str())));
@@ -232,12 +265,6 @@ class FormMaker {
   }
 
   static constexpr size_t kSlicePosition = 30;
-
-  static bool IsReduceOp(std::string_view text) {
-    static constexpr std::string_view kOps[] = {"sum",     "avg",  "max", "min",
-                                                "product", "band", "bor", "bxor"};
-    return std::ranges::find(kOps, text) != std::end(kOps);
-  }
 
   uint64_t GroupIndex(std::string_view name) {
     const auto known = std::ranges::find(form_.groups, name);
@@ -335,16 +362,22 @@ std::set<int64_t> SizesOf(const Graph& graph) {
   return sizes;
 }
 
-bool MayDifferByRank(const Listing& listing, EntityId id, std::string_view path) {
+bool MayDifferByRank(const GraphDiff& diff, const Pair& pair, const FieldDiff& field) {
+  const Listing& listing = diff.before;
+  const std::string_view op = listing.target(pair.before), path = field.path;
   if (path == "device") return true;
-  const std::string_view op = listing.target(id);
-  if (path.starts_with("operands[") && PlaceOfShard(listing.graph(id), listing[id].node))
-    return true;
-  if (!path.starts_with("args[")) return path.starts_with("kwargs.group") && TakesGroups(op);
-  if (TakesGroups(op)) return true;  // a group; what else differs has another RankForm
-  const size_t position = static_cast<size_t>(path[5] - '0');
-  if (BaseName(op) == "getitem") return position == 1;
-  return position < 10 && (PositionsOf(op) >> position & 1) != 0;
+  if (path.starts_with("operands["))
+    return PlaceOfShard(listing.graph(pair.before), listing[pair.before].node).has_value();
+  if (path.starts_with("kwargs.group")) return TakesGroups(op);
+  if (!path.starts_with("args[") || !field.before || !field.after) return false;
+  size_t position = 0;
+  std::from_chars(path.data() + 5, path.data() + path.size(), position);
+  const bool is_group = IsGroup(listing, pair.before, position);
+  if (is_group && IsGroup(diff.after, pair.after, position)) return true;
+  const bool is_site = BaseName(op) == "getitem"
+                           ? position == 1
+                           : position < 32 && (PositionsOf(op) >> position & 1) != 0;
+  return is_site && WithoutIntegers(*field.before) == WithoutIntegers(*field.after);
 }
 
 }  // namespace strata

@@ -3,10 +3,9 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "diff/graph/listing.h"
+#include "diff/history/bisect.h"
 #include "ir/fingerprint.h"
 #include "ir/graph.h"
 
@@ -33,8 +32,8 @@ struct RankSite {
 /// Of all values, in their order.
 std::vector<RankSite> RankSitesOf(const Graph& graph);
 
-/// True when a difference at this path of a node is left out of its RankForm.
-bool MayDifferByRank(const Listing& listing, EntityId id, std::string_view path);
+/// True when a difference of a pair is left out of the RankForms of its graphs.
+bool MayDifferByRank(const GraphDiff& diff, const Pair& pair, const FieldDiff& field);
 
 /// What offsets of shards are made of: sizes, strides and numbers of elements of a graph's values,
 /// and 1. Empty when no sizes are known.

@@ -293,9 +293,7 @@ class RankComparer {
       STRATA_TRY(const RankForm* form, FormOf(history, snapshot));
       return ToString(form->hash);
     };
-    options.ignore = [](const GraphDiff& diff, const Pair& pair, const FieldDiff& field) {
-      return MayDifferByRank(diff.before, pair.before, field.path);
-    };
+    options.ignore = MayDifferByRank;
     for (size_t c = 1; c < classes_.size(); ++c) {
       Members& members = classes_[c];
       const History& other = histories_[members.histories[0]];

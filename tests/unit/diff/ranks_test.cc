@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "diff/ranks/compare_collectives.h"
+#include "diff/ranks/rank_bisect.h"
 #include "diff/ranks/rank_form.h"
 #include "diff/ranks/rank_rule.h"
 #include "tests/unit/diff/support.h"
@@ -345,6 +346,35 @@ TEST_CASE("ranks: what is 0 on one rank must be a size on the other") {
   CHECK_EQ(told("aten.eq.Scalar(x, 0)", "aten.eq.Scalar(x, 1)"), "args[1] = rank");
   CHECK_EQ(told("aten.full_like.default(x, 0)", "aten.full_like.default(x, 7)"),
            "args[1]: 0 on rank 0, 7 on rank 1");
+}
+
+TEST_CASE("ranks: what differs at a place of shards, and is no integer, is told") {
+  const auto told = [](std::string_view first, std::string_view second) {
+    const auto history = [](int32_t rank, std::string_view call) {
+      return HistoryOf(rank, {fmt::format(
+                                 R"(
+  x = placeholder : f32[8, 6]
+  b = aten.slice.Tensor(x, 0, {}, 6) : f32[4, 6]
+  a = {} : f32[4, 6]
+  output(a)
+)",
+                                 4 * rank, call)});
+    };
+    const std::vector<History> ranks = {history(0, first), history(1, second)};
+    const auto divergence = OrDie(FindRankDivergence(ranks[0], ranks[1]));
+    REQUIRE(divergence);
+    CHECK_EQ(divergence->node(), "a");
+    const RanksReport report = OrDie(CompareRanks(ranks));
+    CHECK_EQ(report.differences[0].node, "a");
+    CHECK_EQ(report.differences[0].what, divergence->what);
+    return divergence->what;
+  };
+  CHECK_EQ(told("aten.add.Tensor(b, 0.5)", "aten.add.Tensor(b, 1.0)"),
+           "change args[1] of aten.add.Tensor: 0.5 → 1.0");
+  CHECK_EQ(told("aten.add.Tensor(b, 1)", "aten.add.Tensor(b, 1.0)"),
+           "change args[1] of aten.add.Tensor: 1 → 1.0");
+  CHECK_EQ(told("c10d.all_reduce(b, \"sum\", \"tp_0\")", "c10d.all_reduce(b, \"max\", \"tp_1\")"),
+           "change args[1] of c10d.all_reduce: 'sum' → 'max'");
 }
 
 TEST_CASE("ranks: constants by rank keep ranks together, others part them") {
