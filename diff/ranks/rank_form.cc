@@ -46,6 +46,7 @@ constexpr RankArguments kRankArguments[] = {
     {"ne", 0b11},
     {"new_full", 0b100},
     {"pad", 0b10},
+    {"roll", 0b10},
     {"rsub", 0b11},
     {"scalar_tensor", 0b1},
     {"select", 0b100},

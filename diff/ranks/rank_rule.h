@@ -10,7 +10,7 @@ namespace strata {
 
 /// How values depend on the rank.
 struct RankRule {
-  std::string text;           ///< `32·rank`, `rank + 1`, `8·(rank / 4)`
+  std::string text;           ///< `32·rank`, `8·(rank / 4)`, `((rank + 1) % 8)`
   std::vector<bool> follows;  ///< by rank
   int32_t exceptions = 0;     ///< ranks that do not follow it: a third at most
   /// Only two values are behind it, which are always a line: this is how far they are apart. A rule

@@ -35,6 +35,15 @@ TEST_CASE("ranks: rules of values") {
   CHECK_EQ(formula({0, 1}, {5, 3}), "none");
   CHECK_EQ(formula({0, 1, 2, 3}, {8, 8, 7, 8}), "none");
   CHECK_EQ(formula({0}, {8}), "none");
+  // Of a neighbour around an axis.
+  CHECK_EQ(formula({0, 1, 2, 3}, {1, 2, 3, 0}), "((rank + 1) % 4)");
+  CHECK_EQ(formula({0, 1, 2, 3}, {3, 0, 1, 2}), "((rank - 1) % 4)");
+  CHECK_EQ(formula({0, 1, 2, 3}, {12, 16, 4, 8}), "4·((rank + 2) % 4) + 4");
+  CHECK_EQ(formula({0, 1}, {8, 0}), "8·((rank + 1) % 2)");
+  CHECK_EQ(formula({0, 1, 2, 3, 4, 5}, {1, 2, 0, 1, 2, 0}), "((rank + 1) % 3)");
+  CHECK_EQ(formula({0, 1, 2, 3, 4, 5}, {8, 8, 16, 16, 0, 0}), "8·((rank / 2 + 1) % 3)");
+  CHECK_EQ(formula({0, 1, 2, 3, 4, 5, 6, 7}, {1, 2, 3, 3, 5, 6, 7, 0}), "((rank + 1) % 8) but 1");
+  CHECK_EQ(formula({0, 1, 2, 3}, {1, 0, 1, 0}), "((rank + 1) % 2)");
   CHECK_EQ(formula({0, 1, 2, 3, 4, 5, 6, 7}, {0, 8, 16, 24, 32, 3, 48, 56}), "8·rank but 1");
 }
 
@@ -344,6 +353,10 @@ TEST_CASE("ranks: what is 0 on one rank must be a size on the other") {
                 "aten.as_strided.default(x, [4, 6], [6, 1], 24)"),
            "args[3] = 24·rank");
   CHECK_EQ(told("aten.eq.Scalar(x, 0)", "aten.eq.Scalar(x, 1)"), "args[1] = rank");
+  CHECK_EQ(told("aten.roll.default(x, [1])", "aten.roll.default(x, [0])"),
+           "args[1][0] = ((rank + 1) % 2)");
+  CHECK_EQ(told("aten.roll.default(x, [3])", "aten.roll.default(x, [0])"),
+           "args[1][0]: 0 on rank 1, 3 on rank 0");
   CHECK_EQ(told("aten.full_like.default(x, 0)", "aten.full_like.default(x, 7)"),
            "args[1]: 0 on rank 0, 7 on rank 1");
 }
