@@ -1,6 +1,6 @@
 #include "prove/chunks.h"
 
-#include "passes/expert/chunk_attributes.h"
+#include "passes/core/chunk_attributes.h"
 
 namespace strata::prove {
 

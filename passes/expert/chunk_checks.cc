@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "ir/ops.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/core/written_memory.h"
-#include "passes/expert/chunk_attributes.h"
 #include "passes/expert/chunk_roots.h"
 #include "passes/expert/exchange_labels.h"
 #include "passes/memory/tags.h"

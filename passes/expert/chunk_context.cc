@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "ir/by_node.h"
-#include "passes/expert/chunk_attributes.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/expert/chunk_roots.h"
 
 namespace strata {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "ir/ops.h"
-#include "passes/expert/chunk_attributes.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/expert/chunk_checks.h"
 #include "passes/expert/chunk_roots.h"
 #include "passes/memory/tags.h"

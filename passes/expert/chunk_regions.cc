@@ -6,8 +6,8 @@
 #include "ir/by_node.h"
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/core/written_memory.h"
-#include "passes/expert/chunk_attributes.h"
 #include "passes/memory/tags.h"
 
 namespace strata {

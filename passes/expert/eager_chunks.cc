@@ -7,7 +7,7 @@
 #include "ir/gradient_sums.h"
 #include "ir/module.h"
 #include "ir/rewriter.h"
-#include "passes/expert/chunk_attributes.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/expert/chunk_roots.h"
 
 namespace strata {

@@ -13,10 +13,10 @@
 #include "ir/by_node.h"
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/core/collectives.h"
 #include "passes/core/viewed_operands.h"
 #include "passes/core/written_memory.h"
-#include "passes/expert/chunk_attributes.h"
 #include "passes/expert/exchange_labels.h"
 
 namespace strata {

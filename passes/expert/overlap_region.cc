@@ -11,8 +11,8 @@
 
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/core/collectives.h"
-#include "passes/expert/chunk_attributes.h"
 #include "passes/expert/chunk_roots.h"
 #include "passes/expert/exchange_labels.h"
 #include "passes/memory/selectors.h"

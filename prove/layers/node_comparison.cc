@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "ir/module.h"
-#include "passes/expert/chunk_attributes.h"
+#include "passes/core/chunk_attributes.h"
 
 namespace strata::prove {
 namespace {

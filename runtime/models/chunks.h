@@ -24,7 +24,7 @@ struct ChunkCount {
 
 /// A module that is called once per chunk of its input: what the pass `ep-chunk` makes of a graph,
 /// done by the program itself (compile.ep_overlap.strategy = "eager"). Nodes have the attributes of
-/// the pass (passes/expert/chunk_attributes.h).
+/// the pass (passes/core/chunk_attributes.h).
 class ChunkedModule {
  public:
   /// The module that is called `name` where the program is.

@@ -69,7 +69,7 @@ ALLOWED = {
     },
     "passes/placement/solver": set(),
     "passes/placement/rules": IR | {"passes/flex"},
-    "passes/simulate": IR | {"passes/core", "passes/placement", "passes/placement/auto"},
+    "passes/simulate": IR | {"passes/core", "passes/memory", "passes/placement", "passes/placement/auto"},
     "passes": IR | PASSES,
     "prove": IR | {"passes/core", "passes/expert", "passes/pipeline", "passes/placement", "passes/placement/rules"},
     "runtime/config": IR | {"passes/flex", "passes/memory", "passes/pipeline/schedule", "passes/placement"},
@@ -85,7 +85,7 @@ ALLOWED = {
     "runtime/flex": IR | {"passes/flex", "runtime/aten", "runtime/exec/boxed"} | PLAN,
     "runtime/offload": IR,
     "runtime/models": IR | PLAN | {
-        "include", "passes/expert", "passes/flex", "runtime/aten", "runtime/config", "runtime/flex", "runtime/trace",
+        "include", "passes/core", "passes/flex", "runtime/aten", "runtime/config", "runtime/flex", "runtime/trace",
     },
     "runtime/exec/step": IR | {"runtime/aten", "runtime/trace"} | PLAN,
     "runtime/exec/boxed": IR | {"runtime/aten", "runtime/trace", "runtime/exec/step"} | PLAN,

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "ir/verify.h"
-#include "passes/expert/chunk_attributes.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/expert/ep_chunk.h"
 #include "prove/proof.h"
 #include "tests/support/graphs.h"

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "passes/expert/chunk_attributes.h"
+#include "passes/core/chunk_attributes.h"
 #include "tests/support/graphs.h"
 #include "tests/unit/passes/chunked_graph.h"
 

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "passes/expert/chunk_attributes.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/expert/chunk_symbols.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"

@@ -11,7 +11,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "passes/expert/chunk_attributes.h"
+#include "passes/core/chunk_attributes.h"
 #include "tests/support/rank_courses.h"
 
 namespace strata {

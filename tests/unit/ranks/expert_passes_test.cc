@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "ir/verify.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/core/collectives.h"
 #include "passes/core/pass_manager.h"
-#include "passes/expert/chunk_attributes.h"
 #include "passes/expert/exchange_labels.h"
 #include "passes/memory/tags.h"
 #include "runtime/train/pipeline.h"

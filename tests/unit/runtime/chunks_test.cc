@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 
 #include "ir/verify.h"
-#include "passes/expert/chunk_attributes.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/expert/chunk_symbols.h"
 #include "passes/flex/flex_node.h"
 #include "runtime/flex/flex_attention.h"

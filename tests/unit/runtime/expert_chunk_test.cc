@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include "passes/expert/chunk_attributes.h"
+#include "passes/core/chunk_attributes.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/results.h"
 #include "tests/unit/runtime/eager_training.h"
