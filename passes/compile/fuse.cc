@@ -6,6 +6,7 @@
 #include <queue>
 #include <ranges>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "passes/compile/fusion_regions.h"
 #include "passes/compile/pointwise.h"
 #include "passes/compile/region_body.h"
+#include "passes/core/chunk_attributes.h"
 
 namespace strata {
 namespace {
@@ -239,6 +241,13 @@ class GraphFuser {
     const NodeId fused = rewriter.Create(
         {.op = kFusedOp, .args = args, .kwargs = kwargs, .results = types, .returns_tuple = true},
         From(plan.members, Origin::kReplaced));
+    if (const NodeId first = plan.members.front();  // of the chunk of all members
+        graph_.attribute(first, kChunkRoleAttribute) == kBodyRole) {
+      for (const std::string_view key :
+           {kChunkedRegionAttribute, kChunkRoleAttribute, kChunkIdAttribute}) {
+        rewriter.SetAttribute(fused, key, graph_.attribute(first, key));
+      }
+    }
     for (size_t i = 0; i < plan.outputs.size(); ++i) {
       const ValueId old_value = graph_.result(plan.outputs[i]), result = graph_.result(fused, i);
       names_.emplace_back(result, graph_.value_name(old_value));

@@ -6,10 +6,13 @@
 #include <numeric>
 #include <set>
 #include <span>
+#include <string_view>
+#include <tuple>
 
 #include "ir/by_node.h"
 #include "ir/module.h"
 #include "passes/compile/pointwise.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/core/written_memory.h"
 
 namespace strata {
@@ -31,10 +34,12 @@ FusionRegions::FusionRegions(const Graph& graph, const FusionOptions& options)
       position_(PositionsOf(graph)),
       before_(ByNode<std::vector<NodeId>>(graph)),
       after_(before_),
+      chunk_(ByNode<int32_t>(graph)),
       can_fuse_(ByNode(graph, false)),
       is_reshape_(can_fuse_),
       region_of_(ByNode(graph, -1)) {
   OrderMemory();
+  FindChunks();
   for (const NodeId node : graph_.nodes()) {
     const FusionKind kind = FusionKindOf(graph_, node, options_.exact, samples_);
     is_reshape_[node] = kind == FusionKind::kReshape;
@@ -93,6 +98,17 @@ void FusionRegions::OrderMemory() {
   }
 }
 
+void FusionRegions::FindChunks() {
+  std::map<std::tuple<std::string_view, std::string_view, Phase>, int32_t> numbers;
+  for (const NodeId node : graph_.nodes()) {
+    if (graph_.attribute(node, kChunkRoleAttribute) != kBodyRole) continue;
+    const std::tuple chunk(graph_.attribute(node, kChunkedRegionAttribute),
+                           graph_.attribute(node, kChunkIdAttribute), graph_.node(node).phase);
+    chunk_[node] =
+        numbers.try_emplace(chunk, static_cast<int32_t>(numbers.size()) + 1).first->second;
+  }
+}
+
 /// All later readers know the memory as the result, or as a view of it.
 bool FusionRegions::MayFuseInPlace(NodeId node) const {
   const ValueId result = graph_.result(node);
@@ -143,6 +159,7 @@ FusionRegions::Group FusionRegions::Single(NodeId node) const {
               .elements = Elements(result),
               .columns = {},
               .phase = graph_.node(node).phase,
+              .chunk = chunk_[node],
               .writes_input = WrittenInput(node).has_value(),
               .is_rowlike = false};
   const Type& type = graph_.module().types()[graph_.value(result).type];
@@ -165,7 +182,7 @@ FusionRegions::Group FusionRegions::Single(NodeId node) const {
 
 /// The union of two groups, if sizes and phases allow one kernel.
 std::optional<FusionRegions::Group> FusionRegions::Union(const Group& a, const Group& b) const {
-  if (a.phase != b.phase) return std::nullopt;
+  if (a.phase != b.phase || a.chunk != b.chunk) return std::nullopt;
   const Group& large = a.elements >= b.elements ? a : b;
   const Group& small = a.elements >= b.elements ? b : a;
   Group all = large;
@@ -186,7 +203,8 @@ std::optional<FusionRegions::Group> FusionRegions::Union(const Group& a, const G
   if (has_columns && (std::ranges::min(all.columns) == 1 || all.writes_input)) return std::nullopt;
   all.members.insert(all.members.end(), small.members.begin(), small.members.end());
   std::ranges::sort(all.members, {}, [&](NodeId node) { return position_[node]; });
-  if (CountArguments(all) > static_cast<size_t>(options_.max_arguments) || HasCycle(all)) {
+  if (CountArguments(all) > static_cast<size_t>(options_.max_arguments) || HasCycle(all) ||
+      (all.chunk != 0 && DelaysReader(all))) {
     return std::nullopt;
   }
   return all;
@@ -267,6 +285,23 @@ bool FusionRegions::HasCycle(const Group& group) const {
           visit(reader);
         }
       }
+    }
+  }
+  return false;
+}
+
+/// Whether a node that reads the group, over views, stands before its last member.
+bool FusionRegions::DelaysReader(const Group& group) const {
+  const std::set<NodeId> inside(group.members.begin(), group.members.end());
+  const int32_t end = position_[group.members.back()];
+  std::vector<NodeId> open = group.members;
+  while (!open.empty()) {
+    const NodeId node = open.back();
+    open.pop_back();
+    for (const NodeId reader : ReadersOf(node)) {
+      if (inside.contains(reader) || position_[reader] > end) continue;
+      if (!is_reshape_[reader]) return true;
+      open.push_back(reader);
     }
   }
   return false;

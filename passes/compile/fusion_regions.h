@@ -20,6 +20,10 @@ struct FusionOptions {
 /// operands, where all of them together are one kernel and no value leaves the region and comes
 /// back.
 ///
+/// Chunks of a module run in an order in which exchanges of tokens overlap with work. That order
+/// stays: a region in a chunk has nodes of that chunk only, and no other node that reads a member
+/// stands before the last one.
+///
 /// Views between members are looked through: they stay in the graph for other readers. In-place
 /// operators count as their result, if no node reads the changed memory under an older name.
 /// Cost is linear in nodes, times the neighbourhood that the search for cycles visits (bounded).
@@ -50,15 +54,18 @@ class FusionRegions {
     Counts elements;              // of the largest value
     Counts columns;               // empty: all values have as many elements
     Phase phase = Phase::kUnknown;
+    int32_t chunk = 0;
     bool writes_input = false;
     bool is_rowlike = false;  // its values may be one per row: last dimension 1
   };
 
   void OrderMemory();
+  void FindChunks();
   bool MayFuseInPlace(NodeId node) const;
   Group Single(NodeId node) const;
   std::optional<Group> Union(const Group& a, const Group& b) const;
   bool HasCycle(const Group& group) const;
+  bool DelaysReader(const Group& group) const;
   size_t CountArguments(const Group& group) const;
   void Grow();
   void Sink();
@@ -74,6 +81,7 @@ class FusionRegions {
   std::vector<SymbolSizes> samples_;
   IdVector<NodeId, int32_t> position_;
   IdVector<NodeId, std::vector<NodeId>> before_, after_;
+  IdVector<NodeId, int32_t> chunk_;  // 0: of no chunk
   IdVector<NodeId, bool> can_fuse_;  // pointwise or reduction
   IdVector<NodeId, bool> is_reshape_;
   std::vector<Group> groups_;

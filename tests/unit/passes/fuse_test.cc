@@ -2,13 +2,17 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include "ir/fingerprint.h"
+#include "ir/ops.h"
 #include "ir/verify.h"
 #include "passes/compile/dynamic_kernel.h"
+#include "passes/compile/pointwise.h"
+#include "passes/core/chunk_attributes.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 
@@ -299,6 +303,41 @@ TEST_CASE("phases and sizes are not mixed, broadcasts are read with their stride
   CHECK_EQ(kernel.accesses[0].strides, std::vector<int64_t>{1, 4});
   CHECK_EQ(kernel.accesses[1].strides, std::vector<int64_t>{0, 1});
   CHECK_EQ(kernel.accesses[2].strides, std::vector<int64_t>{8, 1});
+}
+
+TEST_CASE("a kernel in a chunk delays no exchange, and is of the chunk") {
+  const auto graph = [](std::string_view chunk) {
+    const auto node = [&](std::string_view name, std::string_view call) {
+      return fmt::format("  {} = {} : f32[8][1]cpu {{forward{}}}\n", name, call, chunk);
+    };
+    return Fused(
+        "\n  x = placeholder : f32[8][1]cpu\n" + node("a", "aten.neg.default(x)") +
+        node("b", "aten.mul.Tensor(a, x)") +
+        node("sent", "_c10d_functional.all_to_all_single.default(b, [], [], 'ep')") +
+        node("shared", "aten.add.Tensor(b, x)") + node("more", "aten.neg.default(shared)") +
+        node("back", "_c10d_functional.wait_tensor.default(sent)") + "  output([more, back])\n");
+  };
+  CHECK_EQ(OpsOf(*graph("")), "aten.neg.default aten.mul.Tensor aten.add.Tensor aten.neg.default ");
+  const auto module =
+      graph(" +chunk_id='0' +chunked_region_fqn='layers.0' +chunked_region_role='body'");
+  CHECK_EQ(OpsOf(*module), "aten.neg.default aten.mul.Tensor ");
+  CHECK_EQ(OpsOf(*module, 2), "aten.add.Tensor aten.neg.default ");
+  const Graph& step = *module->FindGraph("g");
+  for (const NodeId node : step.nodes())
+    if (step.op(node) == kFusedOp) CHECK_EQ(step.attribute(node, kChunkIdAttribute), "0");
+}
+
+TEST_CASE("a kernel has nodes of one chunk") {
+  const auto node = [](std::string_view name, std::string_view call, int chunk) {
+    return fmt::format(
+        "  {} = {} : f32[8][1]cpu {{forward +chunk_id='{}' +chunked_region_fqn='layers.0' "
+        "+chunked_region_role='body'}}\n",
+        name, call, chunk);
+  };
+  const auto module =
+      Fused("\n  x = placeholder : f32[8][1]cpu\n" + node("a", "aten.neg.default(x)", 0) +
+            node("b", "aten.add.Tensor(a, x)", 1) + "  output([b])\n");
+  CHECK_EQ(module->num_graphs(), 1);
 }
 
 }  // namespace
