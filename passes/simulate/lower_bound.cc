@@ -8,6 +8,7 @@
 
 #include "ir/by_node.h"
 #include "passes/core/collectives.h"
+#include "passes/memory/tags.h"
 
 namespace strata {
 namespace {
@@ -46,7 +47,182 @@ enum Machine : size_t { kCompute, kInsideNodes, kBetweenNodes, kMachines };
 
 struct NodeWork {
   Machine machine = kCompute;
-  Job job;
+  double us = 0;
+};
+
+/// Numbers of parts of the step that come one after the other, by node.
+using Parts = IdVector<NodeId, int32_t>;
+/// Of a node that can run in several parts.
+constexpr int32_t kSeveral = -1;
+
+class Bounds {
+ public:
+  explicit Bounds(const Graph& graph)
+      : graph_(graph),
+        order_(graph.nodes().Snapshot()),
+        work_(ByNode<NodeWork>(graph)),
+        before_(ByNode<std::vector<NodeId>>(graph)) {
+    for (const NodeId node : order_)
+      before_[node] = InputsOf(graph, node);
+  }
+
+  Result<StepBound> Run(const NodeCost& cost) {
+    StepBound bound;
+    for (const NodeId node : order_) {
+      NodeWork& own = work_[node];
+      if (CollectiveOf(graph_, node)) {
+        STRATA_TRY(own.us, cost.CollectiveUs(graph_, node));
+        STRATA_TRY(const bool is_inside, cost.IsInsideNodes(graph_, node));
+        own.machine = is_inside ? kInsideNodes : kBetweenNodes;
+      } else {
+        own.us = cost.ComputeUs(graph_, node);
+      }
+      bound.serial_us += own.us;
+    }
+    RecomputeLate();
+    bound.least_us = std::max({LeastUs(ByNode<int32_t>(graph_)), LeastUs(Cut(/*late=*/false)),
+                               LeastUs(Cut(/*late=*/true))});
+    return bound;
+  }
+
+ private:
+  bool IsRecomputed(NodeId node) const {
+    return !graph_.attribute(node, kRecomputedFromAttribute).empty();
+  }
+
+  /// Adds what must run before recomputation. The first gradient is that of the loss: of the nodes
+  /// of backward that need no other ones, it has the longest chain before it.
+  void RecomputeLate() {
+    auto ends = ByNode<double>(graph_);
+    auto needs_backward = ByNode(graph_, false);
+    NodeId loss_gradient;
+    double latest = 0;
+    for (const NodeId node : order_) {
+      double begin = 0;
+      for (const NodeId before : before_[node]) {
+        begin = std::max(begin, ends[before]);
+        needs_backward[node] = needs_backward[node] || needs_backward[before];
+      }
+      ends[node] = begin + work_[node].us;
+      if (graph_.node(node).phase != Phase::kBackward) continue;
+      if (!needs_backward[node] && !IsRecomputed(node) && begin > latest) {
+        latest = begin;
+        loss_gradient = node;
+      }
+      needs_backward[node] = true;
+    }
+    if (!loss_gradient.valid()) return;
+    const std::vector<NodeId> inputs = before_[loss_gradient];
+    for (const NodeId node : order_)
+      if (IsRecomputed(node))
+        before_[node].insert(before_[node].end(), inputs.begin(), inputs.end());
+  }
+
+  std::vector<NodeId> LongestChain() const {
+    auto ends = ByNode<double>(graph_);
+    auto latest = ByNode<NodeId>(graph_);
+    NodeId last;
+    for (const NodeId node : order_) {
+      for (const NodeId before : before_[node]) {
+        if (latest[node].valid() && ends[before] <= ends[latest[node]]) continue;
+        latest[node] = before;
+      }
+      ends[node] = work_[node].us + (latest[node].valid() ? ends[latest[node]] : 0);
+      if (!last.valid() || ends[node] > ends[last]) last = node;
+    }
+    std::vector<NodeId> chain;
+    for (NodeId node = last; node.valid(); node = latest[node])
+      chain.push_back(node);
+    std::ranges::reverse(chain);
+    return chain;
+  }
+
+  /// Each node of the longest chain that nothing can run beside is a part of its own, and so is
+  /// what runs between two of them. Computation that needs nothing of the chain does not count,
+  /// nor, with `late`, computation that the chain does not need.
+  Parts Cut(bool late) const {
+    const std::vector<NodeId> chain = LongestChain();
+    const auto end = static_cast<int32_t>(chain.size());
+    // The last node of the chain before each node, and the first one after it, itself included.
+    auto last = ByNode<int32_t>(graph_, -1), first = ByNode<int32_t>(graph_, end);
+    for (int32_t i = 0; i < end; ++i)
+      last[chain[static_cast<size_t>(i)]] = first[chain[static_cast<size_t>(i)]] = i;
+    for (const NodeId node : order_)
+      for (const NodeId before : before_[node])
+        last[node] = std::max(last[node], last[before]);
+    for (const NodeId node : order_ | std::views::reverse)
+      for (const NodeId before : before_[node])
+        first[before] = std::min(first[before], first[node]);
+
+    std::vector<int32_t> beside(chain.size() + 1, 0);  // how many run beside: differences
+    for (const NodeId node : order_) {
+      const bool counts =
+          work_[node].machine != kCompute || (last[node] >= 0 && (first[node] < end || !late));
+      if (work_[node].us <= 0 || !counts || last[node] + 1 >= first[node]) continue;
+      ++beside[static_cast<size_t>(last[node] + 1)];
+      --beside[static_cast<size_t>(first[node])];
+    }
+    std::vector<int32_t> part_of(chain.size() + 1, 0);  // of what lies before a node of the chain
+    std::vector<bool> is_cut(chain.size(), false);
+    int32_t open = 0;
+    for (size_t i = 0; i < chain.size(); ++i) {
+      open += beside[i];
+      is_cut[i] = open == 0;
+      part_of[i + 1] = part_of[i] + (is_cut[i] ? 2 : 0);
+    }
+    Parts parts = ByNode(graph_, kSeveral);
+    for (const NodeId node : order_) {
+      const auto from = static_cast<size_t>(last[node] + 1), to = static_cast<size_t>(first[node]);
+      if (last[node] == first[node]) {
+        parts[node] = part_of[to] + (is_cut[to] ? 1 : 0);
+      } else if (part_of[from] == part_of[to]) {
+        parts[node] = part_of[to];
+      }
+    }
+    return parts;
+  }
+
+  /// The sum over parts. Releases and tails count within a part.
+  double LeastUs(const Parts& parts) const {
+    auto jobs = ByNode<Job>(graph_);
+    int32_t count = 0;
+    for (const NodeId node : order_) {
+      if (parts[node] == kSeveral) continue;
+      Job& own = jobs[node];
+      own.us = work_[node].us;
+      count = std::max(count, parts[node] + 1);
+      for (const NodeId before : before_[node]) {
+        if (parts[before] != parts[node]) continue;
+        own.release_us = std::max(own.release_us, jobs[before].release_us + jobs[before].us);
+      }
+    }
+    for (const NodeId node : order_ | std::views::reverse) {
+      for (const NodeId before : before_[node]) {
+        if (parts[before] != parts[node]) continue;
+        jobs[before].tail_us = std::max(jobs[before].tail_us, jobs[node].tail_us + jobs[node].us);
+      }
+    }
+    std::vector<std::array<std::vector<Job>, kMachines>> machines(static_cast<size_t>(count));
+    for (const NodeId node : order_)
+      if (jobs[node].us > 0)
+        machines[static_cast<size_t>(parts[node])][work_[node].machine].push_back(jobs[node]);
+    double sum = 0;
+    for (std::array<std::vector<Job>, kMachines>& part : machines) {
+      double least = 0;
+      for (std::vector<Job>& on_machine : part) {
+        for (const Job& job : on_machine)
+          least = std::max(least, job.release_us + job.us + job.tail_us);
+        least = std::max(least, JacksonEnd(std::move(on_machine)));
+      }
+      sum += least;
+    }
+    return sum;
+  }
+
+  const Graph& graph_;
+  const std::vector<NodeId> order_;
+  IdVector<NodeId, NodeWork> work_;
+  IdVector<NodeId, std::vector<NodeId>> before_;  // what must run before
 };
 
 }  // namespace
@@ -57,37 +233,7 @@ double StepBound::Overlapped(double step_us) const {
 }
 
 Result<StepBound> StepBoundOf(const Graph& graph, const NodeCost& cost) {
-  StepBound bound;
-  auto work = ByNode<NodeWork>(graph);
-  for (const NodeId node : graph.nodes()) {
-    NodeWork& own = work[node];
-    if (CollectiveOf(graph, node)) {
-      STRATA_TRY(own.job.us, cost.CollectiveUs(graph, node));
-      STRATA_TRY(const bool is_inside, cost.IsInsideNodes(graph, node));
-      own.machine = is_inside ? kInsideNodes : kBetweenNodes;
-    } else {
-      own.job.us = cost.ComputeUs(graph, node);
-    }
-    bound.serial_us += own.job.us;
-    for (const NodeId input : InputsOf(graph, node)) {
-      const Job& before = work[input].job;
-      own.job.release_us = std::max(own.job.release_us, before.release_us + before.us);
-    }
-    bound.least_us = std::max(bound.least_us, own.job.release_us + own.job.us);
-  }
-  for (const NodeId node : graph.nodes().Snapshot() | std::views::reverse) {
-    const Job& own = work[node].job;
-    for (const NodeId input : InputsOf(graph, node)) {
-      double& tail = work[input].job.tail_us;
-      tail = std::max(tail, own.tail_us + own.us);
-    }
-  }
-  std::array<std::vector<Job>, kMachines> machines;
-  for (const NodeId node : graph.nodes())
-    if (work[node].job.us > 0) machines[work[node].machine].push_back(work[node].job);
-  for (std::vector<Job>& jobs : machines)
-    bound.least_us = std::max(bound.least_us, JacksonEnd(std::move(jobs)));
-  return bound;
+  return Bounds(graph).Run(cost);
 }
 
 }  // namespace strata

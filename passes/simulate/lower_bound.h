@@ -14,13 +14,17 @@ struct StepBound {
   double Overlapped(double step_us) const;
 };
 
-/// Bounds the step of Simulate for all orders of the nodes that respect data. Computation, links
-/// within nodes and links between nodes are machines that can interrupt a job; each job has the
-/// longest paths before and after it as its release time and its tail.
+/// Bounds the step of Simulate for all orders of the nodes that respect data, and recompute nothing
+/// before the first gradient can be computed: recomputation is there to keep nothing until then.
+///
+/// Computation, links within nodes and links between nodes are machines that can interrupt a job;
+/// each job has the longest paths before and after it as its release time and its tail. Where all
+/// work but some that nothing waits for comes before or after a node, the parts before and after it
+/// are bounded apart, and add up.
 /// Source: J. R. Jackson's preemptive schedule, which is optimal for one such machine; J. Carlier,
 /// The one-machine sequencing problem, 1982.
 ///
-/// Errors: those of NodeCost::CollectiveUs.
+/// Cost is linear in nodes and edges, but for sorting. Errors: those of NodeCost::CollectiveUs.
 Result<StepBound> StepBoundOf(const Graph& graph, const NodeCost& cost);
 
 }  // namespace strata

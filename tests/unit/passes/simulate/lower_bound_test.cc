@@ -110,6 +110,48 @@ TEST_CASE("bound: measured times replace those of the model") {
   CHECK_EQ(OrDie(StepBoundOf(graph, cost)).serial_us, Us(3 + 30 + 100));
 }
 
+TEST_CASE("bound: what comes before a node and what comes after it take their times both") {
+  // Two collectives at once share a link; then five kernels, with a collective beside the last
+  // ones.
+  const StepBound bound = BoundOf(R"(
+  x = placeholder : f32[8][1]cpu
+  g = _c10d_functional.all_reduce.default(x, 'sum', 'a') : f32[8][1]cpu
+  h = _c10d_functional.all_reduce.default(x, 'sum', 'b') : f32[8][1]cpu
+  w = _c10d_functional.wait_tensor.default(g) : f32[8][1]cpu ~g
+  v = _c10d_functional.wait_tensor.default(h) : f32[8][1]cpu ~h
+  y = aten.add.Tensor(w, v) : f32[8][1]cpu
+  a = aten.relu.default(y) : f32[8][1]cpu
+  b = aten.neg.default(y) : f32[8][1]cpu
+  c = aten.abs.default(y) : f32[8][1]cpu
+  d = aten.sin.default(y) : f32[8][1]cpu
+  output([a, b, c, d])
+)");
+  CHECK_EQ(bound.serial_us, Us(110));
+  CHECK_EQ(bound.least_us, Us(110));  // links alone: 60 and 20 after them; kernels alone: 30 and 50
+}
+
+TEST_CASE("bound: nothing is recomputed before the gradient of the loss can be computed") {
+  const auto least = [](std::string_view attribute) {
+    return BoundOf(fmt::format(R"(
+  x = placeholder : f32[8][1]cpu
+  a = aten.relu.default(x) : f32[8][1]cpu {{forward}}
+  g = _c10d_functional.all_reduce.default(a, 'sum', 'ep') : f32[8][1]cpu {{forward}}
+  w = _c10d_functional.wait_tensor.default(g) : f32[8][1]cpu ~g {{forward}}
+  loss = aten.relu.default(w) : f32[8][1]cpu {{forward}}
+  d = aten.neg.default(loss) : f32[8][1]cpu {{backward}}
+  b = aten.relu.default(x) : f32[8][1]cpu {{backward{0}}}
+  h = _c10d_functional.all_reduce.default(b, 'sum', 'ep') : f32[8][1]cpu {{backward{0}}}
+  v = _c10d_functional.wait_tensor.default(h) : f32[8][1]cpu ~h {{backward{0}}}
+  e = aten.add.Tensor(d, v) : f32[8][1]cpu {{backward}}
+  output([e])
+)",
+                               attribute))
+        .least_us;
+  };
+  CHECK_EQ(least(""), Us(80));  // both collectives at once
+  CHECK_EQ(least(" +recomputed_from='a'"), Us(50 + 10 + 30 + 10));
+}
+
 /// Kernels and collectives that read what random nodes before them give.
 std::string RandomBody(std::mt19937& random, int nodes) {
   std::string body = "  n0 = placeholder : f32[8][1]cpu\n", results = "n0";
