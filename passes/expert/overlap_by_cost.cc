@@ -22,6 +22,12 @@
 namespace strata {
 namespace {
 
+/// Estimates err, and ranks do not run in step: a wait is put off by up to this many times what its
+/// exchange takes, where there is work enough for all exchanges.
+constexpr double kMostMargin = 2;
+/// Regions that are begun while an older one has work left.
+constexpr int32_t kMostAhead = 2;
+
 constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
 
 /// What of the graph a node is.
@@ -30,6 +36,12 @@ struct Lane {
   int32_t region = -1;  ///< in order of the first nodes
   /// How many exchanges of its lane come before the first one that needs it; kNone: none does.
   int32_t exchange = kNone;
+};
+
+/// A collective that was launched.
+struct Flight {
+  double end_us = 0;  ///< by its estimate
+  double due_us = 0;  ///< until then other work comes before its wait
 };
 
 class CostScheduler {
@@ -45,12 +57,14 @@ class CostScheduler {
   Result<std::vector<NodeId>> Run(const std::vector<ChunkBodies>& bodies) {
     AddLanes(bodies);
     FindExchanges();
+    STRATA_RETURN_IF_ERROR(FindSlack());
     for (const NodeId node : graph_.nodes()) {
       if (node == graph_.output()) continue;
       missing_[node] = static_cast<int32_t>(order_.Before(node).size());
       for (const NodeId before : order_.Before(node))
         users_[before].push_back(node);
       num_left_ += 1;
+      num_forward_left_ += IsForward(node) ? 1 : 0;
     }
     for (const NodeId node : graph_.nodes())
       if (node != graph_.output() && missing_[node] == 0 && !IsInput(node)) AddReady(node);
@@ -71,6 +85,7 @@ class CostScheduler {
   using Ready = std::set<std::pair<int32_t, NodeId>>;  // by position
 
   void AddLanes(const std::vector<ChunkBodies>& bodies) {
+    num_left_in_.assign(bodies.size(), 0);
     for (size_t region = 0; region < bodies.size(); ++region) {
       const size_t count = bodies[region].chunks.size();
       num_lanes_ = std::max(num_lanes_, count);
@@ -79,14 +94,17 @@ class CostScheduler {
         for (const NodeId node : bodies[region].chunks[chunk]) {
           lanes_[node].lane = static_cast<int32_t>(turn);
           lanes_[node].region = static_cast<int32_t>(region);
+          ++num_left_in_[region];
         }
       }
+      is_backward_.push_back(bodies[region].is_backward);
     }
     launched_.assign(num_lanes_, 0);
     urgent_.resize(num_lanes_);
     later_.resize(num_lanes_);
   }
 
+  bool IsForward(NodeId node) const { return graph_.node(node).phase == Phase::kForward; }
   bool IsInput(NodeId node) const { return graph_.node(node).kind == NodeKind::kPlaceholder; }
 
   bool IsExchange(NodeId node) const {
@@ -111,13 +129,31 @@ class CostScheduler {
     }
   }
 
+  /// How long an exchange may take beyond its estimate, on average, before computation waits for
+  /// it.
+  Status FindSlack() {
+    double left_us = 0;
+    int64_t count = 0;
+    for (const NodeId node : graph_.nodes()) {
+      if (IsExchange(node)) {
+        STRATA_TRY(const double us, cost_.CollectiveUs(graph_, node));
+        left_us -= us;
+        ++count;
+      } else if (!CollectiveOf(graph_, node)) {
+        left_us += cost_.ComputeUs(graph_, node);
+      }
+    }
+    if (count > 0) slack_us_ = std::max(0.0, left_us / static_cast<double>(count));
+    return Ok();
+  }
+
   void AddReady(NodeId node) {
     const std::pair entry(order_.position(node), node);
     const Lane& lane = lanes_[node];
     if (lane.lane < 0) {
       outside_.insert(entry);
       needed_.emplace(lane.exchange, entry);
-    } else if (IsWait(graph_, node) && ends_.contains(LaunchOf(node))) {
+    } else if (IsWait(graph_, node) && flights_.contains(LaunchOf(node))) {
       waits_.insert(entry);
     } else if (CollectiveOf(graph_, node)) {
       launches_.insert(entry);
@@ -135,49 +171,61 @@ class CostScheduler {
   std::optional<NodeId> Next() {
     if (!launches_.empty()) return launches_.begin()->second;
     for (const auto& [position, wait] : waits_)
-      if (ends_.at(LaunchOf(wait)) <= now_) return wait;
+      if (flights_.at(LaunchOf(wait)).due_us <= now_) return wait;
     if (!outside_.empty() && outside_.begin()->first <= reached_) return outside_.begin()->second;
     if (!needed_.empty() && needed_.begin()->first <= *std::ranges::max_element(launched_))
       return needed_.begin()->second.second;
-    const std::optional<NodeId> urgent = MostUrgent();
-    if (const std::optional<NodeId> late = Late(urgent)) return late;
-    if (urgent) return urgent;
-    if (const std::optional<NodeId> later = Oldest(later_)) return later;
+    if (const std::optional<NodeId> urgent = MostUrgent()) return urgent;
+    if (const std::optional<NodeId> later = OldestLater()) return later;
     if (const std::optional<NodeId> wait = NextWait()) return wait;
     if (!outside_.empty()) return outside_.begin()->second;
-    return std::nullopt;
+    return Oldest();
+  }
+
+  /// Work far ahead would keep memory, and what was recomputed in forward would be kept till
+  /// backward.
+  bool MayRun(int32_t region) const {
+    if (is_backward_[static_cast<size_t>(region)] && num_forward_left_ > 0) return false;
+    return region <= static_cast<int32_t>(front_) + kMostAhead;
   }
 
   /// The wait of the exchange that ends first.
   std::optional<NodeId> NextWait() const {
     std::optional<std::pair<double, NodeId>> next;
     for (const auto& [position, wait] : waits_) {
-      const std::pair entry(ends_.at(LaunchOf(wait)), wait);
+      const std::pair entry(flights_.at(LaunchOf(wait)).end_us, wait);
       if (!next || entry < *next) next = entry;
     }
     return next ? std::optional(next->second) : std::nullopt;
   }
 
-  static std::optional<NodeId> Oldest(const std::vector<Ready>& ready) {
-    std::optional<std::pair<int32_t, NodeId>> oldest;
-    for (const Ready& lane : ready)
-      if (!lane.empty() && (!oldest || *lane.begin() < *oldest)) oldest = *lane.begin();
-    return oldest ? std::optional(oldest->second) : std::nullopt;
-  }
-
   std::optional<NodeId> MostUrgent() const {
     std::optional<size_t> best;
-    for (size_t lane = 0; lane < num_lanes_; ++lane)
-      if (!urgent_[lane].empty() && (!best || launched_[lane] < launched_[*best])) best = lane;
+    for (size_t lane = 0; lane < num_lanes_; ++lane) {
+      if (!HasWork(urgent_[lane])) continue;
+      if (!best || launched_[lane] < launched_[*best]) best = lane;
+    }
     return best ? std::optional(urgent_[*best].begin()->second) : std::nullopt;
   }
 
-  /// What is left of regions far behind keeps its memory.
-  std::optional<NodeId> Late(const std::optional<NodeId>& urgent) const {
-    constexpr int32_t kMostBehind = 2;
-    const std::optional<NodeId> oldest = Oldest(later_);
-    if (!oldest || !urgent) return std::nullopt;
-    return lanes_[*oldest].region + kMostBehind < lanes_[*urgent].region ? oldest : std::nullopt;
+  bool HasWork(const Ready& ready) const {
+    return !ready.empty() && MayRun(lanes_[ready.begin()->second].region);
+  }
+
+  std::optional<NodeId> OldestLater() const {
+    std::optional<std::pair<int32_t, NodeId>> oldest;
+    for (const Ready& ready : later_)
+      if (HasWork(ready) && (!oldest || *ready.begin() < *oldest)) oldest = *ready.begin();
+    return oldest ? std::optional(oldest->second) : std::nullopt;
+  }
+
+  /// Of all work of chunks, however far ahead it is.
+  std::optional<NodeId> Oldest() const {
+    std::optional<std::pair<int32_t, NodeId>> oldest;
+    for (const std::vector<Ready>* lanes : {&urgent_, &later_})
+      for (const Ready& ready : *lanes)
+        if (!ready.empty() && (!oldest || *ready.begin() < *oldest)) oldest = *ready.begin();
+    return oldest ? std::optional(oldest->second) : std::nullopt;
   }
 
   Status Emit(NodeId node) {
@@ -191,18 +239,22 @@ class CostScheduler {
       urgent_[static_cast<size_t>(lane)].erase(entry);
       later_[static_cast<size_t>(lane)].erase(entry);
       reached_ = std::max(reached_, entry.first);
+      --num_left_in_[static_cast<size_t>(lanes_[node].region)];
+      while (front_ + 1 < num_left_in_.size() && num_left_in_[front_] == 0)
+        ++front_;
     }
     sorted_.push_back(node);
     num_left_ -= 1;
+    num_forward_left_ -= IsForward(node) ? 1 : 0;
     if (CollectiveOf(graph_, node)) {
       STRATA_TRY(const double us, cost_.CollectiveUs(graph_, node));
       double& free = free_at_[std::string(GroupOf(graph_, node))];
       free = std::max(free, now_) + us;
-      ends_[node] = free;
+      flights_[node] = {.end_us = free, .due_us = free + std::min(kMostMargin * us, slack_us_)};
       if (IsExchange(node)) Advance(static_cast<size_t>(lane));
     } else if (IsWait(graph_, node)) {
-      const auto end = ends_.find(LaunchOf(node));
-      if (end != ends_.end()) now_ = std::max(now_, end->second);
+      const auto flight = flights_.find(LaunchOf(node));
+      if (flight != flights_.end()) now_ = std::max(now_, flight->second.end_us);
     } else {
       now_ += cost_.ComputeUs(graph_, node);
     }
@@ -230,14 +282,18 @@ class CostScheduler {
   IdVector<NodeId, Lane> lanes_;
   IdVector<NodeId, int32_t> missing_;
   IdVector<NodeId, std::vector<NodeId>> users_;
-  size_t num_lanes_ = 0, num_left_ = 0;
+  size_t num_lanes_ = 0, num_left_ = 0, num_forward_left_ = 0;
+  std::vector<size_t> num_left_in_;    // nodes, by region
+  std::vector<bool> is_backward_;      // by region
+  size_t front_ = 0;                   // the oldest region with nodes left
   std::vector<int32_t> launched_;      // exchanges, by lane
   std::vector<Ready> urgent_, later_;  // work, by lane
   Ready launches_, waits_, outside_;
   std::set<std::pair<int32_t, std::pair<int32_t, NodeId>>> needed_;  // as outside_, by exchange
   std::map<std::string, double> free_at_;                            // by group
-  std::map<NodeId, double> ends_;                                    // of what is launched
+  std::map<NodeId, Flight> flights_;                                 // by launch
   double now_ = 0;
+  double slack_us_ = 0;
   int32_t reached_ = -1;  // the last position in a chunk that runs
   std::vector<NodeId> sorted_;
 };

@@ -101,6 +101,45 @@ TEST_CASE("by cost, work that no exchange needs waits for a gap, but not forever
   CHECK_LT(scheduled.Position("shared0"), scheduled.Position("dispatch_wait1"));
 }
 
+/// Nodes of a layer in two chunks that reads `h0` and `h1`, once in forward, and once more in
+/// backward. What backward computes of them needs no gradient, as recomputation does.
+std::string RecomputedLayer() {
+  std::string text = "\n  w = placeholder : bf16[512, 512][512, 1]cuda:0\n";
+  constexpr std::string_view kPart = "bf16[4096, 512][512, 1]cuda:0";
+  for (int chunk : {0, 1})
+    text += fmt::format("  h{} = placeholder : {}\n", chunk, kPart);
+  for (const std::string_view phase : {"forward", "backward"}) {
+    for (int chunk : {0, 1}) {
+      const auto add = [&](std::string_view name, std::string_view call,
+                           std::string_view more = "") {
+        text += fmt::format(
+            "  {0}_{1}{2} = {3} : {4} {{{0} module=layers.0 +chunk_id='{2}' "
+            "+chunked_region_fqn='layers.0' +chunked_region_role='body'{5}}}\n",
+            phase, name, chunk, call, kPart, more);
+      };
+      add("router", fmt::format("aten.mm.default(h{}, w)", chunk));
+      add("sent",
+          fmt::format("_c10d_functional.all_to_all_single.default({}_router{}, [], [], 'ep')",
+                      phase, chunk),
+          " +EP_token_exchange='dispatch'");
+      add("arrived", fmt::format("_c10d_functional.wait_tensor.default({}_sent{})", phase, chunk));
+      add("experts", fmt::format("aten.mm.default({}_arrived{}, w)", phase, chunk));
+    }
+  }
+  return text +
+         "  output([forward_experts0, forward_experts1, backward_experts0, backward_experts1])\n";
+}
+
+TEST_CASE("by cost, nothing of backward runs while forward waits for an exchange") {
+  const Scheduled scheduled(RecomputedLayer(), "layers.*", false, "h100");
+  for (const std::string chunk : {"0", "1"}) {
+    for (const std::string other : {"0", "1"}) {
+      CHECK_LT(scheduled.Position("forward_experts" + chunk),
+               scheduled.Position("backward_router" + other));
+    }
+  }
+}
+
 TEST_CASE("by cost, inputs keep their order: it is that of the arguments") {
   std::string text = JoinedLayers(2);
   const std::string input = "  w = placeholder : bf16[512, 512][512, 1]cuda:0\n";
