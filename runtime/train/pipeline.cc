@@ -225,21 +225,19 @@ std::string_view ModulesOf(const ExpertOverlapConfig& overlap) {
   return overlap.whole_layers ? "layers.*" : "layers.*.moe";
 }
 
-/// `ep-chunk{module_fqn="layers.*.moe"},isolate-expert-groups`.
-std::string ChunkText(const TrainConfig& config) {
-  const ExpertOverlapConfig& overlap = config.compile.ep_overlap;
-  const bool exchanges = config.parallelism.expert > 1;
-  return fmt::format("ep-chunk{{chunk_dim={},module_fqn=\"{}\",num_chunks={}{}}}{}",
+/// `ep-chunk{module_fqn="layers.*.moe"}`, or `label-chunks` where the program has chunks.
+std::string ChunkText(const ExpertOverlapConfig& overlap, bool exchanges) {
+  if (!overlap.InGraph()) return "label-chunks";
+  return fmt::format("ep-chunk{{chunk_dim={},module_fqn=\"{}\",num_chunks={}{}}}",
                      overlap.along_seq ? "seq" : "batch", ModulesOf(overlap), overlap.num_chunks,
-                     exchanges ? ",require_all_to_all=true" : "",
-                     exchanges ? ",isolate-expert-groups" : "");
+                     exchanges ? ",require_all_to_all=true" : "");
 }
 
 /// `ep-overlap{module_fqn="layers.*.moe"},concretize`.
 std::string OverlapText(const TrainConfig& config) {
   const CompileConfig& compile = config.compile;
   const ExpertOverlapConfig& overlap = compile.ep_overlap;
-  const bool stays_symbolic = compile.symbolic_batch || compile.symbolic_seq;
+  const bool stays_symbolic = compile.symbolic_batch || compile.symbolic_seq || !overlap.InGraph();
   const std::string concretize = stays_symbolic ? "" : "concretize";
   if (config.parallelism.expert == 1) return concretize;
   const std::string topology =
@@ -271,12 +269,18 @@ Status InsertCommunication(const TrainConfig& config, const PassRegistry& regist
                            Passes& passes) {
   const CompileConfig& compile = config.compile;
   const ParallelismConfig& parallelism = config.parallelism;
-  const bool has_chunks = compile.ep_overlap.InGraph();
+  const ExpertOverlapConfig& overlap = compile.ep_overlap;
+  const bool exchanges = parallelism.expert > 1;
+  const bool has_chunks =
+      overlap.InGraph() || (overlap.InProgram() && exchanges && compile.enable_passes);
   const bool has_collectives =
       parallelism.mesh.num_ranks() > 1 && parallelism.pipeline.degree == 1 && compile.enable_passes;
   if (has_chunks) {
     STRATA_RETURN_IF_ERROR(CheckOverlap(compile, passes));
-    STRATA_RETURN_IF_ERROR(Insert(ChunkText(config), registry, passes));
+    STRATA_RETURN_IF_ERROR(Insert(ChunkText(overlap, exchanges), registry, passes));
+    if (exchanges) STRATA_RETURN_IF_ERROR(Insert("isolate-expert-groups", registry, passes));
+  }
+  if (overlap.InGraph()) {
     STRATA_TRY(Passes cleanup, ParsePipeline("dce", registry));
     InsertBeforeKernels(std::move(cleanup), passes);
   }

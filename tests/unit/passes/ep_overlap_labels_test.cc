@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ir/rewriter.h"
+#include "passes/expert/eager_chunks.h"
 #include "passes/expert/ep_overlap.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
@@ -122,6 +123,50 @@ TEST_CASE("SC-11, SC-12, SC-14: labels must be those of exchanges, and agree") {
            })),
            "chunks must have matching EP all-to-all counts: graph g: layers.0.moe, forward: 2 and "
            "1");
+}
+
+/// A chunk whose exchange is made by lowering, which says nothing of chunks.
+std::string UnlabelledExchanges() {
+  std::string text = "\n  x = placeholder : f32[4][1]cpu\n  w = placeholder : f32[4][1]cpu\n";
+  for (const int chunk : {0, 1}) {
+    const auto add = [&](std::string_view name, std::string_view call, bool has_label) {
+      text += fmt::format("  {}{} = {} : f32[4][1]cpu {{forward module=layers.0.moe", name, chunk,
+                          call);
+      if (has_label) {
+        text += fmt::format(
+            " +chunk_id='{}' +chunked_region_fqn='layers.0.moe' +chunked_region_role='body'",
+            chunk);
+      }
+      text += "}\n";
+    };
+    add("router", "aten.neg.default(x)", true);
+    add("weight", "aten.abs.default(w)", false);
+    add("sent", fmt::format("aten.sin.default(router{})", chunk), false);
+    add("L", fmt::format("_c10d_functional.all_to_all_single.default(sent{}, [], [], 'ep')", chunk),
+        false);
+    add("W", fmt::format("_c10d_functional.wait_tensor.default(L{})", chunk), false);
+    add("experts", fmt::format("aten.mul.Tensor(W{0}, weight{0})", chunk), true);
+    add("after", fmt::format("aten.cos.default(experts{})", chunk), false);
+  }
+  return text + "  both = aten.add.Tensor(after0, after1) : f32[4][1]cpu {forward}\n" +
+         "  output([both])\n";
+}
+
+TEST_CASE("what lowering makes within a chunk is of the chunk") {
+  auto module = ParseBody(UnlabelledExchanges());
+  const Graph& graph = *module->FindGraph("g");
+  CHECK_EQ(OrDie(LabelChunks().Run(*module)), Changed::kYes);
+  const auto chunk = [&](const std::string& name) {
+    return graph.attribute(NodeNamed(graph, name), "chunk_id");
+  };
+  for (const std::string number : {"0", "1"}) {
+    for (const std::string name : {"router", "sent", "L", "W", "experts"})
+      CHECK_EQ(chunk(name + number), number);
+    CHECK_EQ(chunk("weight" + number), "");
+    CHECK_EQ(chunk("after" + number), "");
+  }
+  CHECK_EQ(chunk("both"), "");
+  CHECK_EQ(OrDie(LabelChunks().Run(*module)), Changed::kNo);
 }
 
 TEST_CASE("SC-13: a wait stands after its launch") {

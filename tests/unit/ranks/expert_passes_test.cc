@@ -99,7 +99,8 @@ TEST_CASE("CF-03: which settings order chunks, and collectives of parameters aro
   const Sets dense = {"compile.enable_fsdp_dense_region_overlap=true"};
   for (const auto& [sets, orders_chunks, keeps_clear] :
        {Case{kLayers, true, false}, Case{kLayers + dense, true, false}, Case{kMoe, true, false},
-        Case{kMoe + dense, true, true}, Case{kRanks + dense, false, true}}) {
+        Case{kMoe + dense, true, true}, Case{kRanks + dense, false, true},
+        Case{kMoe + Sets{"compile.ep_overlap.strategy=eager"}, true, false}}) {
     INFO(fmt::format("{}", fmt::join(sets, " ")));
     const std::vector<std::string> names = PassesOf(sets);
     CHECK_EQ(Has(names, "ep-overlap"), orders_chunks);
