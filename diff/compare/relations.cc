@@ -9,6 +9,7 @@
 
 #include "base/flat_map.h"
 #include "diff/compare/split_replacement.h"
+#include "diff/compare/value_numbers.h"
 #include "diff/graph/keyed.h"
 #include "diff/graph/union_find.h"
 #include "ir/ops.h"
@@ -46,23 +47,6 @@ class RelationFinder {
     return !matching_.matched(side, i) && !related_[side][i];
   }
 
-  /// What each node computes, as a hash: equal for equal operators over equal values. With
-  /// `equal_pieces`, new pieces of one value count as equal, so that copies of a body, one per
-  /// piece, do.
-  IdVector<EntityId, uint64_t> ValueNumbers(Side side, bool equal_pieces) const {
-    const Labels& labels = matching_.labels(side);
-    IdVector<EntityId, uint64_t> numbers(labels.size());
-    for (EntityId i : labels.ids()) {
-      const bool new_piece = equal_pieces && labels.piece[i] && !matching_.matched(side, i);
-      uint64_t number = new_piece ? labels.op[i] : labels.type[i];
-      if (labels.kind[i] == EntityKind::kInput) number = Mix(number, Index(i.index));
-      for (const Labels::Edge& operand : labels.operands(i))
-        number = Mix(number, numbers[operand.entity]);
-      numbers[i] = number;
-    }
-    return numbers;
-  }
-
   /// Per matched node the unmatched ones with its value number: of several matched ones the first.
   std::map<EntityId, std::vector<EntityId>> EqualsOfMatched(
       Side side, const IdVector<EntityId, uint64_t>& numbers) const {
@@ -97,7 +81,7 @@ class RelationFinder {
   void FindClones() {
     std::map<EntityId, EntityId, std::greater<>> original_of;  // users before what they use
     if (num_unmatched_[kAfter] == 0) return;
-    const IdVector<EntityId, uint64_t> numbers = ValueNumbers(kAfter, false);
+    const IdVector<EntityId, uint64_t> numbers = ValueNumbers(matching_.labels(kAfter));
     const auto add_equals = [&](const IdVector<EntityId, uint64_t>& by) {
       for (const auto& [original, copies] : EqualsOfMatched(kAfter, by)) {
         for (EntityId copy : copies)
@@ -105,7 +89,7 @@ class RelationFinder {
       }
     };
     add_equals(numbers);
-    if (AnyNewPiece(kAfter)) add_equals(ValueNumbers(kAfter, true));
+    if (AnyNewPiece(kAfter)) add_equals(ValueNumbersOfCopies(after_, matching_, kAfter));
     std::map<EntityId, std::vector<EntityId>> copies_of;
     for (auto& [copy, original] : original_of) {
       related_[kAfter][copy] = true;
@@ -147,7 +131,7 @@ class RelationFinder {
   /// A deleted node is merged into its equal if what used it uses that one now.
   void FindMerges() {
     if (num_unmatched_[kBefore] == 0) return;
-    const IdVector<EntityId, uint64_t> numbers = ValueNumbers(kBefore, false);
+    const IdVector<EntityId, uint64_t> numbers = ValueNumbers(matching_.labels(kBefore));
     const std::map<EntityId, std::vector<EntityId>> equals = EqualsOfMatched(kBefore, numbers);
     std::vector<std::pair<EntityId, EntityId>> candidates;  // a deleted node, a kept one
     for (const auto& [kept, extras] : equals) {

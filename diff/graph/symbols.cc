@@ -119,6 +119,13 @@ void AddRest(const std::vector<std::string>& before, const std::vector<std::stri
 
 }  // namespace
 
+SymbolNames SymbolNames::UnbackedAsOne(const Module& module) {
+  SymbolNames names;
+  for (const Symbol& symbol : module.dims().symbols())
+    if (!symbol.backed) names.before_of_.emplace(module.str(symbol.name), "u");
+  return names;
+}
+
 std::string_view SymbolNames::Of(std::string_view after_name) const {
   const auto found = before_of_.find(after_name);
   return found == before_of_.end() ? after_name : found->second;

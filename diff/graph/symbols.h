@@ -17,6 +17,9 @@ class SymbolNames {
   /// many.
   SymbolNames(const Listing& before, const Listing& after);
 
+  /// All data-dependent sizes under one name: those of copies are each its own.
+  static SymbolNames UnbackedAsOne(const Module& module);
+
   bool empty() const { return before_of_.empty(); }
   /// The name on the before side.
   std::string_view Of(std::string_view after_name) const;

@@ -317,6 +317,37 @@ clone log -> log, log_1
 )");
 }
 
+/// A body with an operator of two results, a part of its own value, and a size of its own.
+std::string Choice(std::string_view input, std::string_view suffix, std::string_view size) {
+  return fmt::format(
+      R"(  (v{0}, i{0}) = aten.topk.default({1}, 2, -1) as topk{0} : (f32[4, 2], i64[4, 2])
+  h{0} = aten.slice.Tensor({1}, 1, 0, 2) : f32[4, 2]
+  g{0} = aten.gather.default({1}, 1, i{0}) : f32[4, 2]
+  n{0} = aten.nonzero.default(g{0}) : i64[{2}, 2]
+  a{0} = aten.add.Tensor(v{0}, h{0}) : f32[4, 2]
+  s{0} = aten.index.Tensor(a{0}, [n{0}]) : f32[{2}, 2]
+)",
+      suffix, input, size);
+}
+
+TEST_CASE("clone: copies have elements of tuples, parts and data-dependent sizes of their own") {
+  const std::string before = "  x = placeholder : f32[8, 4]\n" + Choice("x", "", "u0") +
+                             "  z = aten.relu.default(s)\n  output(z)\n";
+  const std::string after =
+      "  x = placeholder : f32[8, 4]\n" +
+      std::string("  (p, q) = aten.split.Tensor(x, 4) as split : (f32[4, 4], f32[4, 4])\n") +
+      Choice("p", "", "u0") + Choice("q", "_1", "u1") +
+      "  c = aten.cat.default([s, s_1])\n  z = aten.relu.default(c)\n  output(z)\n";
+  const DiffCase parts(before, after);
+  std::string clones;
+  for (const Relation& relation : parts.diff.relations) {
+    if (relation.kind != RelationKind::kClone) continue;
+    clones += fmt::format("{}: {}\n", parts.diff.before.name(relation.before[0]),
+                          parts.diff.after.name(relation.after[1]));
+  }
+  CHECK_EQ(clones, "topk: topk_1\nv: v_1\ni: i_1\nh: h_1\ng: g_1\nn: n_1\na: a_1\ns: s_1\n");
+}
+
 TEST_CASE("became_input: a computation that another graph hands over") {
   CHECK_EQ(DescribeTexts(R"(
   x = placeholder : f32[5]

@@ -2,14 +2,20 @@
 // step are labelled as.
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "diff/diff.h"
+#include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "passes/core/chunk_attributes.h"
 #include "passes/core/collectives.h"
@@ -140,6 +146,61 @@ TEST_CASE("AN-01: of a layer's exchanges those of tokens and their waits are lab
         expected[fmt::format("{} chunk {}", exchange, chunk)] = 3;
     }
     CHECK_EQ(labels, expected);
+  }
+}
+
+/// The copies of nodes that ep-chunk makes: of which node, and the copy.
+using Copies = std::set<std::pair<std::string, std::string>>;
+
+Copies CopiesOf(const Graph& step) {
+  Copies copies;
+  for (const NodeId node : step.nodes())
+    if (const std::string_view original = step.attribute(node, kChunkedOriginalAttribute);
+        !original.empty())
+      copies.emplace(original, step.name(node));
+  return copies;
+}
+
+/// Those that the diff of two texts names, without elements of tuples: these have no attributes.
+Copies ClonesOf(const GraphDiff& diff) {
+  Copies clones;
+  for (const Relation& relation : diff.relations) {
+    if (relation.kind != RelationKind::kClone) continue;
+    const EntityId original = relation.before.front();
+    if (diff.before[original].element.valid()) continue;
+    for (const EntityId copy : relation.after)
+      clones.emplace(diff.before.name(original), diff.after.name(copy));
+  }
+  return clones;
+}
+
+TEST_CASE("the diff of two texts names the copies that chunks are") {
+  const Sets one_rank = {"compile.ep_overlap.enabled=true"};
+  for (const Sets& sets : {kLayers, kMoe, one_rank,
+                           one_rank + Sets{"compile.ep_overlap.num_chunks=4", "batch_size=8"}}) {
+    INFO(fmt::format("{}", fmt::join(sets, " ")));
+    const TrainConfig config = testing::ConfigOf(kQwen, Sets{"batch_size=4"} + sets);
+    Module module;
+    Constants constants;
+    REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));
+    std::string before, after;
+    for (auto& pass : OrDie(TrainingPasses(config, "dce,canonicalize"))) {
+      const bool is_chunk = pass->name() == "ep-chunk";
+      if (is_chunk) before = PrintText(module);
+      PassManager manager;
+      manager.Add(std::move(pass));
+      OrDie(manager.Run(module));
+      if (is_chunk) after = PrintText(module);
+    }
+    const auto old_step = OrDie(ParseText(before)), new_step = OrDie(ParseText(after));
+    const GraphDiff diff =
+        OrDie(Diff(*old_step->FindGraph(kStepGraph), *new_step->FindGraph(kStepGraph)));
+    const Copies copies = CopiesOf(*new_step->FindGraph(kStepGraph)), clones = ClonesOf(diff);
+    Copies right;
+    std::ranges::set_intersection(copies, clones, std::inserter(right, right.end()));
+    REQUIRE_GT(copies.size(), 200);
+    CHECK_GE(static_cast<double>(right.size()), 0.99 * static_cast<double>(copies.size()));
+    CHECK_GE(static_cast<double>(right.size()), 0.99 * static_cast<double>(clones.size()));
   }
 }
 
