@@ -54,9 +54,10 @@ class LoweringProver {
     for (const Value& input : inputs)
       wholes.push_back(CopyOf(input));
     Evaluator reference(placed_, seed);
-    STRATA_TRY(
-        const std::vector<Value> outputs,
-        reference.Run(wholes, [&](NodeId node, std::span<Value> results) { Keep(node, results); }));
+    STRATA_TRY(const std::vector<Value> outputs,
+               reference.Run(wholes, [&](NodeId node, std::span<Value> results) {
+                 if (options_.stable_ids) Keep(node, results);
+               }));
     STRATA_TRY(std::vector<std::vector<Value>> parts, PartsOf(inputs));
     RankEvaluator ranks(lowered_, mesh_, seed);
     const auto rank_outputs =
@@ -275,7 +276,7 @@ class LoweringProver {
                   const std::string& what, const ValueFacts& facts) {
     Add(node, placed_.name(reference),
         fmt::format("not {}: {}", Relation(placed_.module(), placements, mesh_), what),
-        Diagnose(placed_, reference, lowered_, node, facts));
+        options_.stable_ids ? Diagnose(placed_, reference, lowered_, node, facts) : Diagnosis());
   }
   void Add(NodeId node, std::string_view reference, std::string what, Diagnosis diagnosis) {
     const auto was_there = [&](StableId id) { return kept_.contains(id); };

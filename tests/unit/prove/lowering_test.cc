@@ -69,6 +69,20 @@ TEST_CASE("lowering: ranks compute together what the placed graph computes") {
   }
 }
 
+TEST_CASE("lowering: of two texts the outputs are compared, by their order") {
+  Lowered lowered("fsdp=2,tp=2");
+  const auto prove = [&] {
+    const auto placed = OrDie(ParseText(PrintText(*lowered.placed)));
+    const auto local = OrDie(ParseText(PrintText(*lowered.lowered)));
+    return ProveLowering(*placed->FindGraph("g"), *local->FindGraph("g"), {});
+  };
+  const Proof proof = prove();
+  CHECK_EQ(proof.reason, "");
+  CHECK(proof.verdict == Verdict::kProven);
+  lowered.Replace("pow_1", "mm");
+  CHECK(prove().verdict == Verdict::kDiffers);
+}
+
 TEST_CASE("lowering: a rank looks up the rows of its part of the vocabulary") {
   for (const char* mesh : {"tp=2", "tp=4", "fsdp=2,tp=2", "dp_replicate=2,tp=4"}) {
     CAPTURE(mesh);
