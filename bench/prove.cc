@@ -1,18 +1,25 @@
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "base/random.h"
 #include "bench/bench.h"
 #include "cli/core/flags.h"
+#include "diff/diff.h"
 #include "passes/placement/placement.h"
 #include "prove/layers/fewer_layers.h"
 #include "prove/mutations.h"
 #include "prove/on_ranks.h"
 #include "refs/histories.h"
+#include "tlparse-export/review/svg.h"
 
 namespace strata::cli {
 namespace {
@@ -25,6 +32,12 @@ struct Options {
   std::vector<std::string> traces;
   int64_t sites = 5, seed = 1;
   bool mutations = false, lists = false;
+  std::string pictures;  ///< a folder
+};
+
+/// A mutant, and the finding that names it.
+struct Picture {
+  std::string svg, text;
 };
 
 /// Applies every mutation to the lowered graphs of traces.
@@ -38,6 +51,15 @@ class MutationBench {
       STRATA_TRY(const std::vector<History> histories, LoadHistories(trace));
       for (const History& history : histories)
         STRATA_RETURN_IF_ERROR(RunHistory(trace, history));
+    }
+    return Ok();
+  }
+
+  Status WritePictures() const {
+    for (const auto& [name, picture] : pictures_) {
+      fmt::print("{}: {}\n", name, picture.text);
+      STRATA_RETURN_IF_ERROR(
+          WriteFile(fmt::format("{}/{}.svg", options_.pictures, name), picture.svg));
     }
     return Ok();
   }
@@ -87,19 +109,19 @@ class MutationBench {
         continue;
       }
       ++graphs_;
-      RunPass(where, before.graph(), after.graph(), proof);
+      STRATA_RETURN_IF_ERROR(RunPass(where, before.graph(), after.graph(), proof));
     }
     return Ok();
   }
 
   /// Of layers that are the same one is edited. A proof of an edit that looks at the others, too,
   /// as it does if values differ, takes minutes.
-  void RunPass(const std::string& where, const Graph& before, const Graph& after,
-               const prove::Proof& proof) {
+  Status RunPass(const std::string& where, const Graph& before, const Graph& after,
+                 const prove::Proof& proof) {
     const auto fewer = proof.layers_left_out > 0 ? prove::WithoutEqualLayers(before, after)
                                                  : std::optional<prove::FewerLayers>();
     const bool is_cut = fewer.has_value();
-    RunGraph(where, is_cut ? *fewer->before : before, is_cut ? *fewer->after : after);
+    return RunGraph(where, is_cut ? *fewer->before : before, is_cut ? *fewer->after : after);
   }
 
   /// Nodes in an order that spreads the sites over the graph, the same for equal graphs and seeds.
@@ -112,7 +134,7 @@ class MutationBench {
     return nodes;
   }
 
-  void RunGraph(const std::string& where, const Graph& before, const Graph& after) {
+  Status RunGraph(const std::string& where, const Graph& before, const Graph& after) {
     for (size_t i = 0; i < rows_.size(); ++i) {
       const prove::Mutation& mutation = prove::Mutations()[i];
       int64_t sites = 0;
@@ -122,12 +144,32 @@ class MutationBench {
         if (!result) continue;
         ++sites;
         Count(*result, rows_[i]);
+        if (!options_.pictures.empty() && result->is_near && result->is_class_right)
+          STRATA_RETURN_IF_ERROR(Draw(after, mutation, node, *result));
         if (!options_.lists || (result->is_near && result->is_class_right)) continue;
         fmt::print("{}: {} at {}: {} {}: {}: {}\n", where, mutation.name, after.name(node),
                    TextOf(result->outcome), result->node, ToString(result->diagnosis.kind),
                    result->diagnosis.reason);
       }
     }
+    return Ok();
+  }
+
+  /// Keeps the picture of a mutant beside the correct graph if it is the smallest of its mutation.
+  Status Draw(const Graph& correct, const prove::Mutation& mutation, NodeId site,
+              const prove::MutantResult& result) {
+    const std::unique_ptr<Module> copy = correct.module().Clone();
+    Graph& mutant = copy->graph(correct.id());
+    mutation.apply(mutant, site);
+    STRATA_TRY(const GraphDiff diff, Diff(correct, mutant));
+    if (diff.Equal()) return Ok();
+    Picture& smallest = pictures_[mutation.name];
+    std::string svg = ChangeSvg(diff);
+    if (!smallest.svg.empty() && smallest.svg.size() <= svg.size()) return Ok();
+    smallest = {.svg = std::move(svg),
+                .text = fmt::format("{}: {}\n  class   {}: {}", result.node, result.what,
+                                    ToString(result.diagnosis.kind), result.diagnosis.reason)};
+    return Ok();
   }
 
   static std::string_view TextOf(prove::MutantOutcome outcome) {
@@ -160,6 +202,7 @@ class MutationBench {
 
   const Options& options_;
   std::vector<Row> rows_;
+  std::map<std::string_view, Picture> pictures_;  // by mutation
   int64_t graphs_ = 0;
 };
 
@@ -176,11 +219,14 @@ Result<Exit> BenchProve(Args args) {
   flags.Option("--seed", "N", &options.seed, "of the inputs (default: 1)");
   flags.Switch("--list", &options.lists,
                "name the mutants that are not found at their site, or not as their class");
+  flags.Option("--pictures", "FOLDER", &options.pictures,
+               "draw a found mutant of each kind, and print its finding");
   flags.Example("strata bench prove --mutations tiny.strata");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
   MutationBench bench(options);
   STRATA_RETURN_IF_ERROR(bench.Run());
+  STRATA_RETURN_IF_ERROR(bench.WritePictures());
   bench.Print();
   return Exit::kOk;
 }

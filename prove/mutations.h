@@ -38,6 +38,7 @@ struct MutantResult {
   bool is_class_right = false;  ///< the first finding has one of the kinds of the mutation
   Diagnosis diagnosis;          ///< of the first finding
   std::string node;             ///< of the first finding
+  std::string what;             ///< of the first finding
 };
 
 /// Applies a mutation to a copy of `after` and proves the pass again. None: the mutation does not

@@ -76,7 +76,8 @@ std::optional<MutantResult> TryMutant(const Graph& before, const Graph& after,
   if (!mutation.apply(mutant, site)) return std::nullopt;
   const Proof proof = ProvePass(before, mutant, options);
   if (proof.verdict == Verdict::kUnproven) {
-    return MutantResult{.outcome = MutantOutcome::kRefused, .diagnosis = {}, .node = proof.reason};
+    return MutantResult{
+        .outcome = MutantOutcome::kRefused, .diagnosis = {}, .node = proof.reason, .what = ""};
   }
   if (proof.verdict == Verdict::kDiffers) {
     const Finding& first = proof.findings.front();
@@ -87,13 +88,15 @@ std::optional<MutantResult> TryMutant(const Graph& before, const Graph& after,
                         .is_near = NamesNear(before, after, mutant, site).contains(first.node),
                         .is_class_right = is_right,
                         .diagnosis = first.diagnosis,
-                        .node = first.node};
+                        .node = first.node,
+                        .what = first.what};
   }
   const Proof same = ProvePass(after, mutant, {.seed = options.seed + 1, .stable_ids = false});
   return MutantResult{.outcome = same.verdict == Verdict::kProven ? MutantOutcome::kEquivalent
                                                                   : MutantOutcome::kEscaped,
                       .diagnosis = {},
-                      .node = ""};
+                      .node = "",
+                      .what = ""};
 }
 
 }  // namespace strata::prove
