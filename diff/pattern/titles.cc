@@ -71,7 +71,7 @@ std::string Titles::OfHunk(const Hunk& hunk, bool values) const {
 }
 
 std::string Titles::OfUnmatched(const Hunk& hunk, bool values) const {
-  std::vector<std::string> inserted, deleted;
+  std::vector<std::string> inserted, deleted, copied, added;
   std::optional<RelationKind> kind;
   bool one_kind = true;
   const auto note = [&](const Relation* relation) {
@@ -85,8 +85,12 @@ std::string Titles::OfUnmatched(const Hunk& hunk, bool values) const {
     note(relation_of_before_[id]);
   }
   for (EntityId id : hunk.inserted) {
-    AddOnce(inserted, OperatorOf(diff_.after, id));
-    note(relation_of_after_[id]);
+    const std::string_view op = OperatorOf(diff_.after, id);
+    const Relation* relation = relation_of_after_[id];
+    const bool is_copy = relation != nullptr && relation->kind == RelationKind::kClone;
+    AddOnce(inserted, op);
+    if (!diff_.after[id].element.valid()) AddOnce(is_copy ? copied : added, op);
+    note(relation);
   }
   if (one_kind && kind == RelationKind::kClone) return fmt::format("copy {}", Few(inserted));
   if (one_kind && kind == RelationKind::kMerge) return fmt::format("merge equal {}", Few(deleted));
@@ -96,6 +100,8 @@ std::string Titles::OfUnmatched(const Hunk& hunk, bool values) const {
     return fmt::format("compute an input by {}", Few(inserted));
   if (!inserted.empty() && !deleted.empty())
     return fmt::format("replace {} by {}", Few(deleted), Few(inserted));
+  if (!copied.empty() && !added.empty())
+    return fmt::format("copy {}, insert {}", Few(copied), Few(added));
 
   std::string title = inserted.empty() ? fmt::format("delete {}", Few(deleted))
                                        : fmt::format("insert {}", Few(inserted));

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "diff/pattern/titles.h"
 #include "tests/unit/diff/support.h"
 
 namespace strata {
@@ -315,6 +316,11 @@ clone tan -> tan, tan_1
 clone exp -> exp, exp_1
 clone log -> log, log_1
 )");
+  const DiffCase parts(before, after);
+  REQUIRE_EQ(parts.diff.hunks.size(), 1);
+  CHECK_EQ(Titles(parts.diff).OfHunk(parts.diff.hunks[HunkId{0}]),
+           "copy aten.sin.default, aten.cos.default, aten.tan.default and 2 more, insert "
+           "aten.split.Tensor, aten.cat.default");
 }
 
 /// A body with an operator of two results, a part of its own value, and a size of its own.
