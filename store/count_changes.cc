@@ -49,6 +49,30 @@ size_t LongestIncreasing(const std::vector<uint32_t>& positions) {
   return tails.size();
 }
 
+/// As `strata diff`: placements that only one graph has are unknown in the other.
+template <class Facts>
+bool IsChanged(const Facts& then, const Facts& now) {
+  const bool both_placed = then.placements != 0 && now.placements != 0;
+  return now.content != then.content || (both_placed && now.placements != then.placements);
+}
+
+/// Adds a node that lives on. It may be read at more elements, or at fewer.
+void AddKept(const SnapshotPools::NodeFacts& then, const SnapshotPools::NodeFacts& now,
+             const SnapshotPools& pools, ChangeCounts& counts) {
+  counts.changed += IsChanged(then, now) ? 1 : 0;
+  const uint32_t common = std::min(now.printed, then.printed);
+  counts.inserted += now.printed - common;
+  counts.deleted -= common;
+  const std::span<const SnapshotPools::ElementFacts> old_elements = pools.elements(then);
+  size_t old = 0;
+  for (const SnapshotPools::ElementFacts& element : pools.elements(now)) {
+    while (old < old_elements.size() && old_elements[old].result < element.result)
+      ++old;
+    if (old < old_elements.size() && old_elements[old].result == element.result)
+      counts.changed += IsChanged(old_elements[old], element) ? 1 : 0;
+  }
+}
+
 }  // namespace
 
 ChangeCounts CountChanges(const EncodedSnapshot& before, const EncodedSnapshot& after,
@@ -74,11 +98,7 @@ ChangeCounts CountChanges(const EncodedSnapshot& before, const EncodedSnapshot& 
     }
     const SnapshotPools::NodeFacts& then = pools.facts(old_nodes[*place]);
     kept.push_back(*place);
-    counts.changed += now.content != then.content ? 1 : 0;
-    // A node that lives on may be read at more elements, or at fewer.
-    const uint32_t common = std::min(now.printed, then.printed);
-    counts.inserted += now.printed - common;
-    counts.deleted -= common;
+    AddKept(then, now, pools, counts);
   }
   counts.moved = static_cast<int64_t>(kept.size() - LongestIncreasing(kept));
   return counts;

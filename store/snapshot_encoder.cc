@@ -23,7 +23,7 @@ class Encoder {
       : module_(module),
         pools_(pools),
         strings_(module.strings().size(), 0),
-        types_(module.types().size(), 0),
+        types_(module.types().size()),
         dims_(module.dims().size(), kNoDim) {
     if (pools.last_strings.size() < strings_.size()) pools.last_strings.resize(strings_.size());
   }
@@ -97,7 +97,7 @@ class Encoder {
                      graph.name_text(), graph.name(id));
       }
       record_.clear();
-      const size_t content_size = EncodeNode(graph, id);
+      const size_t head_size = EncodeNode(graph, id);
       if (too_deep_) {
         return Error(ErrorCode::kUnsupported,
                      "arguments nested over {} deep: {}, node '{}': split the node", kMaxDepth,
@@ -105,8 +105,7 @@ class Encoder {
       }
       const PoolWriter::Interned version = Version(stable_id);
       if (version.is_new) {
-        const std::string_view content = std::string_view(record_).substr(0, content_size);
-        pools_.node_facts.push_back({stable_id, SumBytes(content), PrintedNodes(graph, id)});
+        pools_.node_facts.push_back(FactsOf(graph, id, head_size));
       }
       const SnapshotPools::NodeFacts& facts = pools_.facts(version.id);
       snapshot_.printed_nodes += facts.printed;
@@ -152,16 +151,32 @@ class Encoder {
     chunk.clear();
   }
 
-  static uint32_t PrintedNodes(const Graph& graph, NodeId id) {
+  /// Of the node whose record was encoded; `head_size` is the size of its part before the results.
+  SnapshotPools::NodeFacts FactsOf(const Graph& graph, NodeId id, size_t head_size) {
     const Node& node = graph.node(id);
-    uint32_t count = 1;
-    if (!node.returns_tuple) return count;
-    for (size_t i = 0; i < node.num_results; ++i)
-      count += graph.value(graph.result(id, i)).name.valid() ? 1 : 0;
-    return count;
+    const auto first_element = static_cast<uint32_t>(pools_.element_facts.size());
+    std::string content = record_.substr(0, head_size), placements;
+    ByteWriter types(content), placed(placements);
+    bool is_placed = false;
+    for (size_t i = 0; i < node.num_results; ++i) {
+      const Value& value = graph.value(graph.result(id, i));
+      const KnownType type = value.type.valid() ? types_[Index(value.type)] : KnownType();
+      if (node.returns_tuple) {
+        if (!value.name.valid()) continue;
+        pools_.element_facts.push_back({static_cast<uint32_t>(i), type.unplaced, type.placements});
+        continue;
+      }
+      types.Fixed64(type.unplaced);
+      EncodeAlias(graph, id, value, types);
+      placed.Fixed64(type.placements);
+      is_placed |= type.placements != 0;
+    }
+    const auto elements = static_cast<uint32_t>(pools_.element_facts.size()) - first_element;
+    return {static_cast<uint64_t>(node.stable_id), SumBytes(content),
+            is_placed ? SumBytes(placements) : 0, first_element, 1 + elements};
   }
 
-  /// Returns the size of the part that `changed` compares.
+  /// Returns the size of the part before the results.
   size_t EncodeNode(const Graph& graph, NodeId id) {
     const Node& node = graph.node(id);
     ByteWriter out(record_);
@@ -180,18 +195,13 @@ class Encoder {
       out.Varint(String(kwarg.name));
       EncodeArg(graph, id, kwarg.value, 0, out);
     }
+    const size_t head_size = record_.size();
     out.Varint(node.num_results);
     for (size_t i = 0; i < node.num_results; ++i) {
       const Value& value = graph.value(graph.result(id, i));
       out.Varint(Type(value.type));
-      if (value.alias_of.valid()) {
-        out.Varint(graph.value(value.alias_of).index + 1);
-        out.Signed(Distance(graph, id, value.alias_of));
-      } else {
-        out.Varint(0);
-      }
+      EncodeAlias(graph, id, value, out);
     }
-    const size_t content_size = record_.size();
 
     out.Varint(String(node.name));
     for (size_t i = 0; i < node.num_results; ++i)
@@ -213,7 +223,13 @@ class Encoder {
       out.Varint(String(key));
       out.Varint(String(value));
     }
-    return content_size;
+    return head_size;
+  }
+
+  static void EncodeAlias(const Graph& graph, NodeId id, const Value& value, ByteWriter& out) {
+    if (!value.alias_of.valid()) return out.Varint(0);
+    out.Varint(graph.value(value.alias_of).index + 1);
+    out.Signed(Distance(graph, id, value.alias_of));
   }
 
   /// Operands are stored as differences of stable ids: small, and independent of positions.
@@ -288,9 +304,22 @@ class Encoder {
 
   uint32_t Type(TypeId id) {
     if (!id.valid()) return 0;
-    uint32_t& known = types_[Index(id)];
-    if (known != 0) return known;
+    KnownType& known = types_[Index(id)];
+    if (known.record != 0) return known.record;
     const strata::Type& type = module_.types()[id];
+    const std::string record = TypeRecord(type);
+    known = {pools_.types.Intern(record).id, SumBytes(record), 0};
+    if (!type.placements.empty()) {
+      strata::Type unplaced = type;
+      unplaced.placements.clear();
+      unplaced.wrapper = {};  // that of placements
+      known.placements = known.unplaced;
+      known.unplaced = SumBytes(TypeRecord(unplaced));
+    }
+    return known.record;
+  }
+
+  std::string TypeRecord(const strata::Type& type) {
     std::string record;
     ByteWriter out(record);
     out.Byte(static_cast<uint8_t>(type.kind));
@@ -315,7 +344,7 @@ class Encoder {
       out.Varint(String(placement.reduce));
     }
     out.Varint(String(type.text));
-    return known = pools_.types.Intern(record).id;
+    return record;
   }
 
   void EncodeSymbols(ByteWriter& root) {
@@ -343,10 +372,17 @@ class Encoder {
     return static_cast<size_t>(id.index);
   }
 
+  struct KnownType {
+    uint32_t record = 0;
+    uint64_t unplaced = 0;    // hash of all but the placements
+    uint64_t placements = 0;  // hash of the type with its placements; 0: it has none
+  };
+
   const Module& module_;
   SnapshotPools& pools_;
   // Ids of records, by ids of the module; 0: not known yet.
-  std::vector<uint32_t> strings_, types_;
+  std::vector<uint32_t> strings_;
+  std::vector<KnownType> types_;
   std::vector<uint64_t> dims_;
   std::vector<const Graph*> graphs_;
   std::vector<int32_t> body_index_;  // by GraphId: place in graphs_, -1: not part of the snapshot
@@ -368,6 +404,7 @@ void SnapshotPools::ForgetNodes() {
   nodes.Forget();
   chunks.Forget();
   node_facts.clear();
+  element_facts.clear();
   chunk_nodes.clear();
 }
 

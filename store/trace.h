@@ -66,8 +66,10 @@ struct SnapshotInfo {
 /// nodes(before) + inserted - deleted = nodes(after).
 struct ChangeCounts {
   int64_t inserted = 0, deleted = 0;
-  int64_t changed = 0;  ///< operator, arguments, types, module or phase differ; not names
-  int64_t moved = 0;    ///< the fewest nodes whose moves explain the new order
+  /// Operator, arguments, types, module or phase differ, also as a consequence of other changes;
+  /// not names, and not placements that only one of both graphs has.
+  int64_t changed = 0;
+  int64_t moved = 0;  ///< the fewest nodes whose moves explain the new order
   friend bool operator==(const ChangeCounts&, const ChangeCounts&) = default;
 };
 

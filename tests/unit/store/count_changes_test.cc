@@ -16,7 +16,8 @@ namespace {
 struct Entity {
   uint64_t stable_id;
   std::string content;
-  int64_t printed;
+  std::vector<std::pair<size_t, TypeId>> elements;  // that are printed: result and type
+  int64_t printed() const { return 1 + static_cast<int64_t>(elements.size()); }
 };
 
 std::vector<Entity> EntitiesOf(const Module& module) {
@@ -25,7 +26,7 @@ std::vector<Entity> EntitiesOf(const Module& module) {
     const Graph& graph = module.graph(GraphId{static_cast<int32_t>(g)});
     for (NodeId id : graph.nodes()) {
       const Node& node = graph.node(id);
-      Entity entity{static_cast<uint64_t>(node.stable_id), "", 1};
+      Entity entity{static_cast<uint64_t>(node.stable_id), "", {}};
       // Operands by stable id; everything else by the ids of this module, which Clone keeps.
       entity.content = fmt::format("{} {} {} {} ", static_cast<int>(node.kind), graph.op(id),
                                    module.str(node.module), static_cast<int>(node.phase));
@@ -50,8 +51,9 @@ std::vector<Entity> EntitiesOf(const Module& module) {
       for (size_t i = 0; i < node.num_kwargs; ++i)
         append(append, graph.kwarg(id, i).value);
       for (size_t i = 0; i < node.num_results; ++i) {
-        entity.content += fmt::format("r{} ", graph.value(graph.result(id, i)).type.index);
-        if (node.returns_tuple && graph.value(graph.result(id, i)).name.valid()) ++entity.printed;
+        const Value& value = graph.value(graph.result(id, i));
+        if (!node.returns_tuple) entity.content += fmt::format("r{} ", value.type.index);
+        if (node.returns_tuple && value.name.valid()) entity.elements.emplace_back(i, value.type);
       }
       entities.push_back(std::move(entity));
     }
@@ -69,15 +71,20 @@ ChangeCounts CountSlowly(const std::vector<Entity>& before, const std::vector<En
   for (const Entity& entity : after) {
     const auto found = old_places.find(entity.stable_id);
     if (found == old_places.end()) {
-      counts.inserted += entity.printed;
+      counts.inserted += entity.printed();
       continue;
     }
     kept.push_back(found->second);
-    counts.changed += entity.content != before[found->second].content ? 1 : 0;
+    const Entity& old = before[found->second];
+    counts.changed += entity.content != old.content ? 1 : 0;
+    for (const auto& [result, type] : entity.elements) {
+      const auto same = std::ranges::find(old.elements, result, &std::pair<size_t, TypeId>::first);
+      counts.changed += same != old.elements.end() && same->second != type ? 1 : 0;
+    }
     old_places.erase(found);
   }
   for (const auto& [stable_id, place] : old_places)
-    counts.deleted += before[place].printed;
+    counts.deleted += before[place].printed();
   std::vector<int64_t> longest(kept.size(), 1);
   int64_t best = 0;
   for (size_t i = 0; i < kept.size(); ++i) {
@@ -135,6 +142,13 @@ graph step
   output([b, c])
 )";
 
+constexpr std::string_view kTyped = R"(
+graph step
+  x = placeholder : f32[2][1]cpu
+  a = aten.relu.default(x) : f32[2][1]cpu
+  output([a])
+)";
+
 TEST_CASE("differences in names, attributes and other metadata are not changes") {
   const auto before = OrDie(ParseText(kChain));
   const auto after = before->Clone();
@@ -168,6 +182,37 @@ TEST_CASE("differences in operator, argument, type, module and phase are changes
            }),
            one);
   CHECK_EQ(count([](Rewriter& r, Graph& g, NodeId a) { r.SetArgs(a, {}, {}), (void)g; }), one);
+}
+
+TEST_CASE("placements that only one graph has are not changes, those of both are") {
+  const auto plain = OrDie(ParseText(kTyped));
+  const auto placed = [&](std::string_view placement) {
+    auto module = plain->Clone();
+    Graph& graph = module->graph(GraphId{0});
+    const NodeId a = graph.node(graph.first()).next;
+    Rewriter(graph).SetType(graph.result(a), module->types().Parse(fmt::format(
+                                                 "DTensor(f32[2][1]cpu, {})", placement)));
+    return module;
+  };
+  const ChangeCounts one{.inserted = 0, .deleted = 0, .changed = 1, .moved = 0};
+  CHECK_EQ(Record(*plain, *placed("S(0)")).counts, ChangeCounts{});
+  CHECK_EQ(Record(*placed("S(0)"), *plain).counts, ChangeCounts{});
+  CHECK_EQ(Record(*placed("S(0)"), *placed("S(0)")).counts, ChangeCounts{});
+  CHECK_EQ(Record(*placed("S(0)"), *placed("R")).counts, one);
+}
+
+TEST_CASE("every element of a tuple whose type differs is a change, and the tuple is none") {
+  const auto before = OrDie(ParseText(kChain));
+  const auto after = before->Clone();
+  Graph& graph = after->graph(GraphId{0});
+  {
+    Rewriter rewriter(graph);
+    const NodeId split = graph.node(graph.node(graph.node(graph.first()).next).next).next;
+    for (const size_t i : {0, 1})
+      rewriter.SetType(graph.result(split, i), graph.module().types().Parse("f32[2]cpu"));
+  }
+  const ChangeCounts two{.inserted = 0, .deleted = 0, .changed = 2, .moved = 0};
+  CHECK_EQ(Record(*before, *after).counts, two);
 }
 
 TEST_CASE("an element without users counts as deleted, an element in another position as moved") {
