@@ -17,6 +17,8 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+#include "ir/type.h"
+#include "runtime/aten/literals.h"
 #include "runtime/exec/profile.h"
 
 namespace strata {
@@ -191,7 +193,7 @@ Result<TensorDescription> DescribeTensor(const Tensor& tensor, const TensorQuest
   const ValueStatistics values = Measure(tensor);
   TensorDescription out;
   JsonWriter json(out.json);
-  const std::string dtype(c10::toString(tensor.scalar_type()));
+  const std::string_view dtype = ShortName(ToDType(tensor.scalar_type()));
   json.BeginObject().Field("dtype", dtype).Key("sizes").BeginArray();
   for (const int64_t size : tensor.sizes())
     json.Int(size);

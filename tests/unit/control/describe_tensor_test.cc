@@ -37,7 +37,7 @@ std::vector<double> Numbers(simdjson::dom::element array) {
 TEST_CASE("a value is described by type, sizes and statistics") {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const auto data = Ask(at::tensor({1.0, kNan, -3.0, kNan}), "");
-  CHECK(std::string_view(data["dtype"]) == "Double");
+  CHECK(std::string_view(data["dtype"]) == "f64");
   CHECK(Numbers(data["sizes"]) == std::vector{4.0});
   CHECK(int64_t(data["statistics"]["nan"]) == 2);
   CHECK(double(data["statistics"]["min"]) == -3.0);
