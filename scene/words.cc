@@ -74,6 +74,19 @@ std::string Plural(int64_t count, std::string_view one, std::string_view many) {
                       : fmt::format("{} {}", NumberText(count), many);
 }
 
+std::string RealText(double value, int digits) {
+  if (!std::isfinite(value)) return "not finite";
+  std::string text;
+  for (const char c : fmt::format("{:.{}g}", value, digits)) {
+    if (c == '-') {
+      text += kMinus;
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
 std::string TimeText(double ms) {
   if (!(ms > 0)) return "–";
   if (ms < 1) return fmt::format("{:.{}f} µs", ms * 1000, ms < 0.01 ? 1 : 0);

@@ -13,6 +13,8 @@ namespace strata {
 std::string NumberText(int64_t value);  ///< 1288: "1,288"; a minus is U+2212
 /// "1 node", "2 nodes"; `many`: the plural if it is not `one` with an s.
 std::string Plural(int64_t count, std::string_view one, std::string_view many = {});
+/// As `%.Ng` of `digits`: "−3.2e−05"; "not finite" for NaN and infinities.
+std::string RealText(double value, int digits = 4);
 std::string TimeText(double ms);      ///< "12 µs", "4.4 ms", "1.5 s"; "–" for what is not above 0
 std::string BytesText(double bytes);  ///< "1.50 KiB"
 std::string FlopsText(double flops);  ///< "1.50 GFLOP"

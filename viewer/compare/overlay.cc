@@ -37,8 +37,8 @@ std::string TimeChangeText(double us) {
 std::string BytesChangeText(double bytes) {
   return ChangeText(bytes, BytesText);
 }
-std::string RealText(double value) {
-  return fmt::format("{:.4g}", value);
+std::string ValueText(double value) {
+  return RealText(value);
 }
 std::string CountText(double count) {
   return NumberText(static_cast<int64_t>(count));
@@ -167,9 +167,9 @@ const std::array<Property, 21>& Properties() {
       {"dtime", "Δ time", TimeChangeText, true, TimeChangeAt, nullptr, false, true},
       {"dbytes", "Δ bytes moved", BytesChangeText, true, BytesChangeAt, nullptr, false, true},
       {"dpeak", "Δ peak", BytesChangeText, true, PeakChangeAt, nullptr, false, true},
-      {"least", "Least value", RealText, false, LeastAt, nullptr},
-      {"greatest", "Greatest value", RealText, false, GreatestAt, nullptr},
-      {"mean", "Mean value", RealText, false, MeanAt, nullptr},
+      {"least", "Least value", ValueText, false, LeastAt, nullptr},
+      {"greatest", "Greatest value", ValueText, false, GreatestAt, nullptr},
+      {"mean", "Mean value", ValueText, false, MeanAt, nullptr},
       {"nan", "NaN and infinite", CountText, true, NotFiniteAt, nullptr},
       {"shape", "Shape", nullptr, false, nullptr,
        [](const Comparison& c, int32_t i) { return std::string(ShapeOf(c.TypeOf(i))); }, true},

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/toml.h"
 #include "refs/control_client.h"
+#include "scene/words.h"
 
 namespace strata::viewer {
 namespace {
@@ -93,7 +94,7 @@ ControlState::Value ValueOf(const std::string& name, const TomlValue& data) {
                                                                                {"inf", "infinite"}};
     for (const auto& [key, name_shown] : kNames) {
       if (const std::optional<double> number = Number(Member(*statistics, key)))
-        value.statistics.emplace_back(name_shown, fmt::format("{:.6g}", *number));
+        value.statistics.emplace_back(name_shown, RealText(*number, 6));
     }
   }
   if (const TomlValue* histogram = Member(data, "histogram")) {

@@ -95,7 +95,7 @@ void ControlPane::DrawState(Ui& ui, UiPanel& panel, const ControlState& state) c
   if (!state.pass.empty()) Row(ui, panel, "pass", "next pass", Visible(state.pass), theme.ink);
   if (state.steps > 0) {
     std::string steps = fmt::format("{} of {}", state.steps_done, state.steps);
-    if (state.loss) steps += fmt::format(", loss {:.4g}", *state.loss);
+    if (state.loss) steps += ", loss " + RealText(*state.loss);
     Row(ui, panel, "steps", "steps", steps, theme.ink);
     ui.Progress("progress", Inner(ui, panel, 6), state.steps_done, state.steps);
     panel.Skip(ui.px(4));

@@ -9,14 +9,6 @@
 #include "scene/words.h"
 
 namespace strata::viewer {
-namespace {
-
-std::string Short(double value) {
-  return std::isfinite(value) ? fmt::format("{:.4g}", value) : std::string("not finite");
-}
-
-}  // namespace
-
 void LivePane::Draw(Ui& ui, const Area& area) {
   const UiScope scope(ui, "live");
   const Theme& theme = *ui.theme;
@@ -69,8 +61,8 @@ void LivePane::State(Ui& ui, const Area& area, const RunEntry& run) const {
     ui.Progress("progress", {at.x + ui.px(12), at.y, at.width - ui.px(24), ui.px(6)}, last.step,
                 run.planned_steps);
   }
-  row("loss", "loss", Short(last.loss));
-  row("grad-norm", "gradient norm", Short(last.grad_norm));
+  row("loss", "loss", RealText(last.loss));
+  row("grad-norm", "gradient norm", RealText(last.grad_norm));
   row("time", "time", TimeText(static_cast<double>(last.wall_ns) * 1e-6));
   int64_t total = 0;
   for (const StepRecord& step : steps)
@@ -118,14 +110,15 @@ void LivePane::Charts(Ui& ui, const Area& area, const RunEntry& run) const {
     };
     DrawChart(ui, name, {at.x, at.y + ui.px(22), at.width, at.height - ui.px(24)}, chart);
   };
+  const auto short_text = [](double number) { return RealText(number); };
   const float wide = std::round(area.width * 0.52F), half = std::round(area.height / 2);
   chart_of(
       "loss-chart", "Loss", {area.x, area.y, wide, area.height},
-      [](const StepRecord& s) { return s.loss; }, Short);
+      [](const StepRecord& s) { return s.loss; }, short_text);
   const Area right = {area.x + wide, area.y, area.width - wide, half};
   chart_of(
       "grad-norm-chart", "Gradient norm", right, [](const StepRecord& s) { return s.grad_norm; },
-      Short);
+      short_text);
   chart_of(
       "time-chart", "Time of a step", {right.x, area.y + half, right.width, area.height - half},
       [](const StepRecord& s) { return static_cast<double>(s.wall_ns); },

@@ -114,7 +114,7 @@ std::vector<std::pair<std::string, std::string>> NodeSheet::Values() const {
     if (bytes && *bytes > 0) values.emplace_back("bytes", BytesText(static_cast<double>(*bytes)));
   }
   if (const NodeStatistics* measured = c_.MeasuredOf(node_)) {
-    const auto real = [](double number) { return fmt::format("{:.6g}", number); };
+    const auto real = [](double number) { return RealText(number, 6); };
     if (measured->time_ns > 0)
       values.emplace_back("time", TimeText(static_cast<double>(measured->time_ns) * 1e-6));
     if (measured->has_values) {

@@ -87,9 +87,9 @@ void NodeSheet::Matrix(const ControlState::Value::Matrix& matrix) {
   const float left = at.x + ui_.px(16);
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const std::string words =
-      fmt::format("{} {} × {}, from {:.4g} to {:.4g}",
+      fmt::format("{} {} × {}, from {} to {}",
                   matrix.slice.empty() ? "image" : "slice " + Visible(matrix.slice), rows, columns,
-                  least, greatest);
+                  RealText(least), RealText(greatest));
   const Touch touch = ui_.Press("matrix", "chart", words, {left, at.y, room, at.height});
   for (size_t i = 0; i < matrix.elements.size(); ++i) {
     const float x = left + static_cast<float>(i % columns) * width;
@@ -100,7 +100,7 @@ void NodeSheet::Matrix(const ControlState::Value::Matrix& matrix) {
     const Heat heat = HeatOf(static_cast<float>(std::isfinite(share) ? share : 0));
     const bool finite = std::isfinite(element);
     ui_.draw().AddRectFilled(cell.min(), cell.max(), finite ? heat.fill : theme_.removed.line);
-    const std::string number = finite ? fmt::format("{:.3g}", element) : "not finite";
+    const std::string number = RealText(element, 3);
     if (has_numbers)
       ui_.TextRight({x, y, width - ui_.px(4), height}, number, small,
                     finite ? heat.ink : theme_.surface);

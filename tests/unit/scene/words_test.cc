@@ -1,5 +1,7 @@
 #include "scene/words.h"
 
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 namespace strata {
@@ -8,6 +10,9 @@ namespace {
 TEST_CASE("numbers, times and sizes are short and have units") {
   CHECK(NumberText(1288) == "1,288");
   CHECK(NumberText(-1234567) == "−1,234,567");
+  CHECK(RealText(-0.000312) == "−0.000312");
+  CHECK(RealText(-3.3e-7, 2) == "−3.3e−07");
+  CHECK(RealText(std::nan("")) == "not finite");
   CHECK(NumberText(12) == "12");
   CHECK(Plural(1, "node") == "1 node");
   CHECK(Plural(2, "pass", "passes") == "2 passes");

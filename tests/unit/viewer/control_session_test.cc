@@ -45,7 +45,7 @@ TEST_CASE("a printed value has type, statistics and histogram") {
   CHECK(state.value->name == "mm");
   CHECK(state.value->sizes == "[2, 3]");
   CHECK(state.value->counts == std::vector<int64_t>{1, 5});
-  CHECK(state.value->statistics.front() == std::pair<std::string, std::string>("least", "-1.5"));
+  CHECK(state.value->statistics.front() == std::pair<std::string, std::string>("least", "−1.5"));
   TakeAnswer("print add histogram", false, "not executed yet", "{}", state);
   CHECK(state.value->name == "add");
   CHECK(state.value->error == "not executed yet");
