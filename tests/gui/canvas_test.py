@@ -78,6 +78,24 @@ class Canvases(GuiCase):
             assert graph/union/label:a absent
         """, trace)
 
+    def test_three_graphs_fit_a_small_window(self):
+        tree = self.view(f"""
+            resize 1280 720
+            key J
+            key v
+            key K
+            key v
+            key k k
+            screenshot {self.picture("canvases_small")}
+        """, LOG)
+        for canvas in ("canvas:1", "canvas:2", "union"):
+            left, _, width, _ = element(tree, f"graph/{canvas}/stage")["box"]
+            slabs = [element(tree, name)["box"] for name in names(tree, f"graph/{canvas}/slab:")]
+            self.assertTrue(slabs)
+            # Each graph was placed in the room that it has now.
+            self.assertLess(min(slab[0] for slab in slabs) - left, width / 4)
+        self.assertGreaterEqual(int(tree["state"]["zoom"]), 40)  # names of nodes are drawn
+
     def test_graphs_stay_beside_others_and_move_together(self):
         tree = self.view(f"""
             key J

@@ -1,10 +1,11 @@
 """Passes run from the window: the demo, a pipeline on the graph that is shown, its completion, errors, giving it up."""
 
+import json
 import os
 import subprocess
 import unittest
 
-from gui_case import STRATA, GuiCase
+from gui_case import STRATA, GuiCase, element
 
 PIPELINE = "dce,normalize-views"
 
@@ -45,6 +46,23 @@ class Passes(GuiCase):
         done = self.start("wait\n", "--demo", "other.strata")
         self.assertEqual((done.returncode, done.stderr),
                          (2, "strata: error: two things to show: other.strata: --demo: leave one of them out\n"))
+
+    def test_the_list_of_passes_has_the_counts_of_the_comparison(self):
+        self.view("run demo\nassert state passes > 0\n")
+        trace = self.path("placed.strata")
+        subprocess.run([STRATA, "opt", f"{self.made('demo.strata')}#graph=step,pass=0", "--passes",
+                        'place{mesh="fsdp=2"},lower', "-o", trace], check=True)
+        for index in (0, 1):
+            # Passes that were never shown are compared, too.
+            tree = self.view("await pass:1 contains derived\n", f"{trace}#pass={index}")
+            counts = element(tree, "pass/counts")["text"]
+            self.assertIn("~", counts)
+            self.assertTrue(element(tree, f"passes/pass:{index}")["text"].endswith(f" {counts}"), counts)
+            state = tree["state"]
+            recorded = json.loads(subprocess.run([STRATA, "ls", trace, "--json"], capture_output=True, check=True).stdout)
+            known = recorded["runs"][0]["passes"][index]["counts"]
+            self.assertEqual((int(state["added"]), int(state["removed"]), int(state["changed"]) + int(state["derived"])),
+                             (known["inserted"], known["deleted"], known["changed"]))
 
     def test_a_demo_goes_where_the_user_says(self):
         wanted = self.path("a folder/mine.strata")

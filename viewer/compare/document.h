@@ -35,7 +35,7 @@ struct Subject {
   int32_t index = -1;         ///< of the pass in its pipeline
   PassId pass = PassId::kNone;
   SnapshotId before = SnapshotId::kNone, after = SnapshotId::kNone;  ///< equal: nothing changed
-  SceneCounts counts;  ///< of the pass, without derived changes; `nodes` of the graph after
+  SceneCounts counts;  ///< as recorded: derived changes are changes; `nodes` of the graph after
   int64_t nodes_before = 0;
   std::string fingerprint;  ///< of the graph after
   bool stable_ids = false;  ///< nodes of both graphs are joined by their stable ids

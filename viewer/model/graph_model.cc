@@ -217,8 +217,9 @@ void GraphModel::Center(int32_t node) {
 
 void GraphModel::Home() {
   if (geometry_ == nullptr) return;
-  // Half of a window shows less, so that both lanes are in sight.
-  const double least = stage_.room < 640 ? 0.35 : 0.5;
+  // A part of a window shows smaller boxes, with their names, so that more of both lanes is in
+  // sight.
+  const double least = stage_.room < 640 ? 0.45 : 0.5;
   camera.scale = std::min(1.0, std::max(least, (stage_.room - 32) / geometry_->width));
   camera.x = std::max(16.0, (stage_.room - geometry_->width * camera.scale) / 2);
   camera.y = 16;

@@ -49,7 +49,10 @@ Model::~Model() = default;
 
 bool Model::Poll() {
   const bool delivered = static_cast<int>(workers_.Poll()) + static_cast<int>(PollControl()) > 0;
-  if (!busy()) WorkAhead();
+  if (!busy()) {
+    WorkAhead();
+    CountAhead();
+  }
   return delivered;
 }
 
@@ -114,6 +117,7 @@ void Model::OnOpened(Opened opened, const Link& link) {
   ++version_;
   lanes_ = std::make_shared<SharedLanes>();
   ForgetComparisons();
+  ForgetCounts();
   pinned_.clear();
   graph_.reset();
   graph_key_.clear();

@@ -84,6 +84,8 @@ class Model {
   const Document* document() const { return document_.get(); }
   /// What the document held when it was read last. REQUIRES: document().
   const Contents& contents() const { return *contents_; }
+  /// Of a pass; derived changes count as changed until the pass was compared, as in the trace.
+  const SceneCounts& CountsOf(int32_t subject) const;
   bool has_contents() const { return contents_ != nullptr; }
   /// Changes whenever contents() does.
   uint64_t version() const { return version_; }
@@ -277,6 +279,8 @@ class Model {
     std::string graph_key;  ///< graphs of equal key share open slabs and camera
     std::function<Result<Comparison::Input>()> load;
   };
+  /// Names the comparison of a subject's own graphs.
+  std::string KeyOf(int32_t subject) const;
   Wanted WantedOf(int32_t subject, int32_t from) const;
   void Compare(Wanted wanted);
   using Compared = Result<std::shared_ptr<const Comparison>>;
@@ -289,6 +293,11 @@ class Model {
   /// Starts to compare a neighbour of what is shown, if one is missing and there is room for it, or
   /// to lay it out as it will be shown.
   void WorkAhead();
+  /// Starts to compare the next pass whose derived changes are not counted yet, if that is cheap.
+  void CountAhead();
+  void ForgetCounts();
+  /// The room of every canvas changes.
+  void PlaceCanvasesAgain();
   /// Starts to lay a neighbour out, unless it is; true: a layout runs. `keeps_open`: with the slabs
   /// open that are open now.
   bool LayOutAhead(const std::shared_ptr<const Comparison>& comparison, bool keeps_open);
@@ -330,9 +339,11 @@ class Model {
     SceneView view;
     std::shared_ptr<const SceneGeometry> geometry;
   };
-  ShownBefore shown_before_;                 // the graph before the one that is shown
-  std::string given_up_;                     // key of the last one that failed
-  std::optional<std::string> awaited_ = {};  // graph key, when the user wants what is `ahead_`
+  ShownBefore shown_before_;                    // the graph before the one that is shown
+  std::string given_up_;                        // key of the last one that failed
+  std::map<std::string, SceneCounts> counted_;  // by keys of comparisons
+  int64_t counted_nodes_ = 0;                   // by CountAhead
+  std::optional<std::string> awaited_ = {};     // graph key, when the user wants what is `ahead_`
   Mode mode_ = Mode::kUnified;
   int32_t hops_ = 1;
   std::string filter_;

@@ -4,7 +4,10 @@ namespace strata::viewer {
 
 namespace {
 
-constexpr const char* kLayoutSlot = "layout ahead";
+constexpr const char *kLayoutSlot = "layout ahead", *kCountSlot = "count";
+
+/// Nodes of a pass that is compared for its counts alone.
+constexpr int64_t kMostCountedNodes = 20'000;
 
 }  // namespace
 
@@ -71,6 +74,33 @@ void Model::OnComparedAhead(const Compared& compared) {
   }
   KeepComparison(key, *compared);
   if (awaited) ShowComparison(*compared, *awaited);
+}
+
+void Model::CountAhead() {
+  if (!ahead_.empty() || !contents_ || workers_.busy(kCountSlot)) return;
+  for (size_t i = 0; i < contents_->subjects.size(); ++i) {
+    const Subject& s = contents_->subjects[i];
+    const int64_t nodes = s.nodes_before + s.counts.added;
+    if (!s.changed() || s.counts.changed == 0 || nodes > kMostCountedNodes ||
+        counted_nodes_ + nodes > ComparisonCache::kMostNodes)
+      continue;
+    const auto subject = static_cast<int32_t>(i);
+    const std::string key = KeyOf(subject);
+    if (counted_.contains(key)) continue;
+    counted_nodes_ += nodes;
+    workers_.PostAhead(kCountSlot,
+                       ComparisonJob(WantedOf(subject, -1),
+                                     [this, key, recorded = s.counts](const Compared& compared) {
+                                       counted_[key] = compared ? (*compared)->counts() : recorded;
+                                     }));
+    return;
+  }
+}
+
+void Model::ForgetCounts() {
+  workers_.Cancel(kCountSlot);
+  counted_.clear();
+  counted_nodes_ = 0;
 }
 
 bool Model::LayOutAhead(const std::shared_ptr<const Comparison>& comparison, bool keeps_open) {

@@ -20,17 +20,23 @@ void Model::Pin() {
   canvas.graph = std::make_unique<GraphModel>(graph_->shared_comparison(), workers_);
   canvas.graph->Begin(graph_->Keep(), graph_->selected(), hops_);
   pinned_.push_back(std::move(canvas));
-  graph_->PlaceAgain();
+  PlaceCanvasesAgain();
   Say("This graph stays; choose another one");
 }
 
 void Model::Unpin(size_t index) {
   if (index < pinned_.size()) pinned_.erase(pinned_.begin() + static_cast<std::ptrdiff_t>(index));
-  if (graph_) graph_->PlaceAgain();
+  PlaceCanvasesAgain();
 }
 
 void Model::UnpinAll() {
   pinned_.clear();
+  PlaceCanvasesAgain();
+}
+
+void Model::PlaceCanvasesAgain() {
+  for (const Canvas& canvas : pinned_)
+    canvas.graph->PlaceAgain();
   if (graph_) graph_->PlaceAgain();
 }
 

@@ -120,12 +120,17 @@ void Model::ShowPair(int32_t subject, int32_t from) {
   Compare(WantedOf(subject, from));
 }
 
+std::string Model::KeyOf(int32_t subject) const {
+  const Subject& s = contents_->subjects[static_cast<size_t>(subject)];
+  return fmt::format("{} {} {}", static_cast<int64_t>(s.before), static_cast<int64_t>(s.after),
+                     static_cast<int64_t>(s.pass));
+}
+
 Model::Wanted Model::WantedOf(int32_t subject, int32_t from) const {
   const Subject& s = contents_->subjects[static_cast<size_t>(subject)];
   const auto number = [](auto id) { return static_cast<int64_t>(id); };
   if (from < 0) {
-    return {fmt::format("{} {} {}", number(s.before), number(s.after), number(s.pass)),
-            fmt::format("{} {}", number(s.run), s.graph),
+    return {KeyOf(subject), fmt::format("{} {}", number(s.run), s.graph),
             [document = document_, s] { return LoadSubject(*document, s); }};
   }
   const Subject& f = contents_->subjects[static_cast<size_t>(from)];
@@ -182,8 +187,15 @@ Workers::Job Model::ComparisonJob(const Wanted& wanted, std::function<void(const
 }
 
 void Model::KeepComparison(const std::string& key, std::shared_ptr<const Comparison> comparison) {
+  counted_[key] = comparison->counts();
   for (std::shared_ptr<const Comparison>& gone : kept_.Put(key, std::move(comparison)))
     workers_.Dispose(std::move(gone));
+}
+
+const SceneCounts& Model::CountsOf(int32_t subject) const {
+  const auto counted = counted_.find(KeyOf(subject));
+  return counted != counted_.end() ? counted->second
+                                   : contents_->subjects[static_cast<size_t>(subject)].counts;
 }
 
 void Model::ForgetComparisons() {

@@ -142,21 +142,17 @@ void PassBar::Draw(Ui& ui, const Area& area) {
   const Comparison* comparison = ui.model.comparison();
   if (comparison == nullptr) return;
   const SceneCounts& counts = comparison->counts();
-  float width = 0;
-  for (const int32_t count :
-       {counts.added, counts.removed, counts.changed, counts.moved, counts.derived}) {
-    if (count > 0) width += ui.font(Face::kBold, 12).WidthOf("+" + NumberText(count)) + ui.px(9);
-  }
   const std::string words = counts.differences() > 0 ? CountsText(counts)
                             : subject != nullptr && subject->kind == Subject::Kind::kPass
                                 ? "No changes in this pass"
                                 : Plural(counts.nodes, "node");
-  ui.Register("counts", "text", words, {x, area.y, width, area.height});
+  float end = right;
   if (counts.differences() > 0) {
-    ui.Counts(counts, x + width, area.y + area.height / 2, 12);
+    end = ui.CountsFrom(counts, x, area.y + area.height / 2, 12);
   } else {
     ui.TextIn({x, area.y, right - x, area.height}, words, ui.font(Face::kSans, 12), theme.ink_3);
   }
+  ui.Register("counts", "text", words, {x, area.y, end - x, area.height});
 }
 
 /// What is being opened while another file is shown. Returns the width.

@@ -61,6 +61,7 @@ float HeightOf(const Subject& subject) {
 bool PassesPane::Row(Ui& ui, const Area& area, int32_t index) const {
   const Theme& theme = *ui.theme;
   const Subject& s = ui.model.contents().subjects[static_cast<size_t>(index)];
+  const SceneCounts& counts = ui.model.CountsOf(index);
   const bool current = index == ui.model.subject_index();
   const bool quiet = s.kind == Subject::Kind::kPass && !s.changed() && !s.failed;
   const std::string name = s.kind == Subject::Kind::kPass
@@ -68,7 +69,7 @@ bool PassesPane::Row(Ui& ui, const Area& area, int32_t index) const {
                                : fmt::format("graph:{}", Visible(s.graph));
   const Touch touch = ui.Press(
       s.rank > 0 ? fmt::format("{}@{}", name, s.rank) : name, "row",
-      fmt::format("{} {}{}", s.Title(), CountsText(s.counts), s.proof ? " " + s.ProofText() : ""),
+      fmt::format("{} {}{}", s.Title(), CountsText(counts), s.proof ? " " + s.ProofText() : ""),
       area, current);
   if (current || touch.hovered) ui.Fill(area, current ? theme.accent_fill : theme.well);
   if (current) ui.Fill({area.x, area.y, ui.px(3), area.height}, theme.accent);
@@ -87,27 +88,23 @@ bool PassesPane::Row(Ui& ui, const Area& area, int32_t index) const {
   ui.TextIn({left, top, right - left - verdict, line}, Visible(s.name),
             ui.font(quiet ? Face::kSans : Face::kBold, 12), quiet ? theme.ink_2 : theme.ink);
   if (touch.hovered) {
-    std::string tip = s.options.empty() ? "" : Visible(s.name) + "{" + Visible(s.options) + "}";
-    if (s.proof) tip += (tip.empty() ? "" : "\n") + s.ProofText();
-    if (!tip.empty()) ui.Tip(tip);
+    std::string tip = Visible(s.name);
+    if (!s.options.empty()) tip += "{" + Visible(s.options) + "}";
+    if (s.ms > 0) tip += ", " + TimeText(s.ms);
+    if (s.proof) tip += "\n" + s.ProofText();
+    ui.Tip(tip);
   }
   if (s.kind == Subject::Kind::kGraph || quiet) return touch.clicked;
   const float second = top + line + ui.px(8);
+  float end = left;
   if (s.failed) {
-    ui.Text(left, second - ui.px(6), "failed", ui.font(Face::kBold, 12), theme.removed.text);
+    end += ui.Text(left, second - ui.px(6), "failed", ui.font(Face::kBold, 12), theme.removed.text);
   } else {
-    // Counts stand at the left, so their width is measured first.
-    float width = 0;
-    for (const int32_t count :
-         {s.counts.added, s.counts.removed, s.counts.changed, s.counts.moved}) {
-      if (count > 0) width += ui.font(Face::kBold, 12).WidthOf("+" + NumberText(count)) + ui.px(9);
-    }
-    ui.Counts(s.counts, left + width, second, 12);
+    end = ui.CountsFrom(counts, left, second, 12);
   }
-  if (s.ms > 0) {
-    ui.TextRight({right - ui.px(80), second - ui.px(10), ui.px(80), line}, TimeText(s.ms),
-                 ui.font(Face::kSans, 12), theme.ink_3);
-  }
+  const Font quiet_font = ui.font(Face::kSans, 12);
+  if (const std::string time = TimeText(s.ms); s.ms > 0 && end + quiet_font.WidthOf(time) <= right)
+    ui.TextRight({end, second - ui.px(10), right - end, line}, time, quiet_font, theme.ink_3);
   return touch.clicked;
 }
 

@@ -1,7 +1,9 @@
 #include "viewer/ui/elements.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 #include <imgui_stdlib.h>
@@ -14,6 +16,23 @@ namespace {
 ImVec2 Snap(float x, float y) {
   return {std::round(x), std::round(y)};
 }
+
+using StatusCount = std::pair<SceneStatus, int32_t>;
+
+/// In the order in which they are shown.
+std::array<StatusCount, 5> StatusCounts(const SceneCounts& counts) {
+  return {{{SceneStatus::kAdded, counts.added},
+           {SceneStatus::kRemoved, counts.removed},
+           {SceneStatus::kChanged, counts.changed},
+           {SceneStatus::kMoved, counts.moved},
+           {SceneStatus::kDerived, counts.derived}}};
+}
+
+std::string CountText(const StatusCount& count) {
+  return std::string(SignOf(count.first)) + NumberText(count.second);
+}
+
+constexpr float kCountGap = 8;
 
 }  // namespace
 
@@ -89,21 +108,35 @@ void Ui::Frame(const Area& area, Color color, float radius, float line) const {
                  px(radius), 0, px(line));
 }
 
-float Ui::Counts(const SceneCounts& counts, float right, float middle, float pixels) const {
-  const std::pair<SceneStatus, int32_t> parts[] = {{SceneStatus::kDerived, counts.derived},
-                                                   {SceneStatus::kMoved, counts.moved},
-                                                   {SceneStatus::kChanged, counts.changed},
-                                                   {SceneStatus::kRemoved, counts.removed},
-                                                   {SceneStatus::kAdded, counts.added}};
-  for (const auto& [status, count] : parts) {
-    if (count == 0) continue;
-    const Font f = font(status == SceneStatus::kDerived ? Face::kSans : Face::kBold, pixels);
-    const std::string text = std::string(SignOf(status)) + NumberText(count);
-    right -= f.WidthOf(text);
-    Text(right, middle - f.size / 2, text, f, theme->TextOf(status));
-    right -= px(8);
+Font Ui::CountFont(SceneStatus status, float pixels) const {
+  return font(status == SceneStatus::kDerived ? Face::kSans : Face::kBold, pixels);
+}
+
+float Ui::CountsFrom(const SceneCounts& counts, float left, float middle, float pixels) const {
+  for (const StatusCount& count : StatusCounts(counts)) {
+    if (count.second == 0) continue;
+    const Font f = CountFont(count.first, pixels);
+    const std::string text = CountText(count);
+    Text(left, middle - f.size / 2, text, f, theme->TextOf(count.first));
+    left += f.WidthOf(text) + px(kCountGap);
   }
-  return right;
+  return left;
+}
+
+float Ui::CountsWidth(const SceneCounts& counts, float pixels) const {
+  float width = 0;
+  for (const StatusCount& count : StatusCounts(counts)) {
+    if (count.second > 0)
+      width += CountFont(count.first, pixels).WidthOf(CountText(count)) + px(kCountGap);
+  }
+  return std::max(0.0F, width - px(kCountGap));
+}
+
+float Ui::Counts(const SceneCounts& counts, float right, float middle, float pixels) const {
+  const float width = CountsWidth(counts, pixels);
+  if (width == 0) return right;
+  CountsFrom(counts, right - width, middle, pixels);
+  return right - width - px(kCountGap);
 }
 
 Touch Ui::Press(std::string_view name, std::string_view role, std::string_view text,

@@ -71,7 +71,10 @@ class Ui {
   void Sentence(const Area& area, std::string_view name, std::string_view words);
   void Fill(const Area& area, Color color, float radius = 0) const;
   void Frame(const Area& area, Color color, float radius = 0, float line = 1) const;
-  /// "+3 −1 ~2" in their colours, ending at `right`; returns where they begin.
+  /// "+3 −1 ~2" in their colours, from `left` on; returns where the next word may begin.
+  float CountsFrom(const SceneCounts& counts, float left, float middle, float pixels) const;
+  float CountsWidth(const SceneCounts& counts, float pixels) const;
+  /// The same, ending at `right`; returns where a word before them has to end.
   float Counts(const SceneCounts& counts, float right, float middle, float pixels) const;
 
   // --- Interactive elements at a place ---
@@ -96,6 +99,7 @@ class Ui {
   void Tip(std::string_view text) const;
 
  private:
+  Font CountFont(SceneStatus status, float pixels) const;
   friend class UiScope;
   std::string scope_;
 };

@@ -33,6 +33,17 @@ constexpr ImWchar kSmallRanges[] = {0x20,   0x17F,  0x370,  0x45F,  0x2010, 0x20
 constexpr ImWchar kLargeRanges[] = {0x20,   0xFF,   0x2010, 0x2027, 0x2190, 0x21B7,
                                     0x2212, 0x2212, 0xFFFD, 0xFFFD, 0};
 
+/// Bytes of the character that begins at a place, or ends there.
+size_t LengthAt(std::string_view text, size_t begin) {
+  return std::max<size_t>(1, Utf8Length(text, begin));
+}
+size_t LengthBefore(std::string_view text, size_t end) {
+  size_t length = 1;
+  while (length < end && (static_cast<unsigned char>(text[end - length]) & 0xC0) == 0x80)
+    ++length;
+  return length;
+}
+
 }  // namespace
 
 float Font::WidthOf(std::string_view text) const {
@@ -41,19 +52,26 @@ float Font::WidthOf(std::string_view text) const {
 
 std::string Font::Cut(std::string_view text, float width) const {
   if (WidthOf(text) <= width) return std::string(text);
-  const float room = width - WidthOf("…");
-  if (room < size / 2) return "";
-  size_t end = 0;
-  float used = 0;
-  while (end < text.size()) {
-    const size_t length = std::max<size_t>(1, Utf8Length(text, end));
-    used += WidthOf(text.substr(end, length));
-    if (used > room) break;
-    end += length;
+  float rest = width - WidthOf("…");
+  if (rest < size / 2) return "";
+  // Names differ at both ends, sentences are read from the beginning.
+  const bool is_name = text.find(' ') == std::string_view::npos;
+  size_t head = 0, tail = text.size();
+  for (bool at_end = false; head < tail; at_end = is_name && !at_end) {
+    const size_t length = at_end ? LengthBefore(text, tail) : LengthAt(text, head);
+    const float used = WidthOf(text.substr(at_end ? tail - length : head, length));
+    if (used > rest) break;
+    rest -= used;
+    if (at_end) {
+      tail -= length;
+    } else {
+      head += length;
+    }
   }
-  while (end > 0 && (text[end - 1] == ' ' || text[end - 1] == ','))
-    --end;
-  return end == 0 ? "" : std::string(text.substr(0, end)) + "…";
+  while (!is_name && head > 0 && (text[head - 1] == ' ' || text[head - 1] == ','))
+    --head;
+  return head == 0 ? ""
+                   : fmt::format("{}…{}", text.substr(0, head), is_name ? text.substr(tail) : "");
 }
 
 Status Fonts::Load(float scale) {

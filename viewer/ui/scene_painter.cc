@@ -199,10 +199,14 @@ std::pair<float, float> ScenePainter::SlabHead(const SceneSlab& slab, float midd
     *count *= times;
   Triangle(X(slab.x + 13), middle, slab.open);
   const float size = std::max(9.0F, two_ ? 11 * static_cast<float>(camera_.scale) : 11.0F);
-  const float badges = ui_.Counts(counts, X(slab.right() - 10), middle, size);
   const Font name = FontOf(slab.differs ? Face::kBold : Face::kSans, 12);
   // Words keep their size when the slab shrinks, and so does the triangle.
   const float left = std::max(X(slab.x + 22), X(slab.x + 13) + ui_.px(8));
+  // The name comes first: counts that leave it no room are left to the barcode.
+  float badges = X(slab.right() - 10);
+  const float least = std::min(name.WidthOf(NameOf(slab)), ui_.px(64));
+  if (ui_.CountsWidth(counts, size) + ui_.px(8) + least <= badges - left)
+    badges = ui_.Counts(counts, badges, middle, size);
   const Color ink = slab.differs || slab.open ? theme().ink : theme().ink_2;
   const float end = left + ui_.Text(left, middle - name.size / 2, NameOf(slab), name, ink,
                                     std::max(1.0F, badges - left - ui_.px(8)));
