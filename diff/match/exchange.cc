@@ -15,7 +15,7 @@ constexpr int kExchangeSweeps = 3;
 constexpr size_t kMaxReach = 64;
 
 /// Lets nodes of one label exchange their partners where more edges agree then, or as many and the
-/// order is kept.
+/// order is kept. A node without a partner takes that of another one, which may take a third one's.
 ///
 ///   before  p = mean(x)   q = mean(x)   a = mul(v, p)   b = mul(w, q)      p -> q', q -> p'
 ///   after   p'= mean(x)   q'= mean(x)   a'= mul(v, p')  b'= mul(w, q')     becomes  p -> p', q ->
@@ -38,8 +38,8 @@ class Exchanger {
       open_is_sorted_ = false;
       for (EntityId i : scope_.ids(kBefore)) {
         if (!MayHaveNewReason(i, since)) continue;
-        for (EntityId candidate : Candidates(i))
-          progress |= matching_.partner(kBefore, i) != candidate && Try(i, candidate);
+        for (EntityId candidate : Candidates(i, {}))
+          progress |= MayChange(i, candidate) && Try(i, candidate);
       }
       if (!progress) break;
       any = true;
@@ -64,19 +64,33 @@ class Exchanger {
 
   bool MayHaveNewReason(EntityId i, uint32_t since) const {
     const EntityId partner = matching_.partner(kBefore, i);
-    return partner.valid() && (matching_.ChangedSince(kBefore, i, since) ||
-                               matching_.ChangedSince(kAfter, partner, since));
+    return matching_.ChangedSince(kBefore, i, since) ||
+           (partner.valid() && matching_.ChangedSince(kAfter, partner, since));
+  }
+
+  /// An earlier exchange may have made the pair. Two nodes without partners are for LocalMatcher.
+  bool MayChange(EntityId before, EntityId after) const {
+    return matching_.partner(kBefore, before) != after &&
+           (matching_.matched(kBefore, before) || matching_.matched(kAfter, after));
+  }
+
+  /// Partners as they would be: of before nodes that change theirs, -1 for none.
+  using Plan = std::map<EntityId, EntityId>;
+
+  EntityId PartnerIn(const Plan& plan, EntityId before) const {
+    const auto found = plan.find(before);
+    return found != plan.end() ? found->second : matching_.partner(kBefore, before);
   }
 
   /// What the images of a node's users read in its place, other than its own partner.
-  std::vector<EntityId> Candidates(EntityId i) const {
+  std::vector<EntityId> Candidates(EntityId i, const Plan& plan) const {
     std::vector<EntityId> candidates;
     const Labels& labels = matching_.labels(kBefore);
-    const EntityId partner = matching_.partner(kBefore, i);
+    const EntityId partner = PartnerIn(plan, i);
     const auto users = labels.users(i);
-    if (!partner.valid() || users.size() > Matching::kMaxEdges) return candidates;
+    if (users.size() > Matching::kMaxEdges) return candidates;
     for (const Labels::Edge& user : users) {
-      const EntityId image = matching_.partner(kBefore, user.entity);
+      const EntityId image = PartnerIn(plan, user.entity);
       if (!image.valid() || matching_.slotless(kBefore, user.entity)) continue;
       const auto operands = matching_.labels(kAfter).operands(image);
       if (Index(user.slot) >= operands.size()) continue;
@@ -88,23 +102,17 @@ class Exchanger {
     return candidates;
   }
 
-  /// Partners as they would be: of before nodes that change theirs, -1 for none.
-  using Plan = std::map<EntityId, EntityId>;
-
-  EntityId PartnerIn(const Plan& plan, EntityId before) const {
-    const auto found = plan.find(before);
-    return found != plan.end() ? found->second : matching_.partner(kBefore, before);
-  }
-
   /// Adds the exchange of `before`'s partner for `after` to a plan. False: one of the nodes has its
   /// place in it already.
   bool Give(EntityId before, EntityId after, Plan& plan) {
     const EntityId rival = matching_.partner(kAfter, after);
-    if (plan.contains(before) || (rival.valid() && plan.contains(rival))) return false;
+    const auto known = plan.find(before);
+    if (known != plan.end() && known->second.valid()) return false;
+    if (rival.valid() && plan.contains(rival)) return false;
     for (const auto& [unused, given] : plan) {
       if (given == after) return false;
     }
-    const EntityId left = matching_.partner(kBefore, before);
+    const EntityId left = PartnerIn(plan, before);
     plan[before] = after;
     if (rival.valid()) {
       plan[rival] = left.valid() && MayMatch(rival, left) ? left : EntityId{};
@@ -145,16 +153,18 @@ class Exchanger {
     int edges = 0;  ///< all of them
   };
 
-  /// To lose a partner counts as two edges.
+  /// To lose a partner, where no other node finds one, counts as two edges.
   Gained Gain(const Plan& plan, const Plan& longer) const {
     const Labels& labels = matching_.labels(kBefore);
     const auto is_new = [&](EntityId node) {
-      return longer.contains(node) && !plan.contains(node);
+      return PartnerIn(longer, node) != PartnerIn(plan, node);
     };
     Gained gained;
+    int lost = 0;
     for (const auto& [node, partner] : longer) {
-      if (plan.contains(node)) continue;
-      int gain = !partner.valid() ? -2 : 0;
+      if (!is_new(node)) continue;
+      lost += PartnerIn(plan, node).valid() - partner.valid();
+      int gain = 0;
       for (const Labels::Edge& operand : labels.operands(node))
         gain += Agrees(longer, node, operand) - Agrees(plan, node, operand);
       int users = 0;
@@ -167,6 +177,8 @@ class Exchanger {
       gained.merit += gain + std::clamp(users, -1, 1);
       gained.edges += gain + users;
     }
+    gained.merit -= 2 * std::max(lost, 0);
+    gained.edges -= 2 * std::max(lost, 0);
     return gained;
   }
 
@@ -216,7 +228,13 @@ class Exchanger {
       best = plan;
     };
     keep_best();
-    std::vector<EntityId> reached{first};
+    std::vector<EntityId> reached;
+    const auto reach = [&](EntityId node) {
+      reached.push_back(node);
+      const EntityId rival = matching_.partner(kAfter, plan.at(node));
+      if (rival.valid() && !PartnerIn(plan, rival).valid()) reached.push_back(rival);
+    };
+    reach(first);
     for (size_t next = 0; next < reached.size() && plan.size() < kMaxReach; ++next) {
       for (const auto& [x, y] : Following(reached[next], plan)) {
         Plan longer = plan;
@@ -227,7 +245,7 @@ class Exchanger {
         gained.merit += step.merit;
         gained.edges += step.edges;
         keep_best();
-        reached.push_back(x);
+        reach(x);
       }
     }
     if (best.empty()) return false;
@@ -236,12 +254,17 @@ class Exchanger {
   }
 
   /// What a node of a plan and its new partner read, and who reads them, where these may be the
-  /// same, too.
+  /// same, too. Of a node that lost its partner, what it may have instead.
   std::vector<std::pair<EntityId, EntityId>> Following(EntityId node, const Plan& plan) const {
     std::vector<std::pair<EntityId, EntityId>> following;
     const Labels& labels = matching_.labels(kBefore);
     const Labels& others = matching_.labels(kAfter);
     const EntityId partner = plan.at(node);
+    if (!partner.valid()) {
+      for (const EntityId candidate : Candidates(node, plan))
+        following.emplace_back(node, candidate);
+      return following;
+    }
     const auto mine = labels.operands(node), theirs = others.operands(partner);
     for (size_t slot = 0; slot < std::min(mine.size(), theirs.size()); ++slot) {
       const EntityId x = mine[slot].entity, y = theirs[slot].entity;

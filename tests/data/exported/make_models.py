@@ -72,6 +72,24 @@ class Conv(nn.Module):
         return self.head(x.mean((2, 3)))
 
 
+class Residual(nn.Module):
+    """Layers under names of their own; the operators at their ends read no parameters."""
+
+    def __init__(self, names, regrouped=""):
+        super().__init__()
+        self.names = names
+        for name in names:
+            norm = nn.GroupNorm(2, 8) if name in regrouped else nn.BatchNorm2d(8)
+            layer = nn.Sequential(nn.Conv2d(8, 8, 3, bias=False), norm, nn.ReLU(), nn.Conv2d(8, 8, 1))
+            setattr(self, name, layer)
+
+    def forward(self, x):
+        for name in self.names:
+            y = getattr(self, name)(F.pad(x, (1, 1, 1, 1)))
+            x = torch.relu(x + y)
+        return x
+
+
 class Encoder(nn.Module):
     def __init__(self, layers, norm_first=True):
         super().__init__()
@@ -109,4 +127,6 @@ if __name__ == "__main__":
     save("enc", Encoder(3), Encoder(4), sequence, allowed)
     save("mlp", Mlp(4), Mlp(3), rows)  # a layer less
     save("norm", Mlp(3), Mlp(3, nn.RMSNorm), rows)  # another norm
+    save("residual", Residual("abcd"), Residual("acd"), torch.randn(2, 8, 6, 6))  # one inside dropped
+    save("regrouped", Residual("abcde"), Residual("acde", "d"), torch.randn(2, 8, 6, 6))  # and another norm
     save("moved", Encoder(3), Encoder(3, norm_first=False), sequence, allowed)  # the norm behind

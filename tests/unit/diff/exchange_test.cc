@@ -256,6 +256,46 @@ TEST_CASE("match: chains exchange their counterparts if more edges agree afterwa
   }
 }
 
+TEST_CASE("match: a chain without counterparts takes those of another if more edges agree then") {
+  const auto before = testing::ParseBody(R"(
+  x = placeholder
+  w = placeholder
+  p = aten.mean.default(x)
+  p1 = aten.rsqrt.default(p)
+  q = aten.mean.default(x)
+  q1 = aten.rsqrt.default(q)
+  b = aten.mul.Tensor(w, q1)
+  output(b)
+)");
+  const auto after = testing::ParseBody(R"(
+  x = placeholder
+  w = placeholder
+  q = aten.mean.default(x)
+  q1 = aten.rsqrt.default(q)
+  b = aten.mul.Tensor(w, q1)
+  output(b)
+)");
+  const Listing listings[2] = {Listing(before->graph({0})), Listing(after->graph({0}))};
+  const LabelledSides labels = LabelSides(listings[kBefore], listings[kAfter]);
+  const ScopePair scope{{EntityId{0}, EntityId{0}},
+                        {listings[kBefore].ids().end_id(), listings[kAfter].ids().end_id()}};
+  Matching matching(labels.before, labels.after);
+  const auto match = [&](std::string_view name, std::string_view image) {
+    matching.Match(listings[kBefore].FindName(name), listings[kAfter].FindName(image), Via::kLocal,
+                   1);
+  };
+  for (std::string_view name : {"x", "w", "b", "output"})
+    match(name, name);
+  match("p", "q");
+  match("p1", "q1");
+  CHECK(Exchange(matching, scope));
+  for (std::string_view name : {"q", "q1"}) {
+    CHECK_EQ(matching.partner(kBefore, listings[kBefore].FindName(name)),
+             listings[kAfter].FindName(name));
+  }
+  CHECK_FALSE(Exchange(matching, scope));
+}
+
 TEST_CASE(
     "match: of two candidates with one agreeing edge each, the one with equal operands is "
     "matched") {

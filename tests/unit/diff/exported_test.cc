@@ -48,7 +48,7 @@ std::vector<uint64_t> LinesOf(const Graph& graph) {
 }
 
 TEST_CASE("exported models: layers differ by the names of their parameters") {
-  for (const char* name : {"gpt", "conv", "enc", "mlp", "norm", "moved"}) {
+  for (const char* name : {"gpt", "conv", "enc", "mlp", "norm", "moved", "residual", "regrouped"}) {
     CAPTURE(name);
     const auto before = Read(fmt::format("{}_before", name)),
                after = Read(fmt::format("{}_after", name));
