@@ -1,6 +1,7 @@
 #include "prove/evaluator.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -8,6 +9,7 @@
 
 #include "base/random.h"
 #include "ir/module.h"
+#include "ir/ops.h"
 #include "prove/bounds.h"
 #include "prove/inputs.h"
 #include "prove/ops/elementwise.h"
@@ -71,6 +73,26 @@ void KeepLaws(const OpDefinition& definition, Call& call, Values& results) {
   for (size_t i = 0; i < results.size(); ++i) {
     if (auto* tensor = std::get_if<Tensor>(&results[i])) tensor->SetLaws(std::move(kept[i]));
   }
+}
+
+/// The places of the elements that are true: for each dimension their indices.
+std::vector<Argument> PlacesOf(const Tensor& mask) {
+  const std::vector<uint64_t> words = mask.Read();
+  std::vector<std::vector<uint64_t>> places(mask.sizes().size());
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == 0) continue;
+    auto rest = static_cast<int64_t>(i);
+    for (size_t dim = places.size(); dim-- > 0;) {
+      places[dim].push_back(static_cast<uint64_t>(rest % mask.sizes()[dim]));
+      rest /= mask.sizes()[dim];
+    }
+  }
+  std::vector<Argument> indices;
+  for (std::vector<uint64_t>& of_dim : places) {
+    const auto count = static_cast<int64_t>(of_dim.size());
+    indices.push_back({OfWords(Domain::kInteger, {count}, std::move(of_dim))});
+  }
+  return indices;
 }
 
 uint64_t HashOf(uint64_t hash, const Argument& argument) {
@@ -150,10 +172,32 @@ Result<Sizes> Evaluator::IntegersOf(const Arg& list) const {
   return Error(ErrorCode::kUnsupported, "not a list of integers");
 }
 
+void Evaluator::ReplaceMasks(const Arg& list, Argument& argument) const {
+  auto* elements = std::get_if<std::vector<Argument>>(&argument.value);
+  if (elements == nullptr) return;
+  std::vector<Argument> indices;
+  size_t at = 0;
+  for (const Arg& arg : graph_.elements(list)) {
+    Argument& element = (*elements)[at++];
+    const TypeId type = arg.is_value() ? graph_.value(arg.value()).type : TypeId{};
+    const bool is_mask =
+        element.is_tensor() && type.valid() && graph_.module().types()[type].dtype == DType::kBool;
+    if (is_mask) {
+      std::ranges::move(PlacesOf(std::get<Tensor>(element.value)), std::back_inserter(indices));
+    } else {
+      indices.push_back(std::move(element));
+    }
+  }
+  *elements = std::move(indices);
+}
+
 Result<Call> Evaluator::CallOf(NodeId node) {
+  const std::string_view name = BaseName(graph_.op(node));
+  const bool takes_masks = name == "index" || name == "index_put" || name == "index_put_";
   std::vector<Argument> args;
   for (const Arg& arg : graph_.args(node)) {
     STRATA_TRY(Argument argument, ArgumentOf(arg));
+    if (takes_masks && args.size() == 1) ReplaceMasks(arg, argument);
     args.push_back(std::move(argument));
   }
   std::vector<std::pair<std::string, Argument>> kwargs;

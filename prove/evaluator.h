@@ -58,6 +58,8 @@ class Evaluator {
   Result<Value> Attribute(NodeId node);
   Result<Argument> ArgumentOf(const Arg& arg) const;
   Result<Call> CallOf(NodeId node);
+  /// Masks in a list of indices become the places where they are true.
+  void ReplaceMasks(const Arg& list, Argument& argument) const;
 
   const Graph& graph_;
   uint64_t seed_;

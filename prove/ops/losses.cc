@@ -84,7 +84,37 @@ Result<Values> EvaluateLossBackward(Call& call) {
   return Values{std::move(result)};
 }
 
+/// mse_loss(self, target, reduction) -> (self - target)²
+Result<Values> EvaluateSquaredError(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Tensor target, call.TensorAt(1));
+  STRATA_TRY(const Tensor difference, Sub(a, target));
+  STRATA_TRY(Tensor squares, Mul(difference, difference));
+  const int64_t reduction = call.IntegerAt(2, "reduction", kMean);
+  if (reduction != kMean && reduction != kSum) return Values{std::move(squares)};
+  Residue sum = 0;
+  for (const uint64_t word : squares.Read())
+    sum = prove::Add(sum, word);
+  if (reduction == kMean) sum = prove::Div(sum, FromInteger(squares.numel()));
+  return Values{Tensor(Domain::kFloat, {}, sum)};
+}
+
+/// mse_loss_backward(grad_output, self, target, reduction) -> 2 g (self - target)
+Result<Values> EvaluateSquaredErrorBackward(Call& call) {
+  STRATA_TRY(const Tensor gradient, call.TensorAt(0));
+  STRATA_TRY(const Tensor a, call.TensorAt(1));
+  STRATA_TRY(const Tensor target, call.TensorAt(2));
+  STRATA_TRY(const Tensor difference, Sub(a, target));
+  STRATA_TRY(const Tensor slope, Mul(difference, gradient));
+  Residue factor = FromInteger(2);
+  if (call.IntegerAt(3, "reduction", kMean) == kMean)
+    factor = prove::Div(factor, FromInteger(difference.numel()));
+  return Values{Scale(slope, factor)};
+}
+
 constexpr OpDefinition kLossesOps[] = {
+    {"aten.mse_loss", EvaluateSquaredError},
+    {"aten.mse_loss_backward", EvaluateSquaredErrorBackward},
     {"aten.nll_loss_backward", EvaluateLossBackward},
     {"aten.nll_loss_forward", EvaluateLossForward},
 };

@@ -199,6 +199,16 @@ TEST_CASE("PV-3: reads and writes by index are ATen's") {
   put = aten.index_put.default(x, [i], v, True) : f64[3, 2]
   output(put)
 )");
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[3, 2]
+  y = placeholder : f64[3]
+  zero = aten.scalar_tensor.default(0, dtype=torch.float64) : f64[]
+  mask = aten.gt.Scalar(x, 1) : b8[3, 2]
+  rows = aten.le.Scalar(y, 0) : b8[3]
+  put = aten.index_put.default(x, [mask], zero) : f64[3, 2]
+  row_put = aten.index_put.default(x, [rows], zero) : f64[3, 2]
+  output([put, row_put])
+)");
 }
 
 TEST_CASE("PV-3: losses are ATen's") {
@@ -209,6 +219,28 @@ TEST_CASE("PV-3: losses are ATen's") {
   g = aten.ones_like.default(loss) : f64[]
   back = aten.nll_loss_backward.default(g, x, labels, None, 2, 1, total) : f64[4, 3]
   output([loss, total, back])
+)");
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[4, 2]
+  y = placeholder : f64[4, 2]
+  mean = aten.mse_loss.default(x, y) : f64[]
+  sum = aten.mse_loss.default(x, y, 2) : f64[]
+  of_mean = aten.mse_loss_backward.default(sum, x, y, 1) : f64[4, 2]
+  of_sum = aten.mse_loss_backward.default(mean, x, y, 2) : f64[4, 2]
+  output([mean, sum, of_mean, of_sum])
+)");
+}
+
+TEST_CASE("PV-3: the backward of a layer norm is ATen's") {
+  CheckAgainstTorch(R"(
+  g = placeholder : f64[3, 4]
+  x = placeholder : f64[3, 4]
+  m = placeholder : f64[3, 1]
+  r = placeholder : f64[3, 1]
+  w = placeholder : f64[4]
+  b = placeholder : f64[4]
+  (dx, dw, db) = aten.native_layer_norm_backward.default(g, x, [4], m, r, w, b, [True, True, True]) as back : (f64[3, 4], f64[4], f64[4])
+  output([dx, dw, db])
 )");
 }
 

@@ -56,6 +56,35 @@ NodeId At(Rewriter& rewriter, std::string_view name) {
   return NodeNamed(rewriter.graph(), name);
 }
 
+TEST_CASE("PV-6: a layer norm is its formula") {
+  constexpr std::string_view kFused = R"(
+  x = placeholder : f32[3, 4]
+  w = placeholder : f32[4]
+  b = placeholder : f32[4]
+  (y, mean, r) = aten.native_layer_norm.default(x, [4], w, b, 1e-05) as norm : (f32[3, 4], f32[3, 1], f32[3, 1])
+  output([y, mean, r])
+)";
+  constexpr std::string_view kSteps = R"(
+  x = placeholder : f32[3, 4]
+  w = placeholder : f32[4]
+  b = placeholder : f32[4]
+  mean = aten.mean.dim(x, [1], True) : f32[3, 1]
+  centered = aten.sub.Tensor(x, mean) : f32[3, 4]
+  squares = aten.mul.Tensor(centered, centered) : f32[3, 4]
+  variance = aten.mean.dim(squares, [1], True) : f32[3, 1]
+  shifted = aten.add.Scalar(variance, 1e-05) : f32[3, 1]
+  r = aten.rsqrt.default(shifted) : f32[3, 1]
+  normed = aten.mul.Tensor(centered, r) : f32[3, 4]
+  weighted = aten.mul.Tensor(normed, w) : f32[3, 4]
+  y = aten.add.Tensor(weighted, b) : f32[3, 4]
+  output([y, mean, r])
+)";
+  const Proof proof = ProveTexts(kFused, kSteps);
+  CHECK_EQ(proof.reason, "");
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK(proof.opaque.empty());
+}
+
 TEST_CASE("values beyond a limit are not compared, outputs always") {
   const Edited same(kLayer, [](Rewriter& /*rewriter*/) {});
   const Edited other(kLayer, [](Rewriter& rewriter) {
