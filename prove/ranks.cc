@@ -154,29 +154,50 @@ Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, con
   return part.Copy();
 }
 
+GroupLookup GroupsOf(const Mesh& mesh) {
+  return [&mesh](std::string_view group, int64_t rank) { return mesh.GroupOf(group, rank); };
+}
+
 RankEvaluator::RankEvaluator(const Graph& graph, const Mesh& mesh, uint64_t seed)
-    : graph_(graph), mesh_(mesh) {
-  for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank)
-    ranks_.emplace_back(graph, seed);
+    : RankEvaluator(std::vector(static_cast<size_t>(mesh.num_ranks()), &graph), GroupsOf(mesh),
+                    seed) {}
+
+RankEvaluator::RankEvaluator(std::vector<const Graph*> graphs, GroupLookup groups, uint64_t seed)
+    : graphs_(std::move(graphs)), graph_(*graphs_[0]), groups_(std::move(groups)) {
+  for (const Graph* graph : graphs_)
+    ranks_.emplace_back(*graph, seed);
+}
+
+Result<RankEvaluator::Group> RankEvaluator::GroupAt(NodeId node, size_t argument,
+                                                    size_t rank) const {
+  const Arg& name = graph(rank).args(node)[argument];
+  if (name.kind() != ArgKind::kString)
+    return Error(ErrorCode::kUnsupported, "{}: {} does not name its group", graph_.name(node),
+                 graph_.op(node));
+  const auto self = static_cast<int64_t>(rank);
+  STRATA_TRY(std::vector<int64_t> members, groups_(graph(rank).module().str(name.str()), self));
+  const auto found = std::ranges::find(members, self);
+  if (found == members.end())
+    return Error("{}: rank {} is not in its group", graph_.name(node), rank);
+  const int64_t index = found - members.begin();
+  return Group{std::move(members), index};
 }
 
 Result<std::vector<Values>> RankEvaluator::Collective(NodeId node) const {
   const std::string_view op = graph_.op(node);
   const auto args = graph_.args(node);
-  const Arg& last = args.back();
-  if (last.kind() != ArgKind::kString || !args[0].is_value())
-    return Error(ErrorCode::kUnsupported, "{}: {} does not name its group", graph_.name(node), op);
-  const std::string_view group = graph_.module().str(last.str());
+  if (!args[0].is_value())
+    return Error(ErrorCode::kUnsupported, "{}: {} of no tensor", graph_.name(node), op);
   const std::string_view name = op.substr(kCollectives.size(), op.rfind('.') - kCollectives.size());
   std::vector<Values> results;
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-    const auto self = static_cast<int64_t>(rank);
-    STRATA_TRY(const std::vector<int64_t> members, mesh_.GroupOf(group, self));
-    STRATA_TRY(const int64_t index, mesh_.IndexIn(group, self));
+    STRATA_TRY(const Group group, GroupAt(node, args.size() - 1, rank));
+    const auto& [members, index] = group;
     const auto count = static_cast<int64_t>(members.size());
     std::vector<Tensor> operands;
     for (const int64_t member : members) {
-      const Value& value = ranks_[static_cast<size_t>(member)].value(args[0].value());
+      const auto at = static_cast<size_t>(member);
+      const Value& value = ranks_[at].value(graph(at).args(node)[0].value());
       operands.push_back(std::get<Tensor>(value));
     }
     if (name == "all_gather_into_tensor") {
@@ -186,14 +207,14 @@ Result<std::vector<Values>> RankEvaluator::Collective(NodeId node) const {
       STRATA_TRY(Tensor gathered, MovedWithLaws(std::span<const Tensor>(operands), gather));
       results.push_back({std::move(gathered)});
     } else if (name == "all_reduce") {
-      STRATA_TRY(Tensor sum, Reduced(operands, graph_.module().str(args[1].str())));
+      STRATA_TRY(Tensor sum, Reduced(operands, ReductionOf(node, rank)));
       results.push_back({std::move(sum)});
     } else if (name == "reduce_scatter_tensor") {
-      STRATA_TRY(const Tensor sum, Reduced(operands, graph_.module().str(args[1].str())));
+      STRATA_TRY(const Tensor sum, Reduced(operands, ReductionOf(node, rank)));
       results.push_back({Chunk(sum, 0, index, count).Copy()});
     } else if (name == "all_to_all_single") {
       const auto exchange = [&](std::span<const Tensor> parts) {
-        return Exchanged(node, parts, members, index);
+        return Exchanged(node, parts, group.members, group.index);
       };
       STRATA_TRY(Tensor received, MovedWithLaws(std::span<const Tensor>(operands), exchange));
       results.push_back({std::move(received)});
@@ -204,14 +225,18 @@ Result<std::vector<Values>> RankEvaluator::Collective(NodeId node) const {
   return results;
 }
 
+std::string_view RankEvaluator::ReductionOf(NodeId node, size_t rank) const {
+  return graph(rank).module().str(graph(rank).args(node)[1].str());
+}
+
 /// What the rank at `index` of a group receives: of each member's operand the piece that is meant
 /// for it. Members state how many rows they send to and receive from each member.
 Result<Tensor> RankEvaluator::Exchanged(NodeId node, std::span<const Tensor> operands,
                                         std::span<const int64_t> members, int64_t index) const {
-  const auto args = graph_.args(node);
   const auto splits = [&](size_t member, size_t argument) -> Result<Sizes> {
     const Evaluator& rank = ranks_[static_cast<size_t>(members[member])];
-    STRATA_TRY(Sizes sizes, rank.IntegersOf(args[argument]));
+    STRATA_TRY(Sizes sizes,
+               rank.IntegersOf(graph(static_cast<size_t>(members[member])).args(node)[argument]));
     if (sizes.empty()) sizes.assign(members.size(), operands[member].size(0) / std::ssize(members));
     if (sizes.size() == members.size()) return sizes;
     return Error(ErrorCode::kInvalid, "{}: {} parts for {} ranks", graph_.name(node), sizes.size(),
@@ -241,18 +266,15 @@ Result<Tensor> RankEvaluator::Exchanged(NodeId node, std::span<const Tensor> ope
 
 /// Operators whose result depends on the rank.
 Result<Values> RankEvaluator::OwnOp(NodeId node, size_t rank) const {
-  const Module& module = graph_.module();
   const auto args = graph_.args(node);
   if (graph_.op(node) == kAxisIndex) {
-    STRATA_TRY(const int64_t index,
-               mesh_.IndexIn(module.str(args[0].str()), static_cast<int64_t>(rank)));
-    return Values{Tensor(Domain::kInteger, {}, static_cast<uint64_t>(index))};
+    STRATA_TRY(const Group group, GroupAt(node, 0, rank));
+    return Values{Tensor(Domain::kInteger, {}, static_cast<uint64_t>(group.index))};
   }
-  STRATA_TRY(const int64_t index,
-             mesh_.IndexIn(module.str(args[2].str()), static_cast<int64_t>(rank)));
-  const auto& whole = std::get<Tensor>(ranks_[rank].value(args[0].value()));
+  STRATA_TRY(const Group group, GroupAt(node, 2, rank));
+  const auto& whole = std::get<Tensor>(ranks_[rank].value(graph(rank).args(node)[0].value()));
   const auto cut = [&](std::span<const Tensor> wholes) -> Result<Tensor> {
-    return Chunk(wholes[0], args[1].as_int(), index, args[3].as_int()).Copy();
+    return Chunk(wholes[0], args[1].as_int(), group.index, args[3].as_int()).Copy();
   };
   STRATA_TRY(Tensor part, MovedWithLaws(std::span<const Tensor>(&whole, 1), cut));
   return Values{std::move(part)};
@@ -276,13 +298,13 @@ void RankEvaluator::ForgetLaunchBefore(NodeId node) {
 RankEvaluator::Launched RankEvaluator::LaunchedWith(NodeId node,
                                                     const std::vector<Values>& results) const {
   Launched launched{.results = results, .sent = {}};
-  graph_.ForEachOperand(node, [&](ValueId operand) {
-    for (const Evaluator& rank : ranks_) {
-      const auto* tensor = std::get_if<Tensor>(&rank.value(operand));
-      if (tensor == nullptr) continue;
-      launched.sent.emplace_back(tensor->storage(), tensor->storage()->version);
-    }
-  });
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    graph(rank).ForEachOperand(node, [&](ValueId operand) {
+      const auto* tensor = std::get_if<Tensor>(&ranks_[rank].value(operand));
+      if (tensor != nullptr)
+        launched.sent.emplace_back(tensor->storage(), tensor->storage()->version);
+    });
+  }
   return launched;
 }
 

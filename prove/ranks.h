@@ -14,17 +14,26 @@
 
 namespace strata::prove {
 
-/// Evaluates the graph that all ranks of a mesh run, node by node on all ranks: collectives read
-/// the operands of the ranks of their group, which is named as axes of the mesh.
-/// The result of a launch is undefined until a wait, and after it where what was sent was
-/// overwritten before.
+/// The ranks of the group that a collective of `rank` names, in the order of the group.
+using GroupLookup =
+    std::function<Result<std::vector<int64_t>>(std::string_view group, int64_t rank)>;
+
+/// Groups that are named as axes of a mesh. REQUIRES: the mesh outlives this.
+GroupLookup GroupsOf(const Mesh& mesh);
+
+/// Evaluates the graph that each rank runs, node by node on all ranks: collectives read the
+/// operands of the ranks of their group. The result of a launch is undefined until a wait, and
+/// after it where what was sent was overwritten before.
 class RankEvaluator {
  public:
   /// Called after each node with its results on each rank; may overwrite their elements.
   using Observer = std::function<void(NodeId node, std::span<Values> results)>;
 
-  /// REQUIRES: graph and mesh outlive this.
+  /// All ranks run one graph. REQUIRES: graph and mesh outlive this.
   RankEvaluator(const Graph& graph, const Mesh& mesh, uint64_t seed);
+  /// Each rank runs its own. REQUIRES: they outlive this, and have the same nodes: but for
+  /// literals, and which results of a node are read.
+  RankEvaluator(std::vector<const Graph*> graphs, GroupLookup groups, uint64_t seed);
 
   /// Runs the graph: inputs and outputs of each rank. Errors: those of Evaluator, a collective that
   /// is not known or that names a group which the mesh does not have.
@@ -48,6 +57,13 @@ class RankEvaluator {
   Result<Tensor> Exchanged(NodeId node, std::span<const Tensor> operands,
                            std::span<const int64_t> members, int64_t index) const;
   Result<Values> OwnOp(NodeId node, size_t rank) const;
+  /// The ranks of the group that a string argument of `node` names, and the place of `rank` in it.
+  struct Group {
+    std::vector<int64_t> members;
+    int64_t index;
+  };
+  std::string_view ReductionOf(NodeId node, size_t rank) const;
+  Result<Group> GroupAt(NodeId node, size_t argument, size_t rank) const;
   /// The launch that `node` waits for; null: it waits for no launch.
   const Launched* LaunchedBefore(NodeId node) const;
   /// Frees what was sent, if nothing else waits for it.
@@ -55,8 +71,11 @@ class RankEvaluator {
   Launched LaunchedWith(NodeId node, const std::vector<Values>& results) const;
   Result<std::vector<Values>> Evaluate(NodeId node);
 
-  const Graph& graph_;
-  const Mesh& mesh_;
+  const Graph& graph(size_t rank) const { return *graphs_[rank]; }
+
+  std::vector<const Graph*> graphs_;  // by rank
+  const Graph& graph_;                // of the first: the nodes of all
+  GroupLookup groups_;
   std::vector<Evaluator> ranks_;
   NodeId failed_;
   std::map<int32_t, Launched> launched_;  // by the launch's NodeId
