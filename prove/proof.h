@@ -22,12 +22,21 @@ std::string_view ToString(Verdict verdict);
 
 /// A value of the graph after a pass that is not what it was before.
 struct Finding {
-  std::string node;               ///< after the pass; "" for an output without a node
-  std::string reference;          ///< the node before the pass
+  std::string node;        ///< after the pass; "" for an output without a node
+  std::string reference;   ///< the node before the pass
+  std::string graph = {};  ///< that has the node; "": the one that was compared
+  std::string reference_graph = {};
   std::string module;             ///< "layers.3.attention"
   std::string what;               ///< "1/2 of the expected value", "13 of 64 elements differ", …
   Diagnosis diagnosis;            ///< the kind of bug, as far as the graphs show it
   std::vector<std::string> from;  ///< new nodes that it is computed from
+};
+
+/// What a proof takes for granted.
+struct Assumption {
+  std::string text;
+  bool is_inferred = true;  ///< from the graphs; else the user states it
+  friend bool operator==(const Assumption&, const Assumption&) = default;
 };
 
 struct Proof {
@@ -43,6 +52,8 @@ struct Proof {
   /// The graphs were too large: the proof is of the same program with these sizes, old and new. One
   /// number may be several sizes.
   std::set<std::pair<int64_t, int64_t>> reduced_sizes;
+  std::vector<Assumption> assumptions = {};
+  std::string mesh = {};  ///< of the ranks whose logs were compared
   /// Of the model, and of them those that are the same as one that was evaluated: their values are
   /// equal because its are.
   int64_t layers = 0, layers_left_out = 0;

@@ -11,6 +11,7 @@
 #include "base/unicode.h"
 #include "cli/core/command.h"
 #include "cli/core/flags.h"
+#include "cli/prove/prove_foreign.h"
 #include "cli/prove/prove_stages.h"
 #include "cli/render/proof_text.h"
 #include "prove/on_ranks.h"
@@ -27,10 +28,10 @@ namespace {
 constexpr std::string_view kPartition = "partition";
 
 struct ProofFlags {
-  std::string file, other;
-  std::vector<std::string> passes;
+  std::string file;
+  std::vector<std::string> others, passes, assumptions;
   int64_t seed = 1, max_findings = 20;
-  bool allows_unproven = false, as_json = false, record = false;
+  bool allows_unproven = false, accepts_inferred = false, as_json = false, record = false;
 };
 
 bool IsChosen(const HistoryStep& step, const std::vector<std::string>& passes) {
@@ -141,11 +142,11 @@ Result<std::vector<StepProof>> ProveAll(const std::vector<History>& histories,
 Result<std::vector<StepProof>> ProvePair(const ProofFlags& flags) {
   const LoadOptions load{.warn = Warn};
   STRATA_TRY(const Snapshot before, LoadRef(flags.file, load));
-  STRATA_TRY(const Snapshot after, LoadRef(flags.other, load));
+  STRATA_TRY(const Snapshot after, LoadRef(flags.others[0], load));
   StepProof result;
-  result.name = fmt::format("{} = {}", flags.file, flags.other);
+  result.name = fmt::format("{} = {}", flags.file, flags.others[0]);
   result.graph = after.graph().name_text();
-  result.ref = flags.other;
+  result.ref = flags.others[0];
   const prove::ProofOptions options = OptionsOf(flags, false);
   Time(result, [&] { return prove::ProvePass(before.graph(), after.graph(), options); });
   return std::vector<StepProof>{std::move(result)};
@@ -170,19 +171,36 @@ Status Record(const std::string& file, const std::vector<StepProof>& proofs) {
 Status CheckRecord(const ProofFlags& flags) {
   if (!flags.record) return Ok();
   STRATA_TRY(const Ref ref, ParseRef(flags.file));
-  if (flags.other.empty() && LooksLikeTrace(ref.file)) return Ok();
+  if (flags.others.empty() && LooksLikeTrace(ref.file)) return Ok();
   return Error(ErrorCode::kUnsupported,
                "cannot record: {}: --record needs a trace; strata import makes one of a log",
                Visible(flags.file));
 }
 
-Exit ExitOf(const std::vector<StepProof>& proofs, bool allows_unproven) {
+Exit ExitOf(const std::vector<StepProof>& proofs, const ProofFlags& flags) {
   for (const StepProof& step : proofs) {
     const bool is_fine = step.proof.verdict == prove::Verdict::kProven ||
-                         (allows_unproven && step.proof.verdict == prove::Verdict::kUnproven);
-    if (!is_fine) return Exit::kDifferences;
+                         (flags.allows_unproven && step.proof.verdict == prove::Verdict::kUnproven);
+    const bool is_inferred =
+        std::ranges::any_of(step.proof.assumptions, &prove::Assumption::is_inferred);
+    if (!is_fine || (is_inferred && !flags.accepts_inferred)) return Exit::kDifferences;
   }
   return Exit::kOk;
+}
+
+/// What the words of the command line ask for.
+Result<std::vector<StepProof>> ProofsOf(const ProofFlags& flags) {
+  if (flags.others.empty()) {
+    STRATA_TRY(const std::vector<History> histories, LoadHistories(flags.file));
+    return ProveAll(histories, flags);
+  }
+  STRATA_TRY(const bool are_ranks, NamesRanks(flags.others));
+  if (!are_ranks) return ProvePair(flags);
+  return ProveForeignLogs({.single = flags.file,
+                           .ranks = flags.others,
+                           .assumptions = flags.assumptions,
+                           .seed = flags.seed,
+                           .max_findings = flags.max_findings});
 }
 
 }  // namespace
@@ -194,12 +212,19 @@ Result<Exit> RunProve(Args args) {
               "graphs before and after each pass exactly, modulo 2^61-1, on random inputs; exit "
               "status 1: a value differs, or a pass is not proven");
   flags.Positional("FILE", &out.file, "a trace or a log, with #run= or #rank= if it has several");
-  flags.OptionalPositional("REF", &out.other,
-                           "a graph to compare with FILE, which is then the REF of a graph, too");
+  flags.Positionals("REF", &out.others, 0,
+                    "a graph to compare with FILE, which is then the REF of a graph, too; or the "
+                    "logs of all ranks, or their folder, to compare with FILE, the log of one "
+                    "device");
   flags.Repeated("--pass", "N|NAME", &out.passes, "only this pass; may be repeated");
   flags.Option("--seed", "N", &out.seed, "of the inputs (default: 1)");
   flags.Option("--max-findings", "N", &out.max_findings, "for each pass (default: 20)", 1);
   flags.Switch("--allow-unproven", &out.allows_unproven, "exit status 0 if nothing differs");
+  flags.Repeated("--assume", "AXIS=averages|sums", &out.assumptions,
+                 "of logs of ranks: code outside of the graphs reduces gradients over this axis; "
+                 "may be repeated");
+  flags.Switch("--accept-inferred", &out.accepts_inferred,
+               "exit status 0 also if a proof takes for granted what no log states");
   flags.Switch("--record", &out.record,
                "store the verdict of each pass in the trace FILE, for ls and the viewer");
   flags.Switch("--json", &out.as_json, "print strata.prove/1");
@@ -207,17 +232,12 @@ Result<Exit> RunProve(Args args) {
   flags.Example("strata prove run.strata --pass fuse --seed 2");
   flags.Example("strata prove run.strata --record");
   flags.Example("strata prove before.txt after.txt");
+  flags.Example("strata prove one_device.log ranks/ --assume dp=averages");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
   STRATA_RETURN_IF_ERROR(CheckRecord(out));
 
-  std::vector<StepProof> proofs;
-  if (out.other.empty()) {
-    STRATA_TRY(const std::vector<History> histories, LoadHistories(out.file));
-    STRATA_TRY(proofs, ProveAll(histories, out));
-  } else {
-    STRATA_TRY(proofs, ProvePair(out));
-  }
+  STRATA_TRY(const std::vector<StepProof> proofs, ProofsOf(out));
   if (proofs.empty()) {
     return Error(ErrorCode::kNotFound, "nothing to prove: {}: no pass{} has a graph before it",
                  Visible(out.file), out.passes.empty() ? "" : " of that name");
@@ -225,7 +245,7 @@ Result<Exit> RunProve(Args args) {
   if (out.record) STRATA_RETURN_IF_ERROR(Record(out.file, proofs));
   STRATA_RETURN_IF_ERROR(WriteFile(
       "-", out.as_json ? ProofJson(proofs, out.file, out.seed) : ProofText(proofs, out.seed)));
-  return ExitOf(proofs, out.allows_unproven);
+  return ExitOf(proofs, out);
 }
 
 }  // namespace strata::cli

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/json.h"
+#include "base/selector.h"
 #include "base/unicode.h"
 
 namespace strata::cli {
@@ -40,8 +41,8 @@ std::string ScopeText(const prove::Proof& proof) {
 
 void AppendStep(const StepProof& proof, std::string& out) {
   const prove::Proof& result = proof.proof;
-  out +=
-      fmt::format("{} {}, {}: ", Mark(result.verdict), Visible(proof.name), Visible(proof.graph));
+  out += fmt::format("{} {}, {}{}: ", Mark(result.verdict), Visible(proof.name),
+                     Visible(proof.graph), result.mesh.empty() ? "" : " " + Visible(result.mesh));
   switch (result.verdict) {
     case Verdict::kProven:
       if (result.evaluations == 0) {
@@ -68,10 +69,35 @@ void AppendStep(const StepProof& proof, std::string& out) {
   out += '\n';
 }
 
+/// The REFs that show a difference.
+std::string DiffArguments(const StepProof& proof, const Finding& finding) {
+  if (proof.single.empty()) return fmt::format("'{}'", proof.ref);
+  return fmt::format("'{},graph={}' '{},graph={}'", proof.single,
+                     SelectorValue(finding.reference_graph), proof.ref,
+                     SelectorValue(finding.graph));
+}
+
+/// What proofs take for granted, each once.
+void AppendAssumptions(const std::vector<StepProof>& proofs, std::string& out) {
+  for (const bool is_inferred : {true, false}) {
+    std::vector<std::string> texts;
+    for (const StepProof& proof : proofs) {
+      for (const prove::Assumption& assumption : proof.proof.assumptions) {
+        const bool is_new = std::ranges::find(texts, assumption.text) == texts.end();
+        if (assumption.is_inferred == is_inferred && is_new) texts.push_back(assumption.text);
+      }
+    }
+    for (const std::string& text : texts)
+      out += fmt::format("{} {}\n", is_inferred ? "inferred:" : "assumed: ", Visible(text));
+  }
+}
+
 void AppendFinding(const StepProof& proof, const Finding& finding, std::string& out) {
   out += fmt::format("\ndiffers: {}\n", FindingText(finding));
-  out += fmt::format("  node    {} in graph {}, {}; before it: {}\n", Visible(finding.node),
-                     Visible(proof.graph), Visible(proof.name), Visible(finding.reference));
+  const bool is_foreign = !proof.single.empty();
+  out += fmt::format("  node    {} in graph {}, {}; {}: {}\n", Visible(finding.node),
+                     Visible(is_foreign ? finding.graph : proof.graph), Visible(proof.name),
+                     is_foreign ? "on one device" : "before it", Visible(finding.reference));
   const prove::Diagnosis& diagnosis = finding.diagnosis;
   if (diagnosis.kind != prove::BugKind::kOther) {
     out += fmt::format("  class   {}{}{}\n", prove::ToString(diagnosis.kind),
@@ -79,7 +105,7 @@ void AppendFinding(const StepProof& proof, const Finding& finding, std::string& 
   }
   if (!finding.from.empty())
     out += fmt::format("  from    {}\n", Visible(fmt::format("{}", fmt::join(finding.from, ", "))));
-  out += fmt::format("  see     strata diff '{}'\n", Visible(proof.ref));
+  out += fmt::format("  see     strata diff {}\n", Visible(DiffArguments(proof, finding)));
 }
 
 size_t Count(const std::vector<StepProof>& proofs, Verdict verdict) {
@@ -89,7 +115,7 @@ size_t Count(const std::vector<StepProof>& proofs, Verdict verdict) {
 
 void WriteFinding(JsonWriter& json, const StepProof& proof, const Finding& finding) {
   json.Break(4).BeginObject().Field("verdict", "differs");
-  json.Field("graph", proof.graph);
+  json.Field("graph", proof.single.empty() ? proof.graph : finding.graph);
   json.Key("pass");
   proof.pass_index < 0 ? json.Null() : json.Int(proof.pass_index);
   json.Field("node", finding.node).Field("reference", finding.reference);
@@ -100,6 +126,18 @@ void WriteFinding(JsonWriter& json, const StepProof& proof, const Finding& findi
   for (const std::string& node : finding.from)
     json.String(node);
   json.EndArray().Field("ref", proof.ref).EndObject();
+}
+
+/// What only proofs of logs of ranks have.
+void WriteForeign(JsonWriter& json, const StepProof& proof) {
+  json.Field("compilation", proof.name).Field("mesh", proof.proof.mesh);
+  json.Field("single", proof.single);
+  for (const bool is_inferred : {true, false}) {
+    json.Key(is_inferred ? "inferred" : "assumed").BeginArray();
+    for (const prove::Assumption& assumption : proof.proof.assumptions)
+      if (assumption.is_inferred == is_inferred) json.String(assumption.text);
+    json.EndArray();
+  }
 }
 
 }  // namespace
@@ -129,6 +167,7 @@ std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed) {
   std::string out;
   for (const StepProof& proof : proofs)
     AppendStep(proof, out);
+  AppendAssumptions(proofs, out);
   for (const StepProof& proof : proofs) {
     for (const Finding& finding : proof.proof.findings)
       AppendFinding(proof, finding, out);
@@ -141,7 +180,9 @@ std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed) {
 std::string ProofJson(const std::vector<StepProof>& proofs, std::string_view file, int64_t seed) {
   std::string out;
   JsonWriter json(out);
-  json.BeginObject().Break(2).Field("schema", "strata.prove/1").Field("kind", "passes");
+  const bool is_foreign = !proofs.empty() && !proofs[0].single.empty();
+  json.BeginObject().Break(2).Field("schema", "strata.prove/1");
+  json.Field("kind", is_foreign ? "foreign" : "passes");
   json.Break(2).Field("file", file).Field("prime", "2^61-1").Field("seed", seed);
   json.Break(2).Key("passes").BeginArray();
   for (const StepProof& proof : proofs) {
@@ -160,7 +201,9 @@ std::string ProofJson(const std::vector<StepProof>& proofs, std::string_view fil
     json.EndArray().Key("reduced_sizes").BeginArray();
     for (const auto& [size, reduced] : result.reduced_sizes)
       json.BeginObject().Field("size", size).Field("reduced", reduced).EndObject();
-    json.EndArray().Field("ref", proof.ref).EndObject();
+    json.EndArray();
+    if (is_foreign) WriteForeign(json, proof);
+    json.Field("ref", proof.ref).EndObject();
   }
   json.EndArray().Break(2).Key("findings").BeginArray();
   for (const StepProof& proof : proofs) {

@@ -17,6 +17,7 @@ struct StepProof {
   int32_t pass_index = -1;  ///< -1: not a pass
   std::string pass;
   int32_t rank = 0;
+  std::string single = {};  ///< of logs of ranks: the REF of the run on one device
   prove::Proof proof;
   double milliseconds = 0;
 };

@@ -1,0 +1,156 @@
+#include "prove/foreign/relation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "passes/placement/placement.h"
+#include "prove/compare.h"
+#include "prove/ops/elementwise.h"
+#include "prove/ranks.h"
+
+namespace strata::prove {
+namespace {
+
+Tensor TimesFactor(const Tensor& tensor, Residue factor) {
+  return Map(tensor, tensor.domain(), [&](uint64_t x) { return Mul(x, factor); });
+}
+
+/// The sum of tensors, or their mean.
+std::optional<Tensor> ReducedParts(std::span<const Tensor> parts, Term::Kind kind) {
+  Tensor sum = parts[0];
+  for (const Tensor& part : parts.subspan(1)) {
+    if (part.sizes() != sum.sizes()) return std::nullopt;
+    auto next = Add(sum, part);
+    if (!next) return std::nullopt;
+    sum = *std::move(next);
+  }
+  if (kind != Term::Kind::kMean) return sum;
+  if (sum.domain() == Domain::kInteger) return std::nullopt;
+  return TimesFactor(sum, Inverse(FromInteger(std::ssize(parts))));
+}
+
+std::optional<Tensor> JoinedAlong(std::span<const Tensor> parts, int64_t dim) {
+  std::vector<Argument> list;
+  for (const Tensor& part : parts) {
+    if (part.dim() <= dim || part.domain() != parts[0].domain()) return std::nullopt;
+    list.push_back(Argument{part});
+  }
+  Call call("aten.cat.default", {Argument{std::move(list)}, Argument{dim}}, {}, 1);
+  auto values = FindDefinition("aten.cat.default")->evaluate(call);
+  if (!values) return std::nullopt;
+  return std::get<Tensor>((*values)[0]);
+}
+
+/// What the ranks of one axis hold together.
+std::optional<Tensor> JoinedBy(std::span<const Tensor> parts, const Term& term) {
+  switch (term.kind) {
+    case Term::Kind::kReplicate: {
+      const bool are_equal = std::ranges::all_of(
+          parts, [&](const Tensor& part) { return SameElements(parts[0], part); });
+      return are_equal ? std::optional(parts[0]) : std::nullopt;
+    }
+    case Term::Kind::kShard:
+      return JoinedAlong(parts, term.dim);
+    default:
+      return ReducedParts(parts, term.kind);
+  }
+}
+
+/// What `rank` and those that hold other summands of its value have together.
+std::optional<Tensor> SumAt(std::span<const Value> parts, const Relation& relation,
+                            const Mesh& mesh, int64_t rank) {
+  const auto found = std::ranges::find_if(relation, &Term::is_partial);
+  if (found == relation.end()) return std::get<Tensor>(parts[static_cast<size_t>(rank)]);
+  const auto axis = static_cast<size_t>(found - relation.begin());
+  Relation others = relation;
+  others[axis] = Term();
+  std::vector<int64_t> coordinates = mesh.Coordinates(rank);
+  std::vector<Tensor> summands;
+  for (int64_t i = 0; i < mesh.axes()[axis].size; ++i) {
+    coordinates[axis] = i;
+    auto summand = SumAt(parts, others, mesh, mesh.RankAt(coordinates));
+    if (!summand) return std::nullopt;
+    summands.push_back(*std::move(summand));
+  }
+  return ReducedParts(summands, relation[axis].kind);
+}
+
+}  // namespace
+
+std::string TermText(const Term& term) {
+  switch (term.kind) {
+    case Term::Kind::kReplicate:
+      return "R";
+    case Term::Kind::kShard:
+      return fmt::format("S({})", term.dim);
+    case Term::Kind::kSum:
+      return "P(sum)";
+    case Term::Kind::kMean:
+      return "P(avg)";
+  }
+  return "";
+}
+
+std::string RelationText(const Relation& relation, const Mesh& mesh) {
+  std::string text;
+  for (size_t axis = 0; axis < relation.size(); ++axis) {
+    text += fmt::format("{}{} on {}", axis == 0 ? "" : ", ", TermText(relation[axis]),
+                        mesh.axes()[axis].name);
+  }
+  return text;
+}
+
+Tensor PartOf(const Tensor& whole, const Relation& relation, const Mesh& mesh, int64_t rank) {
+  Placements placements;
+  for (const Term& term : relation) {
+    placements.push_back(term.kind == Term::Kind::kShard ? Shard(static_cast<size_t>(term.dim))
+                                                         : Replicate());
+  }
+  return LocalPart(whole, placements, mesh, rank);
+}
+
+std::optional<std::string> DifferenceOnRanks(const Value& whole, std::span<const Value> parts,
+                                             const Relation& relation, const Mesh& mesh) {
+  const auto* expected = std::get_if<Tensor>(&whole);
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    const auto self = static_cast<int64_t>(rank);
+    const bool is_tensor = std::holds_alternative<Tensor>(parts[rank]);
+    if (is_tensor != (expected != nullptr))
+      return fmt::format("rank {}: a tensor and a number", rank);
+    if (expected == nullptr) {
+      if (SameValue(whole, parts[rank])) continue;
+      return fmt::format("rank {}: {}", rank, DescribeDifference(whole, parts[rank]));
+    }
+    const Value wanted = PartOf(*expected, relation, mesh, self);
+    const auto together = SumAt(parts, relation, mesh, self);
+    if (!together) return fmt::format("rank {}: other sizes than other ranks have", rank);
+    if (SameValue(wanted, Value(*together))) continue;
+    return fmt::format("rank {}: {}", rank, DescribeDifference(wanted, Value(*together)));
+  }
+  return std::nullopt;
+}
+
+std::optional<Tensor> WholeOf(std::span<const Value> parts, const Relation& relation,
+                              const Mesh& mesh) {
+  std::vector<Tensor> tensors;
+  for (const Value& part : parts) {
+    if (!std::holds_alternative<Tensor>(part)) return std::nullopt;
+    tensors.push_back(std::get<Tensor>(part));
+  }
+  // Ranks of the last axis, which is the innermost, are neighbours.
+  for (size_t axis = relation.size(); axis-- > 0;) {
+    const auto size = static_cast<size_t>(mesh.axes()[axis].size);
+    std::vector<Tensor> joined;
+    for (size_t first = 0; first < tensors.size(); first += size) {
+      auto whole = JoinedBy(std::span(tensors).subspan(first, size), relation[axis]);
+      if (!whole) return std::nullopt;
+      joined.push_back(*std::move(whole));
+    }
+    tensors = std::move(joined);
+  }
+  return tensors.front();
+}
+
+}  // namespace strata::prove

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "passes/placement/mesh.h"
+#include "prove/call.h"
+
+namespace strata::prove {
+
+/// What the ranks of one axis of a mesh hold of a tensor, in the words of DTensor.
+struct Term {
+  enum class Kind : uint8_t {
+    kReplicate,
+    kShard,  ///< of a dimension: equal parts
+    kSum,    ///< summands of it
+    kMean,   ///< tensors with this mean
+  };
+  Kind kind = Kind::kReplicate;
+  int64_t dim = 0;  ///< of kShard
+  bool is_partial() const { return kind == Kind::kSum || kind == Kind::kMean; }
+  friend bool operator==(const Term&, const Term&) = default;
+};
+
+/// One per axis of a mesh.
+using Relation = std::vector<Term>;
+
+/// "S(0) on dp, R on tp"; "" for a mesh without axes.
+std::string RelationText(const Relation& relation, const Mesh& mesh);
+/// "R", "S(0)", "P(sum)", "P(avg)".
+std::string TermText(const Term& term);
+
+/// What a rank holds of a tensor; of a partial one the whole.
+Tensor PartOf(const Tensor& whole, const Relation& relation, const Mesh& mesh, int64_t rank);
+
+/// How the values of the ranks differ from what `relation` says of `whole`: "rank 1: 1/2 of the
+/// expected value"; none: they do not.
+std::optional<std::string> DifferenceOnRanks(const Value& whole, std::span<const Value> parts,
+                                             const Relation& relation, const Mesh& mesh);
+
+/// The tensor of which the ranks hold what `relation` says; none: there is no such tensor, as where
+/// ranks hold different replicas.
+std::optional<Tensor> WholeOf(std::span<const Value> parts, const Relation& relation,
+                              const Mesh& mesh);
+
+}  // namespace strata::prove
