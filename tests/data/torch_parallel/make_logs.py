@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Writes the logs of this folder with PyTorch 2.11 itself, over Gloo: `make_logs.py [NAME…]`.
+
+Each program of `programs/` runs on one device and on ranks; `NAME/one_device.log.zst` and `NAME/ranks.log.zst`, the logs
+of all ranks one after the other, are what it logged. `NAME/BUG.log.zst`: the ranks of a program with an error in it,
+which it reads from the environment variable BUG. Run by a Python in which `import torch` works.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+
+# Ranks, and errors by the numbers of docs/prove.md.
+PROGRAMS = {
+    "tensor_parallel": (2, []),
+    "sequence_parallel": (2, []),
+    "vocabulary_parallel": (2, []),
+    "fsdp": (2, []),
+    "ddp": (2, []),
+    "two_axes": (4, []),
+    "by_hand": (2, ["norm_gradient", "loss_twice", "no_sum", "no_offset"]),
+    "buckets": (2, ["exchanged"]),
+    "grid": (4, ["wrong_group"]),
+}
+
+
+def run(name, ranks, target, bug=""):
+    with tempfile.TemporaryDirectory() as folder:
+        logs = pathlib.Path(folder) / "logs"
+        environment = dict(os.environ, TORCH_TRACE=str(logs), TORCHINDUCTOR_FORCE_DISABLE_CACHES="1", BUG=bug)
+        environment["OMP_NUM_THREADS"] = "1"
+        command = [sys.executable, "-W", "ignore"]
+        if ranks > 1:
+            command += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+        subprocess.run([*command, f"{name}.py"], cwd=HERE / "programs", env=environment, check=True)
+        texts = [log.read_bytes() for log in sorted(logs.iterdir())]
+    target.parent.mkdir(exist_ok=True)
+    subprocess.run(["zstd", "-19", "--long", "-q", "-f", "-", "-o", target], input=b"".join(texts), check=True)
+
+
+def main():
+    for name in sys.argv[1:] or PROGRAMS:
+        ranks, bugs = PROGRAMS[name]
+        run(name, 1, HERE / name / "one_device.log.zst")
+        run(name, ranks, HERE / name / "ranks.log.zst")
+        for bug in bugs:
+            run(name, ranks, HERE / name / f"{bug}.log.zst", bug)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""`strata prove ONE_DEVICE RANKS`: PyTorch's own graphs of ranks, against those of one device.
+
+    prove_foreign_test.py STRATA
+"""
+
+import json
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+
+from strata_case import StrataCase, main, read_log  # noqa: E402
+
+PROGRAMS = os.path.join(ROOT, "tests", "data", "torch_parallel")
+
+
+def log(program, name):
+    return os.path.join(PROGRAMS, program, f"{name}.log.zst")
+
+
+class ProveForeignTest(StrataCase):
+    def prove(self, program, *words, ranks="ranks", status=0):
+        done = self.run_strata("prove", log(program, "one_device"), log(program, ranks), *words, "--json")
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def found(self, program, bug, *words):
+        """The class, node and outputs of each finding."""
+        proof = self.prove(program, *words, ranks=bug, status=1)
+        return [(finding["class"], finding["node"], finding["module"]) for finding in proof["findings"]]
+
+    def test_pv_70_programs_of_dtensor_are_proven(self):
+        for program, values in (("tensor_parallel", 5), ("sequence_parallel", 13), ("vocabulary_parallel", 3)):
+            with self.subTest(program):
+                proof = self.prove(program, "--accept-inferred")
+                self.assertEqual((proof["schema"], proof["kind"]), ("strata.prove/1", "foreign"))
+                (step,) = proof["passes"]
+                self.assertEqual((step["status"], step["mesh"], step["values"]), ("proven", "tp=2", values))
+                self.assertEqual(step["unknown_operators"], [])
+
+    def test_pv_70_programs_of_fsdp2_and_ddp_are_proven_if_they_average(self):
+        for program, steps, axis in (("fsdp", 2, "world"), ("ddp", 1, "world"), ("two_axes", 2, "outer")):
+            with self.subTest(program):
+                proof = self.prove(program, "--accept-inferred")
+                self.assertEqual(proof["summary"], {"proven": steps, "differs": 0, "unproven": 0})
+                averaged = f"gradients and losses are averaged over {axis} outside of the graphs"
+                self.assertIn(averaged, proof["passes"][0]["inferred"])
+                stated = self.prove(program, "--accept-inferred", "--assume", f"{axis}=averages")
+                self.assertEqual(stated["passes"][0]["assumed"], [averaged])
+                self.assertEqual(self.prove(program, "--assume", f"{axis}=sums", status=1)["summary"]["proven"], 0)
+
+    def test_pv_70_programs_with_their_own_collectives_are_proven(self):
+        for program in ("by_hand", "buckets", "grid"):
+            with self.subTest(program):
+                self.assertEqual(self.prove(program, "--accept-inferred")["summary"]["proven"], 1)
+
+    def test_what_is_inferred_is_no_proof_until_it_is_accepted(self):
+        done = self.run_strata("prove", log("tensor_parallel", "one_device"), log("tensor_parallel", "ranks"))
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout, """\
+✓ compilation 0/0, 2 ranks tp=2: 5 values equal
+inferred: ranks hold R on tp: L_x_
+
+proven: 1 of 1 steps, seed 1, p = 2^61-1
+""")
+
+    def test_pv_71_errors_of_programs_are_found_and_named(self):
+        found = self.found("by_hand", "norm_gradient")
+        self.assertEqual([(kind, module) for kind, _, module in found],
+                         [("missing-collective", "gradient of norm")])
+        found = self.found("by_hand", "loss_twice")
+        self.assertEqual([kind for kind, _, _ in found], ["wrong-factor", "wrong-factor"])
+        self.assertEqual((found[0][2], found[1][2]), ("output 0", "gradient of positions, gradient of norm and 2 more"))
+        found = self.found("by_hand", "no_sum")
+        self.assertEqual(found[0][0], "missing-collective")
+        found = self.found("by_hand", "no_offset")
+        self.assertEqual([(kind, node) for kind, node, _ in found], [("wrong-offset", "arange")])
+        found = self.found("buckets", "exchanged")
+        self.assertEqual([(kind, module) for kind, _, module in found],
+                         [("exchanged", "gradient of wk"), ("exchanged", "gradient of wv")])
+        found = self.found("grid", "wrong_group")
+        self.assertEqual({kind for kind, _, _ in found}, {"wrong-group"})
+
+    def test_pv_72_the_log_of_one_of_several_ranks_is_no_proof(self):
+        text = read_log(log("tensor_parallel", "ranks")).decode()
+        first = text[: text.index('"rank": 1')].rsplit("\nV", 1)[0] + "\n"
+        self.write("ranks/rank_0.log", first)
+        done = self.run_strata("prove", log("tensor_parallel", "one_device"), "ranks")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("? compilation 0/0, 1 rank: unproven: axes of the logs' meshes are not those of one grid",
+                      done.stdout)
+
+    def test_pv_73_logs_of_other_models_are_no_proof(self):
+        done = self.run_strata("prove", log("ddp", "one_device"), log("tensor_parallel", "ranks"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("? compilation 0/0, 2 ranks: unproven: inputs that have no counterpart", done.stdout)
+
+    def test_an_assumption_has_an_axis_and_what_is_done_over_it(self):
+        words = ["prove", log("ddp", "one_device"), log("ddp", "ranks"), "--assume", "world"]
+        self.assertEqual(self.fails(*words),
+                         "not an assumption: 'world': write an axis and what code outside of the graphs does over it: "
+                         "dp=averages or dp=sums")
+
+
+if __name__ == "__main__":
+    main()
