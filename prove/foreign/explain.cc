@@ -151,8 +151,7 @@ class Explanation {
         .graph = std::string(graph.name_text()),
         .reference_graph = std::string(GraphOf(evidence_.single, part).name_text()),
         .module = Shortened(group.keys),
-        .what = fmt::format("not {}: {}", RelationText(output.relation, setup_.mesh),
-                            *output.difference),
+        .what = WhatDiffers(group),
         .diagnosis = group.cause ? DiagnosisOf(*group.cause, output) : DiagnosisOf(output),
         .from = {}};
     if (group.cause) {

@@ -187,7 +187,7 @@ class ForeignProver {
                        attempt.failures(), attempt.outputs.size());
   }
 
-  /// Why equal outputs are no proof; "": they are.
+  /// Why equal outputs do not prove the ranks; "": they do.
   std::string WhyIncomplete(const Attempt& attempt) const {
     if (!attempt.unpaired.empty())
       return fmt::format("outputs without a counterpart: {}", fmt::join(attempt.unpaired, ", "));

@@ -50,7 +50,7 @@ class Lineage {
 
   /// Looks for the results of a node on all ranks.
   void Add(Part part, NodeId node, std::span<const Values> results);
-  /// Of what ranks hold, times `factor`; none: it is no value of one device.
+  /// Of what ranks hold, times `factor`; none: one device has no such value.
   std::optional<Origin> OriginOfMultiple(std::span<const Value> parts, Residue factor) const;
   /// Null: what ranks hold there is no value of one device.
   const Origin* OriginOf(const Place& place) const;

@@ -44,6 +44,11 @@ Result<std::vector<MeshAxis>> Completed(std::vector<MeshAxis> axes, int64_t num_
     stride = next;
   };
   for (const MeshAxis& axis : axes) {
+    if (axis.stride * axis.size > num_ranks) {
+      return Error(ErrorCode::kUnsupported,
+                   "an axis of {} ranks, but logs of {}: give one of each rank",
+                   axis.stride * axis.size, num_ranks);
+    }
     if (axis.stride < stride || axis.stride % stride != 0 ||
         num_ranks % (axis.stride * axis.size) != 0)
       return Error(ErrorCode::kUnsupported, "axes of the logs' meshes are not those of one grid");

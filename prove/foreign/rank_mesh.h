@@ -28,7 +28,7 @@ class NamedGroups {
 };
 
 /// The mesh whose ranks wrote logs: axes that DTensors name, then those of which groups are rows.
-/// Ranks that neither tells apart are one more axis: `world` if it is the only one, `outer`,
+/// What neither names is one more axis: `world` if it is the only one, `outer`,
 /// `inner` or `middle` otherwise. Errors: axes that are not those of one grid.
 Result<Mesh> MeshOfRanks(std::span<const MeshAxis> of_tensors, const NamedGroups& groups,
                          int64_t num_ranks);
