@@ -2,19 +2,24 @@
 """Writes the logs of this folder with PyTorch 2.11 itself, over Gloo: `make_logs.py [NAME…]`.
 
 Each program of `programs/` runs on one device and on ranks; `NAME/one_device.log.zst` and `NAME/ranks.log.zst`, the logs
-of all ranks one after the other, are what it logged. `NAME/BUG.log.zst`: the ranks of a program with an error in it,
-which it reads from the environment variable BUG. Run by a Python in which `import torch` works.
+of all ranks one after the other, are what it logged, without records of times, guards and single tensors.
+`NAME/BUG.log.zst`: the ranks of a program with an error in it, which it reads from the environment variable BUG. Run by
+a Python in which `import torch` works.
 """
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
 
-# Ranks, and errors by the numbers of docs/prove.md.
+LEFT_OUT = re.compile(rb'"(chromium_event|describe_\w+|dynamo_cpp_guards_str|(bwd_)?compilation_metrics)": |'
+                      rb'"name": "torch._functorch.config"')
+
+# Ranks, and errors.
 PROGRAMS = {
     "tensor_parallel": (2, []),
     "sequence_parallel": (2, []),
@@ -28,6 +33,17 @@ PROGRAMS = {
 }
 
 
+def shortened(log):
+    """A log without the records of LEFT_OUT and their payloads, which are the lines after a tab."""
+    lines, keeps = [], True
+    for line in log.splitlines(keepends=True):
+        if not line.startswith(b"\t"):
+            keeps = not LEFT_OUT.search(line)
+        if keeps:
+            lines.append(line)
+    return b"".join(lines)
+
+
 def run(name, ranks, target, bug=""):
     with tempfile.TemporaryDirectory() as folder:
         logs = pathlib.Path(folder) / "logs"
@@ -37,7 +53,7 @@ def run(name, ranks, target, bug=""):
         if ranks > 1:
             command += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
         subprocess.run([*command, f"{name}.py"], cwd=HERE / "programs", env=environment, check=True)
-        texts = [log.read_bytes() for log in sorted(logs.iterdir())]
+        texts = [shortened(log.read_bytes()) for log in sorted(logs.iterdir())]
     target.parent.mkdir(exist_ok=True)
     subprocess.run(["zstd", "-19", "--long", "-q", "-f", "-", "-o", target], input=b"".join(texts), check=True)
 
