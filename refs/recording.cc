@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "store/run_end.h"
+
 namespace strata {
 
 Result<Recording> Recording::Begin(const std::optional<std::string>& path, const RunInfo& run) {
@@ -34,11 +36,14 @@ void Recording::GiveUp() {
   trace_.reset();
 }
 
-Status Recording::End(bool succeeded) {
+Status Recording::End(const Status& outcome, bool was_interrupted) {
   if (!trace_) return Ok();
-  Status ended = trace_->EndRun(run(), succeeded ? RunStatus::kFinished : RunStatus::kFailed);
-  if (ended) ended = trace_->Finish();
-  return ended;
+  if (!outcome) STRATA_RETURN_IF_ERROR(AddRunEnd(*trace_, run(), outcome.error().message()));
+  const RunStatus status = outcome           ? RunStatus::kFinished
+                           : was_interrupted ? RunStatus::kInterrupted
+                                             : RunStatus::kFailed;
+  STRATA_RETURN_IF_ERROR(trace_->EndRun(run(), status));
+  return trace_->Finish();
 }
 
 }  // namespace strata

@@ -36,9 +36,10 @@ class Recording {
   /// `out/t.strata#run=1`; empty when nothing is recorded.
   std::string RunRef() const;
 
-  /// Ends the run and the trace. The trace of what failed is kept, and so is one that could not be
-  /// written to its end: it holds all that had ended.
-  Status End(bool succeeded);
+  /// Ends the run, which had this outcome, and the trace. An error is stored as the reason why the
+  /// run ended. The trace of what failed is kept, and so is one that could not be written to its
+  /// end: it holds all that had ended.
+  Status End(const Status& outcome, bool was_interrupted = false);
 
  private:
   std::unique_ptr<TraceWriter> trace_;

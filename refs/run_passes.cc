@@ -64,7 +64,7 @@ Status RunPasses(Module& module, const PassesToRun& run) {
   AskBefore ask(run.before_pass);
   manager.Watch(ask);
   const Result<Changed> passed = manager.Run(module);
-  const Status recorded = recording.End(passed.has_value());
+  const Status recorded = recording.End(passed ? Ok() : Status(passed.error()));
   if (!passed) return passed.error();
   return recorded;
 }

@@ -28,8 +28,8 @@ class RunCopier {
     }
     STRATA_TRY(const std::vector<EventRecord> events, from_.LoadEvents(run_.id));
     if (!events.empty()) STRATA_RETURN_IF_ERROR(to_.AddEvents(id_, events));
-    const bool finished = run_.status == RunStatus::kFinished;
-    STRATA_RETURN_IF_ERROR(to_.EndRun(id_, finished ? RunStatus::kFinished : RunStatus::kFailed));
+    const bool is_running = run_.status == RunStatus::kRunning;
+    STRATA_RETURN_IF_ERROR(to_.EndRun(id_, is_running ? RunStatus::kInterrupted : run_.status));
     return id_;
   }
 

@@ -10,7 +10,7 @@ namespace strata {
 ///
 /// Nodes keep their StableIds, so ranks of one program share their nodes in the file; the ids of
 /// different runs have nothing to do with each other, as always.
-/// A run that has not ended is copied as failed. Errors: damage, a full disk.
+/// A run that has not ended is copied as interrupted. Errors: damage, a full disk.
 Result<RunId> CopyRun(TraceReader& from, const StoredRun& run, const RunInfo& info,
                       TraceWriter& to);
 

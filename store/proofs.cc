@@ -8,9 +8,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/unicode.h"
-#include "store/artifact_parts.h"
+#include "store/artifact_appender.h"
 #include "store/database.h"
-#include "store/pack.h"
 
 namespace strata {
 namespace {
@@ -31,48 +30,12 @@ std::string Text(const simdjson::dom::element& object, std::string_view key) {
   return object[key].get(text) == simdjson::SUCCESS ? std::string(text) : "";
 }
 
-/// The number of rows of a table, as its counter says.
-Result<int64_t> CountRows(Database& database, TableId table) {
-  STRATA_TRY(Cursor row, database.Scan(TableId::kCounter, CounterOf(table)));
-  STRATA_TRY(const bool found, row.Next());
-  if (!found || row.id() != CounterOf(table))
-    return database.Damaged(TableId::kCounter, CounterOf(table), "it is missing");
-  return row.Integer(1);
+Status AppendProofs(Database& database, std::span<const RunProof> proofs) {
+  STRATA_TRY(ArtifactAppender appender, ArtifactAppender::Begin(database));
+  for (const RunProof& added : proofs)
+    STRATA_RETURN_IF_ERROR(appender.Add(added.run, kName, kProofKind, JsonOf(added.proof)));
+  return appender.End();
 }
-
-/// Adds rows to tables of a finished trace.
-class Appender {
- public:
-  explicit Appender(Database& database) : database_(database) {}
-
-  Status Append(std::span<const RunProof> proofs) {
-    STRATA_TRY(artifacts_, CountRows(database_, TableId::kArtifact));
-    STRATA_TRY(parts_, CountRows(database_, TableId::kArtifactData));
-    for (const RunProof& proof : proofs)
-      STRATA_RETURN_IF_ERROR(Add(proof));
-    STRATA_RETURN_IF_ERROR(PutCounter(TableId::kArtifact, artifacts_));
-    return PutCounter(TableId::kArtifactData, parts_);
-  }
-
- private:
-  Status Add(const RunProof& added) {
-    const std::string json = JsonOf(added.proof), content = json + "\n";
-    const auto bytes = static_cast<int64_t>(content.size());
-    STRATA_RETURN_IF_ERROR(
-        database_.Put(TableId::kArtifactData, ++parts_, {bytes, packer_.Pack(content)}));
-    return database_.Put(TableId::kArtifact, ++artifacts_,
-                         {static_cast<int64_t>(added.run), kName, kProofKind, json, bytes,
-                          EncodeParts({&parts_, 1})});
-  }
-  Status PutCounter(TableId table, int64_t rows) {
-    return database_.Put(TableId::kCounter, CounterOf(table),
-                         {std::string_view(TableOf(table).name), rows});
-  }
-
-  Database& database_;
-  Packer packer_;
-  int64_t artifacts_ = 0, parts_ = 0;
-};
 
 }  // namespace
 
@@ -91,7 +54,7 @@ Status RecordProofs(const std::string& path, std::span<const RunProof> proofs) {
                  "cannot add to: {}: a trace of an older version: record the run again", path);
   }
   STRATA_RETURN_IF_ERROR(database->Begin(Database::Mode::kWrite));
-  Status added = Appender(*database).Append(proofs);
+  Status added = AppendProofs(*database, proofs);
   if (added) added = database->Commit();
   if (!added) database->Rollback();
   return added;

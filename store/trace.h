@@ -34,7 +34,7 @@ enum class RunStatus : uint8_t {
   kRunning = 1,
   kFinished = 2,
   kFailed = 3,
-  kInterrupted = 4,  ///< never stored: of a run that did not end, in a trace without a writer
+  kInterrupted = 4,  ///< asked to stop; also of a run that did not end, in a trace without a writer
 };
 std::string_view ToString(RunStatus status);  ///< "running", "finished", "failed", "interrupted"
 

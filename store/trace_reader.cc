@@ -233,8 +233,7 @@ class Reader final : public TraceReader {
       run.info.pipeline = row.String(5);
       run.info.config = row.String(6);
       run.status = static_cast<RunStatus>(row.Integer(7));
-      const bool is_stored = !ToString(run.status).empty() && run.status != RunStatus::kInterrupted;
-      if (ToString(run.info.kind).empty() || !is_stored) {
+      if (ToString(run.info.kind).empty() || ToString(run.status).empty()) {
         return row.Damaged("its kind or status is unknown");
       }
       contents.runs.push_back(std::move(run));

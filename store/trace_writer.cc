@@ -8,11 +8,14 @@
 #include <utility>
 
 #include "base/file.h"
+#include "store/artifact_appender.h"
 #include "store/artifact_parts.h"
 #include "store/births.h"
 #include "store/count_changes.h"
 #include "store/database.h"
+#include "store/disk_reserve.h"
 #include "store/pack.h"
+#include "store/run_end.h"
 #include "store/snapshot_encoder.h"
 #include "store/snapshot_loader.h"
 
@@ -34,7 +37,9 @@ class Writer final : public TraceWriter {
         aside_(std::move(aside)),
         lock_(std::move(lock)),
         database_(std::move(database)),
-        loader_(std::make_unique<SnapshotLoader>(*database_)) {}
+        loader_(std::make_unique<SnapshotLoader>(*database_)) {
+    if (!aside_) reserve_.emplace(path_);
+  }
 
   Result<RunId> BeginRun(const RunInfo& run) override {
     runs_.push_back(run);
@@ -156,7 +161,7 @@ class Writer final : public TraceWriter {
   }
 
   Status EndRun(RunId run, RunStatus status) override {
-    STRATA_CHECK(status == RunStatus::kFinished || status == RunStatus::kFailed);
+    STRATA_CHECK(status != RunStatus::kRunning);
     return Transact([&] { return PutRun(run, status); });
   }
 
@@ -177,11 +182,14 @@ class Writer final : public TraceWriter {
   }
 
   void EndAfterError(RunId run) override {
-    // The log that is stored into the file makes room for another.
-    (void)database_->Execute("PRAGMA wal_checkpoint(TRUNCATE)");
+    const std::string why = failed_ ? failed_->message() : "";
+    reserve_.reset();
+    if (!StoreFailure(run, why)) {
+      // The log that is stored into the file makes room for another.
+      (void)database_->Execute("PRAGMA wal_checkpoint(TRUNCATE)");
+      if (!StoreFailure(run, why)) return;
+    }
     failed_.reset();
-    counted_ = {};
-    if (!EndRun(run, RunStatus::kFailed)) return;
     (void)Finish();
   }
 
@@ -275,6 +283,20 @@ class Writer final : public TraceWriter {
   }
 
   const RunInfo& RunOf(RunId id) const { return runs_[static_cast<size_t>(id) - 1]; }
+
+  /// Counts in memory may be ahead of the file.
+  Status StoreFailure(RunId run, std::string_view why) {
+    STRATA_RETURN_IF_ERROR(database_->Begin(Database::Mode::kWrite));
+    const Status stored = [&]() -> Status {
+      STRATA_RETURN_IF_ERROR(PutRun(run, RunStatus::kFailed));
+      STRATA_TRY(ArtifactAppender appender, ArtifactAppender::Begin(*database_));
+      STRATA_RETURN_IF_ERROR(AppendRunEnd(appender, run, why));
+      STRATA_RETURN_IF_ERROR(appender.End());
+      return database_->Commit();
+    }();
+    if (!stored) database_->Rollback();
+    return stored;
+  }
 
   Status PutRun(RunId id, RunStatus status) {
     const RunInfo& run = RunOf(id);
@@ -399,6 +421,7 @@ class Writer final : public TraceWriter {
   std::array<int64_t, kNumTables> rows_{};
   std::array<bool, kNumTables> counted_{};  // rows_ differs from the file
   uint64_t next_stable_id_ = 1;
+  std::optional<DiskReserve> reserve_;  // of a live trace
   std::optional<Error> failed_;
   bool in_transaction_ = false, finished_ = false;
 };

@@ -76,12 +76,12 @@ class TraceWriter {
   virtual Status AppendArtifact(ArtifactId id, std::string_view bytes) = 0;
   virtual Status AddEvents(RunId run, std::span<const EventRecord> events) = 0;
 
-  /// REQUIRES: `status` is kFinished or kFailed.
+  /// See store/run_end.h for why it failed or was interrupted. REQUIRES: `status` is not kRunning.
   virtual Status EndRun(RunId run, RunStatus status) = 0;
 
-  /// For a program that outlives its trace: after an error, ends `run` as kFailed and makes the
-  /// trace one file, as far as the disk has room. What has none is left out: the run then counts as
-  /// not ended. No call may follow.
+  /// For a program that outlives its trace: after an error, ends `run` as kFailed, with the error
+  /// as the reason, and makes the trace one file, as far as the disk has room. What has none is
+  /// left out. No call may follow.
   virtual void EndAfterError(RunId run) = 0;
 
   /// Makes the trace one durable file (no `-wal` beside it) under its name. No call may follow.

@@ -8,7 +8,7 @@
 namespace strata::cli {
 
 /// Takes the interrupt of who runs passes, and ends the pipeline before the next pass: a live trace
-/// is then ended as one that failed, and stands alone, without a log beside it.
+/// is then ended as an interrupted one, and stands alone, without a log beside it.
 class StopBetweenPasses final : public PassInstrumentation {
  public:
   StopBetweenPasses()

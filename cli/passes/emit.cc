@@ -86,7 +86,7 @@ Result<Exit> RunEmit(Args args) {
   flags.Choice("--lang", &language, {"python", "cpp"},
                "the language of the program: Python for PyTorch, or C++ for LibTorch, with a "
                "CMakeLists.txt");
-  flags.Example("strata emit 'run.strata#graph=step' -o step");
+  flags.Example("strata emit 'run.strata#graph=step,pass=fuse:before' -o step");
   flags.Example("python step/run.py inputs.safetensors outputs.safetensors");
   flags.Example("strata emit 'run.strata#graph=step' --lang cpp -o step");
   STRATA_TRY(const bool go_on, flags.Parse(args));

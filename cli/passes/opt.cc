@@ -141,7 +141,8 @@ Result<Exit> RunOptWith(Args args, MakeProver make_prover) {
   if (flags.prove_exact) manager.Watch(exact);
   const Result<Changed> passed = manager.Run(*input.module);
   if (flags.time) PrintAside(times.Table());
-  const Status recorded = recording.End(passed.has_value());
+  const Status recorded =
+      recording.End(passed ? Ok() : Status(passed.error()), stop && stop->request().came());
   if (!passed) return passed.error();
   STRATA_RETURN_IF_ERROR(recorded);
   if (!flags.trace) STRATA_RETURN_IF_ERROR(WriteFile("-", PrintText(*input.module)));

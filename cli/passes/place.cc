@@ -188,7 +188,7 @@ Status RecordPlaced(const PlaceFlags& flags, Args args, const Placed& placed,
   manager.set_run_ref(recording.RunRef());
   const std::unique_ptr<Module> module = placed.step.module->Clone();
   const Result<Changed> passed = manager.Run(*module);
-  const Status recorded = recording.End(passed.has_value());
+  const Status recorded = recording.End(passed ? Ok() : Status(passed.error()));
   if (!passed) return passed.error();
   return recorded;
 }

@@ -12,6 +12,7 @@
 #include "base/unicode.h"
 #include "store/environment.h"
 #include "store/proofs.h"
+#include "store/run_end.h"
 
 namespace strata::cli {
 namespace {
@@ -47,6 +48,7 @@ class JsonListing {
     json_.Field("command", run.info.command);
     json_.Field("pipeline", run.info.pipeline);
     json_.Field("status", ToString(run.status));
+    if (const std::string why = WhyEnded(run); !why.empty()) json_.Field("ended", why);
     if (const auto environment = EnvironmentOf(run)) {
       json_.Field("threads", environment->threads);
     }
@@ -202,6 +204,8 @@ class TextListing {
     out_ +=
         fmt::format("run {}: {}, rank {} of {}, {}\n", static_cast<int64_t>(run.id),
                     ToString(run.info.kind), run.info.rank, run.info.world, ToString(run.status));
+    if (const std::string why = WhyEnded(run); !why.empty())
+      out_ += fmt::format("  ended: {}\n", Visible(why));
     if (!run.info.source.empty()) out_ += fmt::format("  source: {}\n", Visible(run.info.source));
     if (!run.info.pipeline.empty())
       out_ += fmt::format("  pipeline: {}\n", Visible(run.info.pipeline));
@@ -308,7 +312,10 @@ class TextListing {
   void Artifacts(const StoredRun& run) {
     std::vector<Row> rows = {{"artifact", "kind", "bytes"}};
     for (const ArtifactInfo& artifact : run.artifacts) {
-      if (artifact.kind == kEnvironmentKind || artifact.kind == kProofKind) continue;  // seen above
+      if (artifact.kind == kEnvironmentKind || artifact.kind == kProofKind ||
+          artifact.kind == kRunEndKind) {
+        continue;  // seen above
+      }
       rows.push_back({artifact.name, artifact.kind, fmt::format("{}", artifact.bytes)});
     }
     if (rows.size() == 1) return;

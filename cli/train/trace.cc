@@ -143,7 +143,8 @@ Result<Exit> RunTrace(Args args) {
   if (flags.trace) manager.Watch(stop.emplace());
   Module module;
   const Result<Changed> passed = TraceAndRun(flags, config, manager, recording, module);
-  const Status recorded = recording.End(passed.has_value());
+  const Status recorded =
+      recording.End(passed ? Ok() : Status(passed.error()), stop && stop->request().came());
   if (!passed) return passed.error();
   STRATA_RETURN_IF_ERROR(recorded);
   if (!flags.trace) STRATA_RETURN_IF_ERROR(WriteFile("-", PrintText(module)));

@@ -287,8 +287,9 @@ Result<Exit> TrainAndRecord(Trainer& trainer, const TrainFlags& flags, Args args
   bool was_stopped = false;
   const Status trained =
       CompileAndTrain(trainer, flags, outputs, recording, stop, was_stopped, control);
-  const Status recorded = recording.End(trained.has_value());
-  if (!trained && (was_stopped || stop.request().came() || control.ends())) {
+  const bool was_interrupted = was_stopped || stop.request().came() || control.ends();
+  const Status recorded = recording.End(trained, was_interrupted);
+  if (!trained && was_interrupted) {
     STRATA_RETURN_IF_ERROR(outputs.FinishInterrupted(trainer));
     if (!flags.is_first()) return Exit::kError;  // the first process reports it
   } else if (!trained) {

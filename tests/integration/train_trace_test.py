@@ -131,7 +131,8 @@ class TrainTraceTest(unittest.TestCase):
                              "ends incomplete, the training continues without it\n")
             self.assertIn("sound", self.run_strata("check", trace))
             run = self.ls(trace)
-            self.assertEqual(run["status"], "failed")
+            self.assertEqual((run["status"], run["ended"]),
+                             ("failed", f"file size limit reached: {trace}: raise the limit (ulimit -f)"))
             self.assertEqual(os.listdir(self.folder.name).count(trace + "-wal"), 0)
             self.assertEqual(bool(run["executed"]), steps_recorded)
             if steps_recorded:

@@ -93,8 +93,10 @@ class TrainTest(Case):
         sound = subprocess.run([self.strata, "check", self.path("t.strata")], capture_output=True, check=False)
         self.assertEqual(sound.returncode, 0, sound.stdout)
         listed = subprocess.run([self.strata, "ls", self.path("t.strata"), "--json"], capture_output=True, check=True)
-        executed = json.loads(listed.stdout)["runs"][0]["executed"]
-        self.assertEqual({entry["last_step"] for entry in executed}, {done})
+        run = json.loads(listed.stdout)["runs"][0]
+        self.assertEqual({entry["last_step"] for entry in run["executed"]}, {done})
+        self.assertEqual(run["status"], "interrupted")
+        self.assertEqual(run["ended"], errors.splitlines()[1].removeprefix("strata: error: "))
 
     def test_a_checkpoint_is_written_and_the_training_goes_on_from_it(self):
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "store/check.h"
+#include "store/run_end.h"
 #include "store/trace_reader.h"
 #include "store/trace_writer.h"
 #include "tests/support/results.h"
@@ -206,6 +207,32 @@ TEST_CASE("a full disk gives one error, and data stored earlier stays") {
   const auto reader = OrDie(TraceReader::Open(path));
   REQUIRE_EQ(reader->runs().size(), 1);
   CHECK_GE(reader->runs()[0].artifacts.size(), 5);
+  CHECK(OrDie(CheckTrace(path)).empty());
+}
+
+TEST_CASE("a trace on a full disk says why its run ended") {
+  const TempDir folder;
+  const std::string path = folder / "t.strata";
+  const std::string why = InChild([&]() -> std::string {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{400'000, 400'000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto writer = OrDie(TraceWriter::Create(path));
+    const RunId run = OrDie(writer->BeginRun({}));
+    Random random(1);
+    std::string noise(20'000, ' ');
+    while (true) {
+      for (char& c : noise)
+        c = static_cast<char>(random());
+      const auto added = writer->AddArtifact(run, "noise", "bytes", noise);
+      if (added) continue;
+      writer->EndAfterError(run);
+      return added.error().message();
+    }
+  });
+  const auto reader = OrDie(TraceReader::Open(path));
+  CHECK_EQ(reader->runs()[0].status, RunStatus::kFailed);
+  CHECK_EQ(WhyEnded(reader->runs()[0]), why);
   CHECK(OrDie(CheckTrace(path)).empty());
 }
 

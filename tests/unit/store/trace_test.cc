@@ -5,6 +5,8 @@
 
 #include "ir/rewriter.h"
 #include "store/check.h"
+#include "store/merge.h"
+#include "store/run_end.h"
 #include "store/trace_reader.h"
 #include "store/trace_writer.h"
 #include "tests/unit/store/support.h"
@@ -307,6 +309,31 @@ TEST_CASE("a snapshot with another name costs one row") {
   CHECK_EQ(reader->FindSnapshot(second)->nodes, reader->FindSnapshot(first)->nodes);
   CHECK_EQ(reader->runs()[0].info.rank, 3);
   CHECK(OrDie(CheckTrace(folder / "t.strata")).empty());
+}
+
+TEST_CASE("a trace says why a run was interrupted, and so does a merged one") {
+  const TempDir folder;
+  const std::string path = folder / "t.strata", merged = folder / "m.strata";
+  const auto writer = OrDie(TraceWriter::Create(path));
+  const RunId run = OrDie(writer->BeginRun({}));
+  OrDie(AddRunEnd(*writer, run, "interrupted: after step 3"));
+  OrDie(writer->EndRun(run, RunStatus::kInterrupted));
+  OrDie(writer->EndRun(OrDie(writer->BeginRun({})), RunStatus::kFinished));
+  OrDie(writer->Finish());
+  const auto to = OrDie(TraceWriter::Create(merged));
+  const auto from = OrDie(TraceReader::Open(path));
+  for (const StoredRun& each : from->runs())
+    OrDie(CopyRun(*from, each, each.info, *to));
+  OrDie(to->Finish());
+  for (const std::string& each : {path, merged}) {
+    const auto reader = OrDie(TraceReader::Open(each));
+    REQUIRE_EQ(reader->runs().size(), 2);
+    CHECK_EQ(reader->runs()[0].status, RunStatus::kInterrupted);
+    CHECK_EQ(WhyEnded(reader->runs()[0]), "interrupted: after step 3");
+    CHECK_EQ(reader->runs()[1].status, RunStatus::kFinished);
+    CHECK_EQ(WhyEnded(reader->runs()[1]), "");
+    CHECK(OrDie(CheckTrace(each)).empty());
+  }
 }
 
 TEST_CASE("a run that did not end is interrupted once its trace has no writer") {
