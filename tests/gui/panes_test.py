@@ -7,6 +7,15 @@ from gui_case import LOG, GuiCase, element, names
 
 class Panes(GuiCase):
 
+    def test_values_that_do_not_fit_beside_each_other_stand_below_each_other(self):
+        tree = self.view("""
+            resize 1280 720
+            key J J n
+            assert field:target contains aten.reshape.default
+        """, LOG)
+        heights = {field: element(tree, f"node/field:{field}")["box"][3] for field in ("target", "type")}
+        self.assertGreater(heights["target"], heights["type"] * 1.5)
+
     def test_search_frames_hits_and_steps_through_them(self):
         tree = self.view(f"""
             key J /

@@ -57,8 +57,10 @@ CostSheet CostSheetOf(const Comparison& comparison) {
   for (const auto& [title, list] : all) {
     CostSheet::List& added = sheet.lists.emplace_back();
     added.title = title;
-    for (const CostChange& change : *list)
-      if (added.rows.size() < kMostRows) added.rows.push_back({change, -1});
+    for (CostChange change : *list) {
+      if (list == &changes.patterns) change.what = PastTense(change.what);
+      if (added.rows.size() < kMostRows) added.rows.push_back({std::move(change), -1});
+    }
   }
   sheet.lists.push_back(NodesOf(comparison));
   std::erase_if(sheet.lists, [](const CostSheet::List& list) { return list.rows.empty(); });

@@ -142,10 +142,11 @@ void PassBar::Draw(Ui& ui, const Area& area) {
   const Comparison* comparison = ui.model.comparison();
   if (comparison == nullptr) return;
   const SceneCounts& counts = comparison->counts();
-  const std::string words = counts.differences() > 0 ? CountsText(counts)
-                            : subject != nullptr && subject->kind == Subject::Kind::kPass
-                                ? "No changes in this pass"
-                                : Plural(counts.nodes, "node");
+  const std::string words =
+      counts.differences() > 0 ? CountsText(counts)
+      : subject != nullptr && subject->kind == Subject::Kind::kPass
+          ? subject->changed() ? "Metadata only changed in this pass" : "No changes in this pass"
+          : Plural(counts.nodes, "node");
   float end = right;
   if (counts.differences() > 0) {
     end = ui.CountsFrom(counts, x, area.y + area.height / 2, 12);

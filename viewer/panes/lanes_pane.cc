@@ -18,6 +18,7 @@ LaneChart LanesOf(const Comparison& comparison, const std::string& times) {
                                     : SimulatedLanes(comparison, times.substr(colon + 2));
 }
 
+constexpr float kChoice = 196;
 constexpr const char* kMeasuredPipeline = "Pipeline: measured";
 constexpr const char* kSimulatedPipeline = "Pipeline: simulated";
 
@@ -38,8 +39,8 @@ void LanesPane::Draw(Ui& ui, const Area& area) {
   const auto found = std::ranges::find(choices, times_);
   int chosen = found == choices.end() ? 0 : static_cast<int>(found - choices.begin());
   const float head = ui.px(32), name = ui.px(96), height = ui.px(24);
-  if (ui.Choice("times", {area.x + ui.px(12), area.y + ui.px(4), ui.px(148), ui.px(24)}, choices,
-                chosen)) {
+  if (ui.Choice("times", {area.x + ui.px(12), area.y + ui.px(4), ui.px(kChoice), ui.px(24)},
+                choices, chosen)) {
     times_ = choices[static_cast<size_t>(chosen)];
     zoom_ = 1;
     begin_ = 0;
@@ -55,7 +56,8 @@ void LanesPane::Draw(Ui& ui, const Area& area) {
   if (chart == nullptr) return;
   std::string words = chart->words;
   if (chart->length > 0) words += " The wheel zooms, a drag moves.";
-  const Area beside = {area.x + ui.px(172), area.y, area.width - ui.px(184), head};
+  const Area beside = {area.x + ui.px(kChoice + 24), area.y, area.width - ui.px(kChoice + 36),
+                       head};
   ui.TextIn(beside, words, ui.font(Face::kSans, 11), theme.ink_3);
   ui.Register("words", "text", words, beside);
   if (chart->length <= 0) return;

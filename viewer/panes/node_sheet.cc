@@ -14,7 +14,6 @@
 namespace strata::viewer {
 namespace {
 
-constexpr float kFieldColumn = 104;  // width of the names of fields
 constexpr size_t kMostRows = 24;     // of inputs and outputs
 
 }  // namespace

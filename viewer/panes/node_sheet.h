@@ -31,6 +31,8 @@ class NodeSheet {
   void Draw();
 
  private:
+  static constexpr float kFieldColumn = 104;  // width of the names of fields
+
   Area Inner(float height);
   void Title(std::string_view words);
   void Head();

@@ -14,7 +14,13 @@ namespace strata::viewer {
 
 void NodeSheet::FieldRow(std::string_view field, const std::string& before,
                          const std::string& after, bool both, bool derived) {
-  const Area at = panel_.Next(ui_.px(24));
+  const Font mono = ui_.font(Face::kMono, 11);
+  const float room = panel_.width() - ui_.px(32 + kFieldColumn);
+  // Values that do not fit beside each other stand below each other.
+  const bool beside =
+      !both || std::max(mono.WidthOf(before), mono.WidthOf(after)) <= room / 2 - ui_.px(8);
+  const float line = ui_.px(beside ? 24 : 20);
+  const Area at = panel_.Next(beside ? line : 2 * line);
   ui_.Register(fmt::format("field:{}", field), "row",
                both ? fmt::format("{} → {}", before, after) : after, at);
   if (!panel_.Shows(at)) return;
@@ -25,18 +31,17 @@ void NodeSheet::FieldRow(std::string_view field, const std::string& before,
     ui_.Fill({at.x, at.y, ui_.px(3), at.height}, theme_.changed.line);
   }
   ui_.Fill({at.x, at.bottom() - 1, at.width, 1}, theme_.rule);
-  ui_.TextIn({left, at.y, ui_.px(kFieldColumn - 8), at.height}, field,
+  ui_.TextIn({left, at.y, ui_.px(kFieldColumn - 8), line}, field,
              ui_.font(cause ? Face::kBold : Face::kSans, 12),
              cause ? theme_.changed.text : theme_.ink_2);
-  const Font mono = ui_.font(Face::kMono, 11);
-  const float room = at.right() - ui_.px(16) - column;
   const std::string full = both ? fmt::format("{} → {}", before, after) : after;
   if (both) {
-    const float half = room / 2;
-    ui_.TextIn({column, at.y, half - ui_.px(8), at.height}, before, mono,
+    const float width = beside ? room / 2 - ui_.px(8) : room;
+    const Area second = beside ? Area{column + room / 2, at.y, width, line}
+                               : Area{column, at.y + line, width, line};
+    ui_.TextIn({column, at.y, width, line}, before, mono,
                derived ? theme_.ink_3 : theme_.removed.text);
-    ui_.TextIn({column + half, at.y, half, at.height}, after, mono,
-               derived ? theme_.ink_3 : theme_.added.text);
+    ui_.TextIn(second, after, mono, derived ? theme_.ink_3 : theme_.added.text);
   } else {
     ui_.TextIn({column, at.y, room, at.height}, after, mono, theme_.ink);
   }

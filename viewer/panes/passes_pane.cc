@@ -96,13 +96,15 @@ bool PassesPane::Row(Ui& ui, const Area& area, int32_t index) const {
   }
   if (s.kind == Subject::Kind::kGraph || quiet) return touch.clicked;
   const float second = top + line + ui.px(8);
+  const Font quiet_font = ui.font(Face::kSans, 12);
   float end = left;
   if (s.failed) {
     end += ui.Text(left, second - ui.px(6), "failed", ui.font(Face::kBold, 12), theme.removed.text);
+  } else if (counts.differences() == 0) {
+    end += ui.Text(left, second - ui.px(6), "metadata only", quiet_font, theme.ink_3);
   } else {
     end = ui.CountsFrom(counts, left, second, 12);
   }
-  const Font quiet_font = ui.font(Face::kSans, 12);
   if (const std::string time = TimeText(s.ms); s.ms > 0 && end + quiet_font.WidthOf(time) <= right)
     ui.TextRight({end, second - ui.px(10), right - end, line}, time, quiet_font, theme.ink_3);
   return touch.clicked;

@@ -59,7 +59,7 @@ Result<Changed> RunOn(std::string_view body, std::unique_ptr<Pass> pass, Recordi
   ProveExactly watcher(recording);
   manager.Watch(watcher);
   Result<Changed> changed = manager.Run(*module);
-  REQUIRE_OK(recording.End(changed.has_value()));
+  REQUIRE_OK(recording.End(changed ? Ok() : Status(changed.error())));
   return changed;
 }
 
