@@ -13,6 +13,7 @@
 #include "prove/bounds.h"
 #include "prove/inputs.h"
 #include "prove/ops/elementwise.h"
+#include "prove/precision/rounding.h"
 
 namespace strata::prove {
 namespace {
@@ -208,7 +209,7 @@ Result<Call> Evaluator::CallOf(NodeId node) {
   }
   Call call(graph_.op(node), std::move(args), std::move(kwargs), graph_.node(node).num_results);
   call.run_body = [this](GraphId body, std::span<const Value> inputs) -> Result<Values> {
-    Evaluator evaluator(graph_.module().graph(body), seed_);
+    Evaluator evaluator(graph_.module().graph(body), seed_, rounds_);
     STRATA_TRY(Values results, evaluator.Run(inputs));
     opaque_.insert(evaluator.opaque().begin(), evaluator.opaque().end());
     evaluations_ += evaluator.evaluations();
@@ -292,7 +293,10 @@ void Evaluator::Begin(std::span<const Value> inputs) {
 Result<Values> Evaluator::Evaluate(NodeId node) {
   ++evaluations_;
   Result<Values> results = EvaluateNode(node);
-  if (results) return results;
+  if (results) {
+    if (rounds_) RoundResults(graph_, node, *results);
+    return results;
+  }
   failed_ = node;
   return std::move(results).error().In(fmt::format("{} ({})", graph_.name(node), graph_.op(node)));
 }

@@ -20,8 +20,10 @@ class Evaluator {
   /// Called after each node that is not the output; may overwrite the elements of its results.
   using Observer = std::function<void(NodeId node, std::span<Value> results)>;
 
-  /// Sizes that are symbols have their hints. REQUIRES: the graph outlives this.
-  Evaluator(const Graph& graph, uint64_t seed) : graph_(graph), seed_(seed) {}
+  /// Sizes that are symbols have their hints. `rounds`: results of narrow types are rounded
+  /// (prove/precision/rounding.h). REQUIRES: the graph outlives this.
+  Evaluator(const Graph& graph, uint64_t seed, bool rounds = false)
+      : graph_(graph), seed_(seed), rounds_(rounds) {}
 
   /// Runs the graph. `inputs`: one for each placeholder; operators may write to them. Returns what
   /// the output node returns, flattened. Errors: a call that fails in PyTorch too, by the name of
@@ -63,6 +65,7 @@ class Evaluator {
 
   const Graph& graph_;
   uint64_t seed_;
+  bool rounds_;
   std::span<const Value> inputs_;
   size_t next_input_ = 0;
   std::vector<Value> values_;       // by ValueId

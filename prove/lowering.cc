@@ -53,13 +53,13 @@ class LoweringProver {
     std::vector<Value> wholes;
     for (const Value& input : inputs)
       wholes.push_back(CopyOf(input));
-    Evaluator reference(placed_, seed);
+    Evaluator reference(placed_, seed, options_.rounds);
     STRATA_TRY(const std::vector<Value> outputs,
                reference.Run(wholes, [&](NodeId node, std::span<Value> results) {
                  if (options_.stable_ids) Keep(node, results);
                }));
     STRATA_TRY(std::vector<std::vector<Value>> parts, PartsOf(inputs));
-    RankEvaluator ranks(lowered_, mesh_, seed);
+    RankEvaluator ranks(lowered_, mesh_, seed, options_.rounds);
     const auto rank_outputs =
         ranks.Run(parts, [&](NodeId node, std::span<Values> results) { CheckNode(node, results); });
     if (rank_outputs) {
@@ -144,11 +144,13 @@ class LoweringProver {
   }
 
   /// Of partial values sums and means can be compared: norms of parts are not the parts of a sum.
-  /// Rows in the order of experts, and parts of blocks, are not slices of the whole.
+  /// Rows in the order of experts, and parts of blocks, are not slices of the whole. Parts that are
+  /// rounded are compared where they are summed.
   bool IsComparable(const Placements& placements) const {
     return std::ranges::all_of(placements, [&](const Placement& p) {
       if (IsRows(p) || IsBlocked(p)) return false;
       if (!IsPartial(p)) return true;
+      if (options_.rounds) return false;
       const std::string_view reduce = placed_.module().str(p.reduce);
       return reduce == "sum" || reduce == "avg";
     });

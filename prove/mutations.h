@@ -24,9 +24,9 @@ std::span<const Mutation> Mutations();
 
 /// What the proof of a pass says of a mutant of the graph after it.
 enum class MutantOutcome : uint8_t {
-  kCaught,      ///< a value differs
+  kCaught,      ///< a value differs, or is rounded otherwise by a mutation of precision
   kRefused,     ///< an operator of the mutant cannot be evaluated: sizes that do not fit
-  kEquivalent,  ///< proven, and every rank returns what it returned for any inputs
+  kEquivalent,  ///< proven, and every rank returns, and rounds, what it did for any inputs
   kEscaped,     ///< proven, but a rank returns something else for inputs that ranks do not share
 };
 

@@ -18,6 +18,7 @@
 #include "prove/evaluator.h"
 #include "prove/layers/fewer_layers.h"
 #include "prove/lowering.h"
+#include "prove/precision/rounding.h"
 #include "prove/rank_inputs.h"
 #include "prove/ranks.h"
 #include "prove/sizes/reduce.h"
@@ -50,7 +51,8 @@ class RankProver {
     RankValues second_inputs;
     for (const Values& inputs : first_inputs)
       second_inputs.push_back(Copies(inputs));
-    RankEvaluator first(before_, mesh_, seed), second(after_, mesh_, seed);
+    RankEvaluator first(before_, mesh_, seed, options_.rounds),
+        second(after_, mesh_, seed, options_.rounds);
     STRATA_TRY(const RankValues expected,
                first.Run(first_inputs, [&](NodeId node, std::span<Values> results) {
                  if (options_.stable_ids) Keep(node, results);
@@ -235,10 +237,23 @@ Proof ProveOnRanks(const Graph& before, const Graph& after, const ProofOptions& 
 
 namespace {
 
-Proof ProveWhole(const Graph& before, const Graph& after, const ProofOptions& options) {
+Proof ProveOnce(const Graph& before, const Graph& after, const ProofOptions& options) {
   if (!IsLowered(after)) return Prove(before, after, options);
   return IsLowered(before) ? ProveOnRanks(before, after, options)
                            : ProveLowering(before, after, options);
+}
+
+/// Exactly, and then with rounding: what differs only then is a change of precision.
+Proof ProveWhole(const Graph& before, const Graph& after, const ProofOptions& options) {
+  Proof proof = ProveOnce(before, after, options);
+  const bool lists = options.lists_precision && proof.verdict == Verdict::kProven;
+  if (!lists || !(HasNarrowValues(before) || HasNarrowValues(after))) return proof;
+  ProofOptions rounding = options;
+  rounding.rounds = true;
+  rounding.max_findings = SIZE_MAX;
+  proof.precision = PrecisionChanges(before, after, ProveOnce(before, after, rounding).findings,
+                                     options.stable_ids);
+  return proof;
 }
 
 /// What a proof on reduced sizes cannot say: an operator may fail because of them alone.

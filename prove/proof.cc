@@ -111,7 +111,7 @@ class Prover {
     std::vector<Value> for_before;
     for (const Value& input : inputs)
       for_before.push_back(CopyOf(input));
-    Evaluator first(before_, seed), second(after_, seed);
+    Evaluator first(before_, seed, options_.rounds), second(after_, seed, options_.rounds);
     STRATA_TRY(const std::vector<Value> expected,
                first.Run(for_before, [&](NodeId node, std::span<Value> results) {
                  if (options_.stable_ids) reference_.Keep(before_, node, results);

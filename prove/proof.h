@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "prove/diagnosis/diagnosis.h"
+#include "prove/precision/precision.h"
 
 namespace strata::prove {
 
@@ -57,6 +58,8 @@ struct Proof {
   /// Of the model, and of them those that are the same as one that was evaluated: their values are
   /// equal because its are.
   int64_t layers = 0, layers_left_out = 0;
+  /// kProven, with `lists_precision`: where the graphs round numbers otherwise.
+  std::vector<PrecisionChange> precision;
 };
 
 struct ProofOptions {
@@ -73,6 +76,10 @@ struct ProofOptions {
   /// Of operators on all ranks in one graph. Graphs with more are proven with one layer of each
   /// kind, if they have StableIds.
   int64_t max_calls = 20'000;
+  /// Results of narrow types are rounded, so that a sum of rounded numbers is not the rounded sum.
+  bool rounds = false;
+  /// A proven pass is evaluated again, with rounding.
+  bool lists_precision = false;
 };
 
 /// Adds what is wrong with a node of the graph after a pass, unless there are `max_findings`.

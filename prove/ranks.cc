@@ -13,6 +13,7 @@
 #include "prove/call.h"
 #include "prove/compare.h"
 #include "prove/ops/elementwise.h"
+#include "prove/precision/rounding.h"
 
 namespace strata::prove {
 namespace {
@@ -158,14 +159,15 @@ GroupLookup GroupsOf(const Mesh& mesh) {
   return [&mesh](std::string_view group, int64_t rank) { return mesh.GroupOf(group, rank); };
 }
 
-RankEvaluator::RankEvaluator(const Graph& graph, const Mesh& mesh, uint64_t seed)
+RankEvaluator::RankEvaluator(const Graph& graph, const Mesh& mesh, uint64_t seed, bool rounds)
     : RankEvaluator(std::vector(static_cast<size_t>(mesh.num_ranks()), &graph), GroupsOf(mesh),
-                    seed) {}
+                    seed, rounds) {}
 
-RankEvaluator::RankEvaluator(std::vector<const Graph*> graphs, GroupLookup groups, uint64_t seed)
-    : graphs_(std::move(graphs)), graph_(*graphs_[0]), groups_(std::move(groups)) {
+RankEvaluator::RankEvaluator(std::vector<const Graph*> graphs, GroupLookup groups, uint64_t seed,
+                             bool rounds)
+    : graphs_(std::move(graphs)), graph_(*graphs_[0]), groups_(std::move(groups)), rounds_(rounds) {
   for (const Graph* graph : graphs_)
-    ranks_.emplace_back(*graph, seed);
+    ranks_.emplace_back(*graph, seed, rounds);
 }
 
 Result<RankEvaluator::Group> RankEvaluator::GroupAt(NodeId node, size_t argument,
@@ -343,9 +345,14 @@ Result<std::vector<std::vector<Value>>> RankEvaluator::Run(
       return std::move(evaluated).error();
     }
     std::vector<Values> results = *std::move(evaluated);
-    if (observe) observe(node, results);
     const std::string_view op = graph_.op(node);
-    if (op.starts_with(kCollectives) && op != kWait) {
+    const bool is_collective = op.starts_with(kCollectives) && op != kWait;
+    if (rounds_ && is_collective) {
+      for (Values& values : results)
+        RoundResults(graph_, node, values);
+    }
+    if (observe) observe(node, results);
+    if (is_collective) {
       launched_[node.index] = LaunchedWith(node, results);
       for (Values& values : results)
         values[0] = InFlight(std::get<Tensor>(values[0]));

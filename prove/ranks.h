@@ -29,11 +29,12 @@ class RankEvaluator {
   /// Called after each node with its results on each rank; may overwrite their elements.
   using Observer = std::function<void(NodeId node, std::span<Values> results)>;
 
-  /// All ranks run one graph. REQUIRES: graph and mesh outlive this.
-  RankEvaluator(const Graph& graph, const Mesh& mesh, uint64_t seed);
+  /// All ranks run one graph. `rounds`: as of Evaluator. REQUIRES: graph and mesh outlive this.
+  RankEvaluator(const Graph& graph, const Mesh& mesh, uint64_t seed, bool rounds = false);
   /// Each rank runs its own. REQUIRES: they outlive this, and have the same nodes: but for
   /// literals, and which results of a node are read.
-  RankEvaluator(std::vector<const Graph*> graphs, GroupLookup groups, uint64_t seed);
+  RankEvaluator(std::vector<const Graph*> graphs, GroupLookup groups, uint64_t seed,
+                bool rounds = false);
 
   /// Runs the graph: inputs and outputs of each rank. Errors: those of Evaluator, a collective that
   /// is not known or that names a group which the mesh does not have.
@@ -76,6 +77,7 @@ class RankEvaluator {
   std::vector<const Graph*> graphs_;  // by rank
   const Graph& graph_;                // of the first: the nodes of all
   GroupLookup groups_;
+  bool rounds_;
   std::vector<Evaluator> ranks_;
   NodeId failed_;
   std::map<int32_t, Launched> launched_;  // by the launch's NodeId

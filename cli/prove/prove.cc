@@ -32,6 +32,7 @@ struct ProofFlags {
   std::vector<std::string> others, passes, assumptions;
   int64_t seed = 1, max_findings = 20;
   bool allows_unproven = false, accepts_inferred = false, as_json = false, record = false;
+  bool precision = false, strict_casts = false;
 };
 
 bool IsChosen(const HistoryStep& step, const std::vector<std::string>& passes) {
@@ -54,7 +55,8 @@ void Time(StepProof& step, Prove&& prove) {
 prove::ProofOptions OptionsOf(const ProofFlags& flags, bool stable_ids) {
   return {.seed = static_cast<uint64_t>(flags.seed),
           .stable_ids = stable_ids,
-          .max_findings = static_cast<size_t>(flags.max_findings)};
+          .max_findings = static_cast<size_t>(flags.max_findings),
+          .lists_precision = flags.precision || flags.strict_casts};
 }
 
 /// A step that changed nothing needs no evaluation.
@@ -184,6 +186,7 @@ Exit ExitOf(const std::vector<StepProof>& proofs, const ProofFlags& flags) {
     const bool is_inferred =
         std::ranges::any_of(step.proof.assumptions, &prove::Assumption::is_inferred);
     if (!is_fine || (is_inferred && !flags.accepts_inferred)) return Exit::kDifferences;
+    if (flags.strict_casts && !step.proof.precision.empty()) return Exit::kDifferences;
   }
   return Exit::kOk;
 }
@@ -225,6 +228,10 @@ Result<Exit> RunProve(Args args) {
                  "may be repeated");
   flags.Switch("--accept-inferred", &out.accepts_inferred,
                "exit status 0 also if a proof takes for granted what no log states");
+  flags.Switch("--precision", &out.precision,
+               "also list where a proven pass rounds numbers otherwise");
+  flags.Switch("--strict-casts", &out.strict_casts,
+               "the same, and exit status 1 if there are such places");
   flags.Switch("--record", &out.record,
                "store the verdict of each pass in the trace FILE, for ls and the viewer");
   flags.Switch("--json", &out.as_json, "print strata.prove/1");

@@ -39,6 +39,13 @@ std::string ScopeText(const prove::Proof& proof) {
   return text;
 }
 
+int64_t PrecisionPlaces(const prove::Proof& proof) {
+  int64_t places = 0;
+  for (const prove::PrecisionChange& change : proof.precision)
+    places += change.places;
+  return places;
+}
+
 void AppendStep(const StepProof& proof, std::string& out) {
   const prove::Proof& result = proof.proof;
   out += fmt::format("{} {}, {}{}: ", Mark(result.verdict), Visible(proof.name),
@@ -63,6 +70,8 @@ void AppendStep(const StepProof& proof, std::string& out) {
   if (!scope.empty()) out += (result.reduced_sizes.empty() ? "; " : " ") + scope;
   if (result.not_kept > 0)
     out += fmt::format("; {} nodes not compared, their values take over 1 GB", result.not_kept);
+  if (const int64_t places = PrecisionPlaces(result); places > 0)
+    out += fmt::format("; rounded otherwise at {} place{}", places, places == 1 ? "" : "s");
   if (!result.opaque.empty())
     out += fmt::format("; unknown operators: {}",
                        Visible(fmt::format("{}", fmt::join(result.opaque, ", "))));
@@ -108,6 +117,16 @@ void AppendFinding(const StepProof& proof, const Finding& finding, std::string& 
   out += fmt::format("  see     strata diff {}\n", Visible(DiffArguments(proof, finding)));
 }
 
+void AppendPrecision(const StepProof& proof, const prove::PrecisionChange& change,
+                     std::string& out) {
+  out += fmt::format("\nprecision: {}{}\n",
+                     change.modules.empty() ? "" : Visible(change.modules) + ": ",
+                     Visible(change.what));
+  out += fmt::format("  node    {} in graph {}, {}; before it: {}\n", Visible(change.node),
+                     Visible(proof.graph), Visible(proof.name), Visible(change.reference));
+  if (change.places > 1) out += fmt::format("  places  {}\n", change.places);
+}
+
 size_t Count(const std::vector<StepProof>& proofs, Verdict verdict) {
   return static_cast<size_t>(std::ranges::count_if(
       proofs, [&](const StepProof& step) { return step.proof.verdict == verdict; }));
@@ -138,6 +157,15 @@ void WriteForeign(JsonWriter& json, const StepProof& proof) {
       if (assumption.is_inferred == is_inferred) json.String(assumption.text);
     json.EndArray();
   }
+}
+
+void WritePrecision(JsonWriter& json, const StepProof& proof,
+                    const prove::PrecisionChange& change) {
+  json.Break(4).BeginObject().Field("graph", proof.graph).Key("pass");
+  proof.pass_index < 0 ? json.Null() : json.Int(proof.pass_index);
+  json.Field("node", change.node).Field("reference", change.reference);
+  json.Field("modules", change.modules).Field("what", change.what);
+  json.Field("places", change.places).Field("ref", proof.ref).EndObject();
 }
 
 }  // namespace
@@ -171,6 +199,10 @@ std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed) {
   for (const StepProof& proof : proofs) {
     for (const Finding& finding : proof.proof.findings)
       AppendFinding(proof, finding, out);
+  }
+  for (const StepProof& proof : proofs) {
+    for (const prove::PrecisionChange& change : proof.proof.precision)
+      AppendPrecision(proof, change, out);
   }
   out += fmt::format("\nproven: {} of {} steps, seed {}, p = 2^61-1\n",
                      Count(proofs, Verdict::kProven), proofs.size(), seed);
@@ -209,6 +241,11 @@ std::string ProofJson(const std::vector<StepProof>& proofs, std::string_view fil
   for (const StepProof& proof : proofs) {
     for (const Finding& finding : proof.proof.findings)
       WriteFinding(json, proof, finding);
+  }
+  json.EndArray().Break(2).Key("precision").BeginArray();
+  for (const StepProof& proof : proofs) {
+    for (const prove::PrecisionChange& change : proof.proof.precision)
+      WritePrecision(json, proof, change);
   }
   json.EndArray().Break(2).Key("summary").BeginObject();
   json.Field("proven", static_cast<int64_t>(Count(proofs, Verdict::kProven)));

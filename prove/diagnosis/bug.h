@@ -28,6 +28,7 @@ enum class BugKind : uint8_t {
   kSomeRanks,          ///< a value that depends on the rank, where it should not
   kExtraOperation,     ///< an operator that was not there
   kOverwritten,        ///< something was written to memory that is read again
+  kPrecision,          ///< the same numbers, rounded otherwise
 };
 /// "missing-collective"
 std::string_view ToString(BugKind kind);

@@ -22,6 +22,9 @@ std::span<const Mutation> ValueMutations();
 /// Wrong times: waits, and memory that is overwritten or never written.
 std::span<const Mutation> MemoryMutations();
 
+/// The same numbers, rounded otherwise.
+std::span<const Mutation> PrecisionMutations();
+
 // What edits have in common.
 
 bool SameType(const Graph& graph, ValueId a, ValueId b);

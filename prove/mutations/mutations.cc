@@ -55,13 +55,30 @@ std::set<std::string> NamesNear(const Graph& before, const Graph& after, const G
   return names;
 }
 
+/// What a proof with rounding says of a mutant that computes what `after` does. The pass may change
+/// precision itself, so the mutant is compared with its result.
+MutantResult RoundedMutant(const Graph& before, const Graph& after, const Graph& mutant,
+                           NodeId site, ProofOptions options) {
+  options.lists_precision = true;
+  const Proof proof = ProvePass(after, mutant, options);
+  if (proof.precision.empty())
+    return {.outcome = MutantOutcome::kEquivalent, .diagnosis = {}, .node = "", .what = ""};
+  const PrecisionChange& first = proof.precision.front();
+  return {.outcome = MutantOutcome::kCaught,
+          .is_near = NamesNear(before, after, mutant, site).contains(first.node),
+          .is_class_right = true,
+          .diagnosis = {.kind = BugKind::kPrecision, .reason = first.what},
+          .node = first.node,
+          .what = first.what};
+}
+
 }  // namespace
 
 std::span<const Mutation> Mutations() {
   static const std::vector<Mutation> kAll = [] {
     std::vector<Mutation> all;
-    for (const auto some :
-         {CollectiveMutations(), PartMutations(), ValueMutations(), MemoryMutations()})
+    for (const auto some : {CollectiveMutations(), PartMutations(), ValueMutations(),
+                            MemoryMutations(), PrecisionMutations()})
       all.insert(all.end(), some.begin(), some.end());
     return all;
   }();
@@ -91,6 +108,8 @@ std::optional<MutantResult> TryMutant(const Graph& before, const Graph& after,
                         .node = first.node,
                         .what = first.what};
   }
+  if (mutation.kinds[0] == BugKind::kPrecision)
+    return RoundedMutant(before, after, mutant, site, options);
   const Proof same = ProvePass(after, mutant, {.seed = options.seed + 1, .stable_ids = false});
   return MutantResult{.outcome = same.verdict == Verdict::kProven ? MutantOutcome::kEquivalent
                                                                   : MutantOutcome::kEscaped,

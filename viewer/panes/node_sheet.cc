@@ -14,7 +14,7 @@
 namespace strata::viewer {
 namespace {
 
-constexpr size_t kMostRows = 24;     // of inputs and outputs
+constexpr size_t kMostRows = 24;  // of inputs and outputs
 
 }  // namespace
 

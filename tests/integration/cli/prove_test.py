@@ -24,6 +24,21 @@ def forward(self, x: "f32[4, 3][3, 1]cpu"):
 """
 
 
+# A sum of numbers that are rounded before it, and after it.
+SUM_ROUNDED = """\
+def forward(self, x: "f32[4, 3][3, 1]cpu"):
+    total: "f32[3][1]cpu" = torch.ops.aten.sum.dim_IntList(x, [0])
+    y: "bf16[3][1]cpu" = torch.ops.prims.convert_element_type.default(total, torch.bfloat16)
+    return (y,)
+"""
+ROUNDED_SUM = """\
+def forward(self, x: "f32[4, 3][3, 1]cpu"):
+    narrow: "bf16[4, 3][3, 1]cpu" = torch.ops.prims.convert_element_type.default(x, torch.bfloat16)
+    y: "bf16[3][1]cpu" = torch.ops.aten.sum.dim_IntList(narrow, [0])
+    return (y,)
+"""
+
+
 class ProveTest(StrataCase):
     def works(self, *words):
         done = self.run_strata(*words)
@@ -96,6 +111,17 @@ class ProveTest(StrataCase):
         done = self.run_strata("prove", first, other)
         self.assertEqual(done.returncode, 1)
         self.assertIn("mul: output 0: 3/2 of the expected value", done.stdout)
+
+    def test_b93_a_cast_that_moves_across_a_sum_is_listed_on_request(self):
+        words = ("prove", self.write("before.txt", SUM_ROUNDED), self.write("after.txt", ROUNDED_SUM))
+        self.assertNotIn("rounded", self.works(*words))
+        text = self.works(*words, "--precision")
+        self.assertIn("2 values equal; rounded otherwise at 1 place\n", text)
+        self.assertIn("\nprecision: rounded otherwise\n  node    y in graph", text)
+        self.assertEqual(self.run_strata(*words, "--strict-casts").returncode, 1)
+        proof = json.loads(self.works(*words, "--precision", "--json"))
+        self.assertEqual([(change["node"], change["places"]) for change in proof["precision"]], [("y", 1)])
+        self.assertEqual(proof["passes"][0]["status"], "proven")
 
     def test_nothing_to_prove_is_an_error(self):
         self.write("g.txt", GRAPH)

@@ -68,7 +68,8 @@ TEST_CASE("mutations: no edit of a lowered step is proven, and findings are at t
         "other-group",     "first-part-of-sum", "reverse-gather",  "exchange-inputs",
         "other-value",     "other-operand",     "double-literal",  "times-ranks",
         "apply-twice",     "first-rank-only",   "factor-of-rank",  "input-of-rank",
-        "drop-wait",       "write-in-flight",   "send-zeros",      "write-saved"}) {
+        "drop-wait",       "write-in-flight",   "send-zeros",      "write-saved",
+        "reduce-narrow",   "cast-before-sum"}) {
     CAPTURE(name);
     CHECK_GT(sites[name], 0);
   }
