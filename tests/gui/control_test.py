@@ -234,7 +234,7 @@ class ControlTest(GuiCase):
             await live/control/saved contains step-2
             screenshot {self.picture("live_save")}
             click live/control/stop
-            await state run_status = failed
+            await state run_status = interrupted
             assert state control != stopped
             assert live/control/stop disabled
             screenshot {self.picture("live_stopped")}
