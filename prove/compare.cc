@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/random.h"
+
 namespace strata::prove {
 namespace {
 
@@ -45,6 +47,15 @@ bool SameValue(const Value& expected, const Value& actual) {
   const auto* n = std::get_if<int64_t>(&expected);
   const auto* m = std::get_if<int64_t>(&actual);
   return (n != nullptr && m != nullptr && *n == *m) || std::holds_alternative<GraphId>(expected);
+}
+
+uint64_t ContentHash(const Tensor& tensor) {
+  uint64_t hash = static_cast<uint64_t>(tensor.domain());
+  for (const int64_t size : tensor.sizes())
+    hash = Mix(hash ^ static_cast<uint64_t>(size));
+  for (const uint64_t word : tensor.Read())
+    hash = Mix(hash ^ word);
+  return hash;
 }
 
 std::string DescribeDifference(const Value& expected, const Value& actual) {

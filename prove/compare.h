@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "prove/call.h"
@@ -7,6 +8,9 @@ namespace strata::prove {
 
 /// Whether a value is the expected one. None as an expectation is met by every value.
 bool SameValue(const Value& expected, const Value& actual);
+
+/// A hash of domain, sizes and elements: to look for equal tensors.
+uint64_t ContentHash(const Tensor& tensor);
 
 /// How a value differs from the expected one: "1/2 of the expected value", "other sizes: …", "13 of
 /// 64 elements differ". REQUIRES: !SameValue.

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "base/random.h"
 #include "ir/module.h"
 #include "prove/bounds.h"
 #include "prove/chunks.h"
@@ -18,15 +17,6 @@
 
 namespace strata::prove {
 namespace {
-
-uint64_t ContentHash(const Tensor& tensor) {
-  uint64_t hash = static_cast<uint64_t>(tensor.domain());
-  for (const int64_t size : tensor.sizes())
-    hash = Mix(hash ^ static_cast<uint64_t>(size));
-  for (const uint64_t word : tensor.Read())
-    hash = Mix(hash ^ word);
-  return hash;
-}
 
 /// What the reference computed.
 class ReferenceValues {

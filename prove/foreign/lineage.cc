@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/random.h"
+#include "prove/compare.h"
 #include "prove/ops/elementwise.h"
 
 namespace strata::prove {
@@ -10,15 +10,6 @@ namespace {
 
 /// More elements are not looked for.
 constexpr int64_t kMaxElements = int64_t{1} << 22;
-
-uint64_t HashOfTensor(const Tensor& tensor) {
-  uint64_t hash = static_cast<uint64_t>(tensor.domain());
-  for (const int64_t size : tensor.sizes())
-    hash = Mix(hash ^ static_cast<uint64_t>(size));
-  for (const uint64_t word : tensor.Read())
-    hash = Mix(hash ^ word);
-  return hash;
-}
 
 /// All relations that a tensor of `dims` dimensions may have.
 std::vector<Relation> AllRelations(int64_t dims, const Mesh& mesh) {
@@ -47,12 +38,12 @@ void ValueTable::Add(Part part, NodeId node, std::span<const Value> results) {
   for (size_t i = 0; i < results.size(); ++i) {
     const auto* tensor = std::get_if<Tensor>(&results[i]);
     if (tensor != nullptr && tensor->numel() <= kMaxElements)
-      places_.try_emplace(HashOfTensor(*tensor), Place{part, node, i});
+      places_.try_emplace(ContentHash(*tensor), Place{part, node, i});
   }
 }
 
 std::optional<Place> ValueTable::Find(const Tensor& tensor) const {
-  const auto found = places_.find(HashOfTensor(tensor));
+  const auto found = places_.find(ContentHash(tensor));
   return found == places_.end() ? std::nullopt : std::optional(found->second);
 }
 

@@ -361,7 +361,7 @@ TEST_CASE("ranks: what is 0 on one rank must be a size on the other") {
            "args[1]: 0 on rank 0, 7 on rank 1");
 }
 
-TEST_CASE("ranks: what differs at a place of shards, and is no integer, is told") {
+TEST_CASE("ranks: what differs at a place of shards, and is no integer, is named") {
   const auto told = [](std::string_view first, std::string_view second) {
     const auto history = [](int32_t rank, std::string_view call) {
       return HistoryOf(rank, {fmt::format(

@@ -57,7 +57,7 @@ TEST_CASE("PV-9: parts of a tensor make the tensor, and no other relation does")
   }
 }
 
-TEST_CASE("PV-9: summands and values with a mean are told apart") {
+TEST_CASE("PV-9: summands are not values with a mean") {
   const Mesh mesh = MeshOf("dp=2,tp=2");
   const Tensor one = Counting({3});
   const std::vector<Value> parts = {one, one, one, one};
