@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ir/module.h"
+#include "passes/core/collectives.h"
 #include "prove/evaluator.h"
 #include "prove/field.h"
 #include "prove/foreign/contracts.h"
@@ -170,8 +170,7 @@ class Comparison {
       if (!op.starts_with("_c10d_functional.all_reduce") &&
           !op.starts_with("_c10d_functional.reduce_scatter"))
         return false;
-      const auto members =
-          setup_.groups.MembersOf(graph.module().str(graph.args(node).back().str()));
+      const auto members = setup_.groups.MembersOf(GroupOf(graph, node));
       return members && std::ranges::any_of(*members, [&](int64_t member) {
                return setup_.mesh.Coordinates(member)[axis] !=
                       setup_.mesh.Coordinates(members->front())[axis];

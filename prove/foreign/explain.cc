@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/module.h"
+#include "passes/core/collectives.h"
 #include "prove/evaluator.h"
 #include "prove/foreign/causes.h"
 #include "prove/foreign/contracts.h"
@@ -237,10 +237,8 @@ class Explanation {
   std::optional<Diagnosis> OfCollective(const Cause& cause) const {
     const Graph& graph = GraphOf(evidence_.ranks[0], cause.part);
     const Lineage::Origin* origin = OperandOrigin(cause);
-    const Arg& last = graph.args(cause.node).back();
-    if (origin == nullptr || last.kind() != ArgKind::kString) return std::nullopt;
-    const auto members = setup_.groups.MembersOf(graph.module().str(last.str()));
-    if (!members) return std::nullopt;
+    const auto members = setup_.groups.MembersOf(GroupOf(graph, cause.node));
+    if (origin == nullptr || !members) return std::nullopt;
     for (size_t axis = 0; axis < origin->relation.size(); ++axis) {
       const std::string& name = setup_.mesh.axes()[axis].name;
       const Term& term = origin->relation[axis];

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/module.h"
+#include "passes/core/collectives.h"
 
 namespace strata::prove {
 namespace {
@@ -72,12 +72,11 @@ void NamedGroups::Add(std::span<const Graph* const> graphs) {
   for (size_t rank = 0; rank < graphs.size(); ++rank) {
     const Graph& graph = *graphs[rank];
     for (const NodeId node : graph.nodes()) {
-      const auto args = graph.args(node);
-      if (graph.node(node).kind != NodeKind::kCall || args.empty()) continue;
-      const bool names_group =
-          graph.op(node).starts_with("_c10d_functional.") && args.back().kind() == ArgKind::kString;
-      if (!names_group) continue;
-      std::vector<int64_t>& members = members_[std::string(graph.module().str(args.back().str()))];
+      const bool is_call = graph.node(node).kind == NodeKind::kCall;
+      if (!is_call || !graph.op(node).starts_with("_c10d_functional.")) continue;
+      const std::string_view group = GroupOf(graph, node);
+      if (group.empty()) continue;
+      std::vector<int64_t>& members = members_[std::string(group)];
       const auto self = static_cast<int64_t>(rank);
       if (std::ranges::find(members, self) == members.end()) members.push_back(self);
       std::ranges::sort(members);
