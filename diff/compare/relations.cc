@@ -7,10 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/flat_map.h"
+#include "diff/compare/clones.h"
 #include "diff/compare/split_replacement.h"
 #include "diff/compare/value_numbers.h"
-#include "diff/graph/keyed.h"
 #include "diff/graph/union_find.h"
 #include "ir/ops.h"
 
@@ -47,60 +46,14 @@ class RelationFinder {
     return !matching_.matched(side, i) && !related_[side][i];
   }
 
-  /// Per matched node the unmatched ones with its value number: of several matched ones the first.
-  std::map<EntityId, std::vector<EntityId>> EqualsOfMatched(
-      Side side, const IdVector<EntityId, uint64_t>& numbers) const {
-    // Only numbers of unmatched nodes are looked for: mostly few.
-    HashFilter wanted(Index(num_unmatched_[side]));
-    for (EntityId i : matching_.labels(side).ids()) {
-      if (!matching_.matched(side, i)) wanted.Add(numbers[i]);
-    }
-    FlatMap<uint64_t, EntityId> first;
-    for (EntityId i : matching_.labels(side).ids()) {
-      const uint64_t number = numbers[i];
-      if (wanted.MayHave(number) && matching_.matched(side, i)) first.Emplace(number, i);
-    }
-    std::map<EntityId, std::vector<EntityId>> equals;
-    for (EntityId i : matching_.labels(side).ids()) {
-      if (matching_.matched(side, i) || KindOf(side, i) == EntityKind::kInput) continue;
-      const EntityId* equal = first.Find(numbers[i]);
-      if (equal != nullptr) equals[*equal].push_back(i);
-    }
-    return equals;
-  }
-
-  /// Whether value numbers with equal pieces are other ones.
-  bool AnyNewPiece(Side side) const {
-    const Labels& labels = matching_.labels(side);
-    for (EntityId i : labels.ids()) {
-      if (labels.piece[i] && !matching_.matched(side, i)) return true;
-    }
-    return false;
-  }
-
   void FindClones() {
-    std::map<EntityId, EntityId, std::greater<>> original_of;  // users before what they use
     if (num_unmatched_[kAfter] == 0) return;
-    const IdVector<EntityId, uint64_t> numbers = ValueNumbers(matching_.labels(kAfter));
-    const auto add_equals = [&](const IdVector<EntityId, uint64_t>& by) {
-      for (const auto& [original, copies] : EqualsOfMatched(kAfter, by)) {
-        for (EntityId copy : copies)
-          original_of.emplace(copy, original);
-      }
-    };
-    add_equals(numbers);
-    if (AnyNewPiece(kAfter)) add_equals(ValueNumbersOfCopies(after_, matching_, kAfter));
     std::map<EntityId, std::vector<EntityId>> copies_of;
-    for (auto& [copy, original] : original_of) {
-      related_[kAfter][copy] = true;
-      const EntityId read_before = ReadBefore(copy, original_of);
-      if (read_before.valid() && numbers[read_before] == numbers[original]) {
-        original = read_before;
-      }
-      copies_of[original].push_back(copy);
+    for (const Clone& clone : strata::FindClones(after_, matching_)) {
+      related_[kAfter][clone.copy] = true;
+      copies_of[clone.original].push_back(clone.copy);
     }
-    for (auto& [original, copies] : copies_of) {
-      std::ranges::sort(copies);
+    for (const auto& [original, copies] : copies_of) {
       Relation relation{
           RelationKind::kClone, {{matching_.partner(kAfter, original)}}, {{original}}, 0.97};
       for (EntityId copy : copies)
@@ -109,30 +62,12 @@ class RelationFinder {
     }
   }
 
-  /// What the users of a copy read in its place before, as a node of the after side; none:
-  /// unknown.
-  EntityId ReadBefore(EntityId copy,
-                      const std::map<EntityId, EntityId, std::greater<>>& original_of) const {
-    for (const Labels::Edge& user : matching_.labels(kAfter).users(copy)) {
-      EntityId original = user.entity;
-      if (const auto found = original_of.find(user.entity); found != original_of.end()) {
-        original = found->second;
-      }
-      const EntityId origin = matching_.partner(kAfter, original);
-      if (!origin.valid() || !SlotsAgree(kAfter, original)) continue;
-      const auto operands = matching_.labels(kBefore).operands(origin);
-      if (Index(user.slot) >= operands.size()) continue;
-      const EntityId image = matching_.partner(kBefore, operands[Index(user.slot)].entity);
-      if (image.valid()) return image;
-    }
-    return {};
-  }
-
   /// A deleted node is merged into its equal if what used it uses that one now.
   void FindMerges() {
     if (num_unmatched_[kBefore] == 0) return;
     const IdVector<EntityId, uint64_t> numbers = ValueNumbers(matching_.labels(kBefore));
-    const std::map<EntityId, std::vector<EntityId>> equals = EqualsOfMatched(kBefore, numbers);
+    const std::map<EntityId, std::vector<EntityId>> equals =
+        EqualsOfMatched(matching_, kBefore, numbers);
     std::vector<std::pair<EntityId, EntityId>> candidates;  // a deleted node, a kept one
     for (const auto& [kept, extras] : equals) {
       for (EntityId extra : extras)
@@ -148,7 +83,7 @@ class RelationFinder {
           confirmed |= related_[kBefore][user.entity];
           continue;
         }
-        if (!SlotsAgree(kBefore, user.entity)) continue;
+        if (!matching_.SlotsAgree(kBefore, user.entity)) continue;
         // Several equal nodes may have been kept: the one that is read counts.
         const auto operands = matching_.labels(kAfter).operands(new_user);
         const EntityId operand =
@@ -175,20 +110,13 @@ class RelationFinder {
     }
   }
 
-  /// False for the output of a graph that returns more, or less, on the other side.
-  bool SlotsAgree(Side side, EntityId user) const {
-    return KindOf(side, user) != EntityKind::kOutput ||
-           matching_.labels(side).operands(user).size() ==
-               matching_.labels(Other(side)).operands(matching_.partner(side, user)).size();
-  }
-
   /// What stands on the other side where matched users of `i` read it: one unmatched node, or
   /// several of one value, of which the first; none when users disagree or there are none.
   EntityId StandIn(Side side, EntityId i) const {
     EntityId stand_in;
     for (const Labels::Edge& user : matching_.labels(side).users(i)) {
       const EntityId image = matching_.partner(side, user.entity);
-      if (!image.valid() || !SlotsAgree(side, user.entity)) continue;
+      if (!image.valid() || !matching_.SlotsAgree(side, user.entity)) continue;
       const auto operands = matching_.labels(Other(side)).operands(image);
       if (Index(user.slot) >= operands.size()) return {};
       const EntityId here = operands[Index(user.slot)].entity;
@@ -299,7 +227,7 @@ class RelationFinder {
     ForEachReplaceable([&](Side side, EntityId i) {
       for (const Labels::Edge& user : matching_.labels(side).users(i)) {
         const EntityId image = matching_.partner(side, user.entity);
-        if (!image.valid() || !SlotsAgree(side, user.entity)) continue;
+        if (!image.valid() || !matching_.SlotsAgree(side, user.entity)) continue;
         const auto operands = matching_.labels(Other(side)).operands(image);
         const size_t slot = Index(user.slot);
         const bool is_new =

@@ -42,16 +42,51 @@ IdVector<EntityId, uint64_t> ValueNumbersOfCopies(const Listing& listing, const 
   const Labels& labels = renamed ? *renamed : matching.labels(side);
   const IdVector<EntityId, uint64_t> alike =
       Number(labels, [&](EntityId i) { return labels.piece[i]; });
-  FlatMap<uint64_t, int32_t> counts;
-  for (EntityId i : labels.ids())
-    ++*counts.Emplace(alike[i], 0).first;
+  // Several nodes of both graphs may compute one value: the copies are those without a partner.
+  struct Alike {
+    int32_t nodes = 0;
+    bool has_new = false;
+  };
+  FlatMap<uint64_t, Alike> groups;
+  for (EntityId i : labels.ids()) {
+    Alike& group = *groups.Emplace(alike[i], {}).first;
+    ++group.nodes;
+    group.has_new |= !matching.matched(side, i);
+  }
   return Number(labels, [&](EntityId i) {
     if (!labels.piece[i] || matching.matched(side, i)) return false;
     EntityId whole = FirstOperand(labels, i);
     if (whole.valid() && listing[i].element.valid()) whole = FirstOperand(labels, whole);
-    const bool is_copied = whole.valid() && *counts.Find(alike[whole]) > 1;
+    if (!whole.valid()) return true;
+    const Alike& group = *groups.Find(alike[whole]);
+    const bool is_copied = group.nodes > 1 && group.has_new;
     return !is_copied;
   });
+}
+
+std::map<EntityId, std::vector<EntityId>> EqualsOfMatched(
+    const Matching& matching, Side side, const IdVector<EntityId, uint64_t>& numbers) {
+  const Labels& labels = matching.labels(side);
+  const auto unmatched = [&](EntityId i) { return !matching.matched(side, i); };
+  // Only numbers of unmatched nodes are looked for: mostly few.
+  size_t num_unmatched = 0;
+  for (const EntityId i : labels.ids())
+    num_unmatched += unmatched(i) ? 1 : 0;
+  HashFilter wanted(num_unmatched);
+  for (const EntityId i : labels.ids()) {
+    if (unmatched(i)) wanted.Add(numbers[i]);
+  }
+  FlatMap<uint64_t, EntityId> first;
+  for (const EntityId i : labels.ids()) {
+    if (!unmatched(i) && wanted.MayHave(numbers[i])) first.Emplace(numbers[i], i);
+  }
+  std::map<EntityId, std::vector<EntityId>> equals;
+  for (const EntityId i : labels.ids()) {
+    if (!unmatched(i) || labels.kind[i] == EntityKind::kInput) continue;
+    const EntityId* equal = first.Find(numbers[i]);
+    if (equal != nullptr) equals[*equal].push_back(i);
+  }
+  return equals;
 }
 
 }  // namespace strata

@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <map>
+#include <vector>
 
 #include "diff/match/matching.h"
 
@@ -13,5 +15,10 @@ IdVector<EntityId, uint64_t> ValueNumbers(const Labels& labels);
 /// Data-dependent sizes count as equal: each copy has its own.
 IdVector<EntityId, uint64_t> ValueNumbersOfCopies(const Listing& listing, const Matching& matching,
                                                   Side side);
+
+/// Per matched node the unmatched ones with its number: of several matched ones the first.
+/// `numbers`: of the side, one of the above.
+std::map<EntityId, std::vector<EntityId>> EqualsOfMatched(
+    const Matching& matching, Side side, const IdVector<EntityId, uint64_t>& numbers);
 
 }  // namespace strata

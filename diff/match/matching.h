@@ -117,6 +117,14 @@ class Matching {
     return slotless(side, user.entity) ? 0 : user.slot;
   }
 
+  /// False for the output of a graph that returns more, or less, on the other side.
+  /// REQUIRES: `user` is matched.
+  bool SlotsAgree(Side side, EntityId user) const {
+    return labels(side).kind[user] != EntityKind::kOutput ||
+           labels(side).operands(user).size() ==
+               labels(1 - side).operands(partner(side, user)).size();
+  }
+
   /// How many edges of an unmatched pair agree with the matches around it, and how many contradict
   /// them. An operand at another slot does neither, and so does a neighbour that has one of the two
   /// as its partner: it would lose it. Looks at no more than kMaxEdges edges of each kind.

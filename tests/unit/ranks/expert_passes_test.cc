@@ -175,8 +175,9 @@ Copies ClonesOf(const GraphDiff& diff) {
 }
 
 TEST_CASE("the diff of two texts names the copies that chunks are") {
-  const Sets one_rank = {"compile.ep_overlap.enabled=true"};
-  for (const Sets& sets : {kLayers, kMoe, one_rank,
+  const Sets one_rank = {"compile.ep_overlap.enabled=true"},
+             recompute = {"compile.memory_policy=full"};
+  for (const Sets& sets : {kLayers, kMoe, one_rank, kLayers + recompute, kMoe + recompute,
                            one_rank + Sets{"compile.ep_overlap.num_chunks=4", "batch_size=8"}}) {
     INFO(fmt::format("{}", fmt::join(sets, " ")));
     const TrainConfig config = testing::ConfigOf(kQwen, Sets{"batch_size=4"} + sets);
