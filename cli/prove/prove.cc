@@ -14,6 +14,8 @@
 #include "cli/prove/prove_foreign.h"
 #include "cli/prove/prove_stages.h"
 #include "cli/render/proof_text.h"
+#include "ir/module.h"
+#include "passes/placement/placement.h"
 #include "prove/on_ranks.h"
 #include "prove/partition.h"
 #include "prove/proof.h"
@@ -43,13 +45,29 @@ bool IsChosen(const HistoryStep& step, const std::vector<std::string>& passes) {
   return false;
 }
 
+/// Milliseconds that `work` takes.
+template <class Work>
+double TimeOf(Work&& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  return took.count();
+}
+
 /// Runs a proof and takes its time.
 template <class Prove>
 void Time(StepProof& step, Prove&& prove) {
-  const auto begin = std::chrono::steady_clock::now();
-  step.proof = prove();
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-  step.milliseconds = took.count();
+  step.milliseconds = TimeOf([&] { step.proof = prove(); });
+}
+
+/// A second opinion of `lower`: by rules, for all sizes.
+void CheckByRules(const Graph& before, const Graph& after, StepProof& step) {
+  if (IsLowered(before) || !IsLowered(after)) return;
+  const auto placed = before.module().Clone(), lowered = after.module().Clone();  // get sizes
+  step.placement_milliseconds = TimeOf([&] {
+    step.placements =
+        prove::CheckPlacements(placed->graph(before.id()), lowered->graph(after.id()));
+  });
 }
 
 prove::ProofOptions OptionsOf(const ProofFlags& flags, bool stable_ids) {
@@ -77,6 +95,7 @@ Result<StepProof> ProveStep(const History& history, const HistoryStep& step,
   prove::ProofOptions options = OptionsOf(flags, history.stable_ids);
   options.makers = makers.pointers();
   Time(result, [&] { return prove::ProvePass(before.graph(), after.graph(), options); });
+  if (history.stable_ids) CheckByRules(before.graph(), after.graph(), result);
   return result;
 }
 
@@ -185,7 +204,8 @@ Exit ExitOf(const std::vector<StepProof>& proofs, const ProofFlags& flags) {
                          (flags.allows_unproven && step.proof.verdict == prove::Verdict::kUnproven);
     const bool is_inferred =
         std::ranges::any_of(step.proof.assumptions, &prove::Assumption::is_inferred);
-    if (!is_fine || (is_inferred && !flags.accepts_inferred)) return Exit::kDifferences;
+    if (!is_fine || !step.placements.findings.empty()) return Exit::kDifferences;
+    if (is_inferred && !flags.accepts_inferred) return Exit::kDifferences;
     if (flags.strict_casts && !step.proof.precision.empty()) return Exit::kDifferences;
   }
   return Exit::kOk;

@@ -75,7 +75,21 @@ void AppendStep(const StepProof& proof, std::string& out) {
   if (!result.opaque.empty())
     out += fmt::format("; unknown operators: {}",
                        Visible(fmt::format("{}", fmt::join(result.opaque, ", "))));
+  if (const prove::PlacementCheck& check = proof.placements; check.nodes > 0)
+    out += fmt::format("; rules give the placements of {} of {} nodes", check.nodes - check.unknown,
+                       check.nodes);
   out += '\n';
+}
+
+void AppendPlacements(const StepProof& proof, std::string& out) {
+  const std::vector<prove::PlacementFinding>& findings = proof.placements.findings;
+  if (proof.IsContradiction())
+    out += fmt::format(
+        "\nerror of Strata: {}, {}: placement rules and evaluation disagree at {}; please report "
+        "it\n",
+        Visible(proof.name), Visible(proof.graph), Visible(findings[0].node));
+  for (const prove::PlacementFinding& finding : findings)
+    out += fmt::format("\nplacement: {}\n", Visible(prove::ToString(finding)));
 }
 
 /// The REFs that show a difference.
@@ -159,6 +173,19 @@ void WriteForeign(JsonWriter& json, const StepProof& proof) {
   }
 }
 
+void WritePlacements(JsonWriter& json, const StepProof& proof) {
+  const prove::PlacementCheck& check = proof.placements;
+  json.Key("placements").BeginObject().Field("nodes", check.nodes).Field("unknown", check.unknown);
+  json.Field("ms", proof.placement_milliseconds);
+  json.Field("contradiction", proof.IsContradiction()).Key("findings").BeginArray();
+  for (const prove::PlacementFinding& finding : check.findings) {
+    json.BeginObject().Field("node", finding.node).Field("operand", finding.operand);
+    json.Field("axis", finding.axis).Field("expected", finding.expected);
+    json.Field("derived", finding.derived).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void WritePrecision(JsonWriter& json, const StepProof& proof,
                     const prove::PrecisionChange& change) {
   json.Break(4).BeginObject().Field("graph", proof.graph).Key("pass");
@@ -200,6 +227,8 @@ std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed) {
     for (const Finding& finding : proof.proof.findings)
       AppendFinding(proof, finding, out);
   }
+  for (const StepProof& proof : proofs)
+    AppendPlacements(proof, out);
   for (const StepProof& proof : proofs) {
     for (const prove::PrecisionChange& change : proof.proof.precision)
       AppendPrecision(proof, change, out);
@@ -235,6 +264,7 @@ std::string ProofJson(const std::vector<StepProof>& proofs, std::string_view fil
       json.BeginObject().Field("size", size).Field("reduced", reduced).EndObject();
     json.EndArray();
     if (is_foreign) WriteForeign(json, proof);
+    if (proof.placements.nodes > 0) WritePlacements(json, proof);
     json.Field("ref", proof.ref).EndObject();
   }
   json.EndArray().Break(2).Key("findings").BeginArray();

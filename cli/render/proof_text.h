@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "prove/proof.h"
+#include "prove/static/placement_check.h"
 #include "store/proofs.h"
 
 namespace strata::cli {
@@ -20,6 +21,13 @@ struct StepProof {
   std::string single = {};  ///< of logs of ranks: the REF of the run on one device
   prove::Proof proof;
   double milliseconds = 0;
+  prove::PlacementCheck placements;  ///< of `lower`; else of no nodes
+  double placement_milliseconds = 0;
+
+  /// The rules refute what evaluation proves: one of them is wrong.
+  bool IsContradiction() const {
+    return proof.verdict == prove::Verdict::kProven && !placements.findings.empty();
+  }
 };
 
 /// `layers.3.norm: mul_7: 1/2 of the expected value`

@@ -1,0 +1,145 @@
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "ir/module.h"
+#include "ir/rewriter.h"
+#include "passes/placement/lower.h"
+#include "passes/placement/place.h"
+#include "prove/mutations.h"
+#include "prove/on_ranks.h"
+#include "prove/static/placement_check.h"
+#include "tests/support/graphs.h"
+
+namespace strata::prove {
+namespace {
+
+using testing::OrDie;
+using testing::ParseBody;
+using testing::ValueNamed;
+
+/// Two products, whose gradients ranks sum.
+constexpr std::string_view kStep = R"(
+  w = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.a.weight' +input='parameter'}
+  v = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.b.weight' +input='parameter'}
+  x = placeholder : f32[8, 8][8, 1]cpu {+fqn='x' +input='batch'}
+  m = aten.mm.default(x, w) : f32[8, 8][8, 1]cpu {forward module=layers.0.a}
+  n = aten.mm.default(m, v) : f32[8, 8][8, 1]cpu {forward module=layers.0.b}
+  h = aten.mul.Tensor(n, 0.5) : f32[8, 8][8, 1]cpu {forward module=layers.0.b}
+  loss = aten.sum.default(h) : f32[][]cpu {loss module=loss}
+  p = aten.pow.Tensor_Scalar(h, 2) : f32[8, 8][8, 1]cpu {backward module=layers.0.b}
+  mt = aten.t.default(m) : f32[8, 8][1, 8]cpu ~m {backward module=layers.0.b}
+  gv = aten.mm.default(mt, p) : f32[8, 8][8, 1]cpu {backward module=layers.0.b}
+  vt = aten.t.default(v) : f32[8, 8][1, 8]cpu ~v {backward module=layers.0.b}
+  q = aten.mm.default(p, vt) : f32[8, 8][8, 1]cpu {backward module=layers.0.b}
+  xt = aten.t.default(x) : f32[8, 8][1, 8]cpu ~x {backward module=layers.0.a}
+  gw = aten.mm.default(xt, q) : f32[8, 8][8, 1]cpu {backward module=layers.0.a}
+  output([loss, gw, gv])
+)";
+
+/// A value that ranks hold in one way, and what reads it in another.
+std::string Redistributed(std::string_view from, std::string_view to) {
+  return fmt::format(R"(
+  x = placeholder : DTensor(f32[8, 12][12, 1]cpu, {0}) {{+fqn='x' +input='parameter'}}
+  r = strata.redistribute.default(x, '{1}') : DTensor(f32[8, 12][12, 1]cpu, {1})
+  z = aten.mul.Tensor(r, r) : DTensor(f32[8, 12][12, 1]cpu, {1})
+  output([z]) {{+mesh='fsdp=2,tp=2'}}
+)",
+                     from, to);
+}
+
+/// Sequences and their positions as one dimension, cut by two axes, and apart again.
+std::string Unflattened(int sequences, std::string_view to) {
+  const int rows = sequences * 4;
+  return fmt::format(R"(
+  x = placeholder : DTensor(f32[{0}, 8][8, 1]cpu, S(0)S(0)) {{+fqn='x' +input='batch'}}
+  y = aten.view.default(x, [{1}, 4, 8]) : DTensor(f32[{1}, 4, 8][32, 8, 1]cpu, {2}) ~x
+  output([y]) {{+mesh='fsdp=2,tp=2'}}
+)",
+                     rows, sequences, to);
+}
+
+struct Lowered {
+  std::unique_ptr<Module> placed, lowered;
+
+  explicit Lowered(std::unique_ptr<Module> module)
+      : placed(std::move(module)), lowered(placed->Clone()) {
+    OrDie(LowerPlacements().Run(*lowered));
+  }
+  static Lowered On(std::string mesh) {
+    auto module = ParseBody(kStep);
+    OrDie(Place({.mesh = std::move(mesh), .plan = ""}).Run(*module));
+    return Lowered(std::move(module));
+  }
+  Graph& before() { return *placed->FindGraph("g"); }
+  Graph& after() { return *lowered->FindGraph("g"); }
+  PlacementCheck Check() { return CheckPlacements(before(), after()); }
+};
+
+std::string TextOf(const PlacementCheck& check) {
+  std::string text = fmt::format("{} unknown", check.unknown);
+  for (const PlacementFinding& finding : check.findings)
+    text += "\n" + ToString(finding);
+  return text;
+}
+
+TEST_CASE("PV-31: what lowering makes has the placements that were planned") {
+  for (const char* mesh : {"fsdp=2", "fsdp=4", "dp_replicate=2,fsdp=2", "fsdp=2,tp=2"}) {
+    CAPTURE(mesh);
+    CHECK_EQ(TextOf(Lowered::On(mesh).Check()), "0 unknown");
+  }
+}
+
+TEST_CASE("PV-31: parts that collectives pack and unpack are followed") {
+  for (const std::string_view from : {"RR", "S(0)R", "RS(1)", "S(0)S(1)", "S(1)S(0)"}) {
+    for (const std::string_view to : {"RR", "S(0)R", "S(1)R", "RS(1)", "S(0)S(1)", "S(1)S(0)"}) {
+      CAPTURE(from);
+      CAPTURE(to);
+      CHECK_EQ(TextOf(Lowered(ParseBody(Redistributed(from, to))).Check()), "0 unknown");
+    }
+  }
+}
+
+TEST_CASE("PV-31: an inner axis cuts what outer axes leave of a dimension") {
+  CHECK_EQ(TextOf(Lowered(ParseBody(Unflattened(2, "S(0)S(1)"))).Check()), "0 unknown");
+  CHECK_EQ(TextOf(Lowered(ParseBody(Unflattened(4, "S(0)S(0)"))).Check()), "0 unknown");
+}
+
+TEST_CASE("PV-31: a sum over ranks that is missing is named at what reads it") {
+  Lowered lowered = Lowered::On("fsdp=2");
+  Rewriter(lowered.after())
+      .ReplaceUses(ValueNamed(lowered.after(), "wait_tensor_2"),
+                   ValueNamed(lowered.after(), "loss"));
+  CHECK_EQ(TextOf(lowered.Check()), "0 unknown\noutput: P(sum) on fsdp, expected R: from loss");
+}
+
+TEST_CASE("PV-31: of an edit that the placement rules refute, no value is proven") {
+  int refuted = 0, caught = 0;
+  for (const char* mesh : {"fsdp=2", "dp_replicate=2,fsdp=2", "fsdp=2,tp=2"}) {
+    Lowered lowered = Lowered::On(mesh);
+    for (const Mutation& mutation : Mutations()) {
+      for (const NodeId node : lowered.after().nodes()) {
+        const auto copy = lowered.lowered->Clone();
+        Graph& mutant = *copy->FindGraph("g");
+        if (!mutation.apply(mutant, node)) continue;
+        const PlacementCheck check = CheckPlacements(lowered.before(), mutant);
+        const Proof proof = ProvePass(lowered.before(), mutant, {.stable_ids = true});
+        caught += proof.verdict != Verdict::kProven ? 1 : 0;
+        if (check.findings.empty()) continue;
+        ++refuted;
+        CAPTURE(mesh);
+        CAPTURE(mutation.name);
+        CAPTURE(mutant.name(node));
+        CAPTURE(TextOf(check));
+        CHECK(proof.verdict != Verdict::kProven);
+      }
+    }
+  }
+  CHECK_GT(5 * refuted, caught);
+}
+
+}  // namespace
+}  // namespace strata::prove
