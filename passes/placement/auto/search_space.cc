@@ -1,54 +1,18 @@
 #include "passes/placement/auto/search_space.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "passes/placement/auto/constraints.h"
+#include "passes/placement/auto/space_costs.h"
 #include "passes/placement/call_rules.h"
 #include "passes/placement/inputs.h"
 
 namespace strata {
 namespace {
-
-struct PlacementsLess {
-  bool operator()(const Placements& a, const Placements& b) const {
-    return std::ranges::lexicographical_compare(a, b, [](const Placement& x, const Placement& y) {
-      const auto key = [](const Placement& p) {
-        return std::tuple(p.kind, p.dim, p.split, p.reduce);
-      };
-      return key(x) < key(y);
-    });
-  }
-};
-
-/// What a value has at one side of an operand.
-const Placements& Produced(const SearchSpace::Variable& variable, size_t choice, size_t result) {
-  return variable.strategies[choice].results[result];
-}
-const Placements& Wanted(const SearchSpace::Variable& variable, size_t choice, size_t operand) {
-  // Inputs want their gradients as they are held themselves, and shared copies want what they are.
-  return variable.kind == SearchSpace::Kind::kCall ? variable.strategies[choice].operands[operand]
-                                                   : variable.strategies[choice].results[0];
-}
-
-/// Nothing becomes partial. Rows in the order of experts go between the ranks of their tokens and
-/// of their experts, while nothing else changes.
-bool CanRedistribute(const Placements& from, const Placements& to) {
-  bool moves_rows = false, has_others = false;
-  for (size_t axis = 0; axis < to.size(); ++axis) {
-    if (from[axis] == to[axis]) continue;
-    if (IsPartial(to[axis])) return false;
-    const bool is_rows = IsRows(from[axis]) || IsRows(to[axis]);
-    (is_rows ? moves_rows : has_others) = true;
-    if (is_rows && !(IsRows(from[axis]) && IsRows(to[axis]) && from[axis].dim == to[axis].dim))
-      return false;
-  }
-  return !moves_rows || !has_others;
-}
 
 /// Builds the space of one graph.
 class Builder {
@@ -74,7 +38,7 @@ class Builder {
       AddReads(node);
     AddShared();
     AddOperands();
-    FillProblem();
+    PriceChoices(module_, model_, space_);
     return std::move(space_);
   }
 
@@ -189,7 +153,7 @@ class Builder {
       const auto& producer = VariableOf(DefOf(operands[i]));
       const size_t result = ResultOf(operands[i]);
       for (size_t choice = 0; choice < producer.strategies.size(); ++choice) {
-        for (const Placement& p : Produced(producer, choice, result)) {
+        for (const Placement& p : producer.Produced(choice, result)) {
           if (IsPartial(p)) add(offered.partial, p);
           if (IsRows(p)) add(offered.rows, p);
           if (i == 0 && IsShard(p) && p.split > 0) add(offered.strided, p);
@@ -258,12 +222,12 @@ class Builder {
         first.try_emplace(key, value);
         const SearchSpace::Variable& producer = VariableOf(DefOf(value));
         for (size_t choice = 0; choice < producer.strategies.size(); ++choice)
-          wanted[key].insert(Produced(producer, choice, ResultOf(value)));
+          wanted[key].insert(producer.Produced(choice, ResultOf(value)));
         for (const Read& read : reads) {
           if (graph_.node(read.reader).kind == NodeKind::kOutput) continue;
           const SearchSpace::Variable& reader = VariableOf(read.reader);
           for (size_t choice = 0; choice < reader.strategies.size(); ++choice)
-            wanted[key].insert(Wanted(reader, choice, read.operand));
+            wanted[key].insert(reader.Wanted(choice, read.operand));
         }
       }
     }
@@ -351,79 +315,6 @@ class Builder {
     }
   }
 
-  // --- Costs
-
-  void FillProblem() {
-    for (const SearchSpace::Variable& variable : space_.variables) {
-      space_.problem.variables.emplace_back();
-      for (const CallStrategy& strategy : variable.strategies)
-        space_.problem.variables.back().push_back(strategy.compute_us *
-                                                  static_cast<double>(variable.runs));
-    }
-    for (const SearchSpace::Operand& operand : space_.operands)
-      AddEdge(operand);
-  }
-
-  /// The distinct placements of one side, and which of them each choice has.
-  template <class Get>
-  static std::vector<Placements> Classes(size_t count, const Get& get, std::vector<int>& class_of) {
-    std::map<Placements, int, PlacementsLess> numbers;
-    std::vector<Placements> distinct;
-    for (size_t choice = 0; choice < count; ++choice) {
-      const Placements& placements = get(choice);
-      const auto [found, is_new] =
-          numbers.try_emplace(placements, static_cast<int>(distinct.size()));
-      if (is_new) distinct.push_back(placements);
-      class_of.push_back(found->second);
-    }
-    return distinct;
-  }
-
-  void AddEdge(const SearchSpace::Operand& operand) {
-    const auto& producer = space_.variables[static_cast<size_t>(operand.producer)];
-    const auto& reader = space_.variables[static_cast<size_t>(operand.reader)];
-    PairwiseProblem::Edge edge;
-    edge.a = operand.producer;
-    edge.b = operand.reader;
-    const auto from = Classes(
-        producer.strategies.size(),
-        [&](size_t choice) -> const Placements& {
-          return Produced(producer, choice, operand.result);
-        },
-        edge.class_a);
-    const auto to = Classes(
-        reader.strategies.size(),
-        [&](size_t choice) -> const Placements& { return Wanted(reader, choice, operand.operand); },
-        edge.class_b);
-    edge.num_a = static_cast<int>(from.size());
-    edge.num_b = static_cast<int>(to.size());
-    for (const Placements& have : from)
-      for (const Placements& want : to)
-        edge.costs.push_back(operand.is_fixed && !(have == want)
-                                 ? kInfiniteCost
-                                 : static_cast<double>(operand.count) * Us(operand, have, want));
-    if (edge.a != edge.b) {
-      space_.problem.edges.push_back(std::move(edge));
-      return;
-    }
-    auto& costs = space_.problem.variables[static_cast<size_t>(edge.a)];
-    for (size_t choice = 0; choice < costs.size(); ++choice)
-      costs[choice] += edge.cost(static_cast<int>(choice), static_cast<int>(choice));
-  }
-
-  double Us(const SearchSpace::Operand& operand, const Placements& from, const Placements& to) {
-    if (from == to) return 0;
-    if (!CanRedistribute(from, to)) return kInfiniteCost;
-    const auto key = std::tuple(operand.type, Number(from), Number(to));
-    const auto [found, is_new] = us_.try_emplace(key, 0.0);
-    if (is_new)
-      found->second = model_.RedistributionUs(module_, module_.types()[operand.type], from, to);
-    return found->second;
-  }
-  int Number(const Placements& placements) {
-    return numbers_.try_emplace(placements, static_cast<int>(numbers_.size())).first->second;
-  }
-
   Graph& graph_;
   Module& module_;
   const PlacementPlan& plan_;
@@ -442,8 +333,6 @@ class Builder {
   std::map<std::pair<RootValue, Group>, int> shared_;
   int whole_ = 0;
   std::map<std::tuple<int, size_t, int, size_t, TypeId, bool>, size_t> operand_of_;
-  std::map<Placements, int, PlacementsLess> numbers_;
-  std::map<std::tuple<TypeId, int, int>, double> us_;
 };
 
 }  // namespace
@@ -453,14 +342,22 @@ Result<SearchSpace> MakeSearchSpace(Graph& graph, const PlacementPlan& plan, con
   return Builder(graph, plan, model, options).Run();
 }
 
+const Placements& SearchSpace::Variable::Produced(size_t choice, size_t result) const {
+  return strategies[choice].results[result];
+}
+
+const Placements& SearchSpace::Variable::Wanted(size_t choice, size_t operand) const {
+  return kind == Kind::kCall ? strategies[choice].operands[operand] : strategies[choice].results[0];
+}
+
 double SearchSpace::EdgeUs(const Module& module, const CostModel& model, const Operand& operand,
                            int producer_choice, int reader_choice) const {
   const auto& producer = variables[static_cast<size_t>(operand.producer)];
   const auto& reader = variables[static_cast<size_t>(operand.reader)];
   return model.RedistributionUs(
       module, module.types()[operand.type],
-      Produced(producer, static_cast<size_t>(producer_choice), operand.result),
-      Wanted(reader, static_cast<size_t>(reader_choice), operand.operand));
+      producer.Produced(static_cast<size_t>(producer_choice), operand.result),
+      reader.Wanted(static_cast<size_t>(reader_choice), operand.operand));
 }
 
 }  // namespace strata

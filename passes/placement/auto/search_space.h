@@ -41,6 +41,12 @@ struct SearchSpace {
     std::vector<CallStrategy> strategies;
     int64_t count = 0;  ///< nodes
     int64_t runs = 0;   ///< of these nodes in a step: twice of those that are recomputed
+
+    /// What a result has at a choice.
+    const Placements& Produced(size_t choice, size_t result) const;
+    /// What an operand is redistributed to at a choice. Inputs want their gradients as they are
+    /// held themselves, and shared copies want what they are.
+    const Placements& Wanted(size_t choice, size_t operand) const;
   };
   /// An operand: of `reader`, or of the output.
   struct Operand {
