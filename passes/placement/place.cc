@@ -5,6 +5,7 @@
 
 #include "ir/ops.h"
 #include "ir/rewriter.h"
+#include "passes/placement/decided_outputs.h"
 #include "passes/placement/dispatch.h"
 #include "passes/placement/gradient_casts.h"
 #include "passes/placement/inputs.h"
@@ -103,14 +104,11 @@ class GraphPlacer {
 
   /// Gives what leaves a module the placement that the plan decides.
   void FollowPlan(NodeId node) {
-    if (graph_.node(node).phase != Phase::kForward || !graph_.node(node).module.valid()) return;
-    const std::string module_path(module_.str(graph_.node(node).module));
     for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
       const ValueId value = graph_.result(node, i);
-      if (!values_.IsTensor(value) || !Leaves(value, module_path)) continue;
-      Placements wanted = values_.PlacementsOf(value);
-      for (size_t axis = 0; axis < wanted.size(); ++axis)
-        if (const auto decided = plan_.Output(module_, module_path, axis)) wanted[axis] = *decided;
+      if (!values_.IsTensor(value)) continue;
+      const Placements wanted =
+          WithDecided(values_.PlacementsOf(value), DecidedOutput(graph_, plan_, value));
       if (wanted == values_.PlacementsOf(value)) continue;
       rewriter_.SetCursorAfter(node);
       const ValueId copy = copies_.Make(value, wanted);
@@ -124,19 +122,6 @@ class GraphPlacer {
     for (const Use use : graph_.uses(value))
       uses.push_back(use);
     return uses;
-  }
-
-  bool Leaves(ValueId value, std::string_view module_path) const {
-    for (const Use use : graph_.uses(value)) {
-      const Node& user = graph_.node(use.user);
-      if (user.phase != Phase::kForward && user.phase != Phase::kLoss) continue;
-      const std::string_view reader = user.module.valid() ? module_.str(user.module) : "";
-      const bool is_inside =
-          reader == module_path ||
-          (reader.starts_with(module_path) && reader.substr(module_path.size()).starts_with('.'));
-      if (!is_inside) return true;
-    }
-    return false;
   }
 
   /// Gradients are held as their parameters; everything else is whole on each rank.

@@ -284,6 +284,17 @@ std::optional<Placement> PlacementPlan::Output(Module& module, std::string_view 
   return OnAxis(module, Find(outputs_, module_path), axis);
 }
 
+std::string PlacementPlan::OutputEntries() const {
+  std::string text;
+  for (const Entry& entry : outputs_) {
+    text += fmt::format("  {{ module = \"{}\"", entry.pattern);
+    for (const auto& [axis, placement] : entry.placements)
+      text += fmt::format(", {} = \"{}\"", mesh_.axes()[axis].name, placement);
+    text += " },\n";
+  }
+  return text;
+}
+
 std::optional<Placement> PlacementPlan::Stored(Module& module, std::string_view name,
                                                size_t axis) const {
   return OnAxis(module, Find(parameters_, name), axis);

@@ -76,6 +76,8 @@ class PlacementPlan {
   Placements Batch(const Module& module, const Type& type) const;
   /// The placement on axis `axis` of what leaves `module_path`; none: not decided.
   std::optional<Placement> Output(Module& module, std::string_view module_path, size_t axis) const;
+  /// All entries for outputs, as lines of a plan; empty: none.
+  std::string OutputEntries() const;
   /// How a call runs on axis `axis`; none: not decided.
   std::optional<AxisStrategy> Strategy(Module& module, const NodeKey& key, size_t axis) const;
   /// The copies that readers of its results share; empty: not decided.

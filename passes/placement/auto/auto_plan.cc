@@ -222,6 +222,7 @@ Result<AutoPlacement> PlaceAutomatically(Graph& graph, const PlacementPlan& cons
   placement.communication_us = placement.solved.cost - placement.compute_us;
   placement.memory_bytes = placement.memory.Sum(choices);
   placement.memory_policy = options.memory_policy;
+  placement.output_entries = constraints.OutputEntries();
   return placement;
 }
 
@@ -282,6 +283,7 @@ std::string PlanText(const Graph& graph, const AutoPlacement& placement, const M
     text += fmt::format("# {}\n", comment.substr(begin, end - begin));
     begin = end + 1;
   }
+  if (!placement.output_entries.empty()) text += "output = [\n" + placement.output_entries + "]\n";
   return text + "parameter = [\n" + parameters.Text() + "]\nnode = [\n" + nodes.Text() + "]\n";
 }
 

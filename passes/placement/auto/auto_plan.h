@@ -30,7 +30,8 @@ struct AutoPlacement {
   double memory_bytes = 0;                      ///< its sum
   bool is_memory_tight = false;                 ///< without the limit it would cost less
   TagMemory::Policy memory_policy = TagMemory::Policy::kNone;
-  int64_t split_layer = 0;  ///< layers before it got other placements, so that the rest fits
+  std::string output_entries;  ///< of the constraints, which a plan needs too
+  int64_t split_layer = 0;     ///< layers before it got other placements, so that the rest fits
 };
 
 /// Of the step `graph`, which `place` did not see. What `constraints` decides of nodes is kept.

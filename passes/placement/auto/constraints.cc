@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "passes/placement/decided_outputs.h"
+#include "passes/placement/inputs.h"
+
 namespace strata {
 namespace {
 
@@ -20,6 +23,31 @@ bool Fits(const CallStrategy& strategy, const AxisStrategy& decided, const Shard
 }
 
 }  // namespace
+
+std::string DecidedText(Graph& graph, const PlacementPlan& plan, NodeId node, const NodeKey* key) {
+  Module& module = graph.module();
+  std::string text;
+  const auto add = [&](const std::optional<Placement>& placement) {
+    text += placement ? PlacementsText(module, {*placement}) : "-";
+  };
+  const size_t axes = plan.mesh().axes().size();
+  if (graph.node(node).kind == NodeKind::kPlaceholder) {
+    if (KindOf(graph, node) != PlacedInput::kParameter) return text;
+    for (size_t axis = 0; axis < axes; ++axis)
+      add(plan.Stored(module, graph.attribute(node, "fqn"), axis));
+    return text;
+  }
+  for (size_t axis = 0; key != nullptr && axis < axes; ++axis) {
+    const auto strategy = plan.Strategy(module, *key, axis);
+    if (!strategy) continue;
+    text += PlacementsText(module, strategy->operands) + ">" +
+            PlacementsText(module, strategy->results) + ";";
+  }
+  for (size_t i = 0; i < graph.node(node).num_results; ++i)
+    for (const auto& decided : DecidedOutput(graph, plan, graph.result(node, i)))
+      add(decided);
+  return text;
+}
 
 bool IsHeldAs(Module& module, const PlacementPlan& plan, std::string_view parameter,
               const Placements& placements) {

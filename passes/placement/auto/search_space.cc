@@ -1,6 +1,7 @@
 #include "passes/placement/auto/search_space.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -9,6 +10,7 @@
 #include "passes/placement/auto/constraints.h"
 #include "passes/placement/auto/space_costs.h"
 #include "passes/placement/call_rules.h"
+#include "passes/placement/decided_outputs.h"
 #include "passes/placement/inputs.h"
 
 namespace strata {
@@ -26,9 +28,13 @@ class Builder {
         recomputed_(options.recomputed),
         rounds_(options.rounds),
         kept_(KeptParameters(graph, options.reshard)),
-        twins_(options.has_twins ? FindTwins(graph, options.split_layer) : NoTwins()),
         call_rules_(graph) {
     if (plan.decides_nodes()) keys_ = NodeKeysOf(graph);
+    const auto decided = [&](NodeId node) {
+      const auto key = keys_.find(node);
+      return DecidedText(graph, plan, node, key == keys_.end() ? nullptr : &key->second);
+    };
+    if (options.has_twins) twins_ = FindTwins(graph, options.split_layer, decided);
   }
 
   Result<SearchSpace> Run() {
@@ -205,40 +211,65 @@ class Builder {
 
   RootValue RootOf(ValueId value) const { return {twins_.Root(DefOf(value)), ResultOf(value)}; }
 
-  /// A variable for the copies of each value that several nodes read.
-  void AddShared() {
-    std::set<std::pair<RootValue, Group>> shared;
-    for (const auto& [value, groups] : reads_)
-      for (const auto& [group, reads] : groups)
-        if (reads.size() > 1 && group != Group::kAlone) shared.insert({RootOf(value), group});
-    std::map<std::pair<RootValue, Group>, std::set<Placements, PlacementsLess>> wanted;
-    std::map<std::pair<RootValue, Group>, int64_t> counts;
-    std::map<std::pair<RootValue, Group>, ValueId> first;
+  /// The copies of a value that several readers share.
+  struct Copies {
+    ValueId first;
+    int64_t count = 0;
+    std::vector<std::optional<Placement>> decided;  ///< by the plan, of what leaves a module
+    std::set<Placements, PlacementsLess> wanted;
+  };
+  using CopiesOfAll = std::map<std::pair<RootValue, Group>, Copies>;
+
+  /// What several nodes read, and what leaves a module as the plan decides.
+  CopiesOfAll ValuesToCopy() {
+    CopiesOfAll copies;
     for (const auto& [value, groups] : reads_) {
       for (const auto& [group, reads] : groups) {
-        const auto key = std::pair(RootOf(value), group);
-        if (!shared.contains(key)) continue;
-        ++counts[key];
-        first.try_emplace(key, value);
-        const SearchSpace::Variable& producer = VariableOf(DefOf(value));
-        for (size_t choice = 0; choice < producer.strategies.size(); ++choice)
-          wanted[key].insert(producer.Produced(choice, ResultOf(value)));
-        for (const Read& read : reads) {
-          if (graph_.node(read.reader).kind == NodeKind::kOutput) continue;
-          const SearchSpace::Variable& reader = VariableOf(read.reader);
-          for (size_t choice = 0; choice < reader.strategies.size(); ++choice)
-            wanted[key].insert(reader.Wanted(choice, read.operand));
-        }
+        std::vector<std::optional<Placement>> decided;
+        if (group == Group::kAny) decided = DecidedOutput(graph_, plan_, value);
+        const bool is_shared = reads.size() > 1 && group != Group::kAlone;
+        if (!is_shared && decided.empty()) continue;
+        Copies& of = copies[{RootOf(value), group}];
+        if (!decided.empty()) of.decided = std::move(decided);
       }
     }
-    for (const auto& [key, placements] : wanted) {
+    return copies;
+  }
+
+  void AddWanted(ValueId value, const std::vector<Read>& reads, Copies& copies) const {
+    const auto add = [&](const Placements& placements) {
+      copies.wanted.insert(WithDecided(placements, copies.decided));
+    };
+    const SearchSpace::Variable& producer = VariableOf(DefOf(value));
+    for (size_t choice = 0; choice < producer.strategies.size(); ++choice)
+      add(producer.Produced(choice, ResultOf(value)));
+    for (const Read& read : reads) {
+      if (graph_.node(read.reader).kind == NodeKind::kOutput) continue;
+      const SearchSpace::Variable& reader = VariableOf(read.reader);
+      for (size_t choice = 0; choice < reader.strategies.size(); ++choice)
+        add(reader.Wanted(choice, read.operand));
+    }
+  }
+
+  /// A variable for the copies of each value that are shared.
+  void AddShared() {
+    CopiesOfAll copies = ValuesToCopy();
+    for (const auto& [value, groups] : reads_) {
+      for (const auto& [group, reads] : groups) {
+        const auto of = copies.find({RootOf(value), group});
+        if (of == copies.end()) continue;
+        if (of->second.count++ == 0) of->second.first = value;
+        AddWanted(value, reads, of->second);
+      }
+    }
+    for (const auto& [key, of] : copies) {
       SearchSpace::Variable variable{.kind = Kind::kShared,
                                      .node = key.first.first,
-                                     .value = first.at(key),
+                                     .value = of.first,
                                      .strategies = {},
-                                     .count = counts.at(key),
-                                     .runs = counts.at(key)};
-      for (const Placements& each : placements)
+                                     .count = of.count,
+                                     .runs = of.count};
+      for (const Placements& each : of.wanted)
         variable.strategies.push_back({.operands = {}, .results = {each}});
       shared_.emplace(key, static_cast<int>(space_.variables.size()));
       space_.variables.push_back(std::move(variable));
@@ -322,7 +353,7 @@ class Builder {
   const std::set<NodeId>& recomputed_;
   const int64_t rounds_;
   std::set<ValueId> kept_;  // parameters, and casts of them, that are gathered once
-  const Twins twins_;
+  Twins twins_;
   const CallRules call_rules_;
   SearchSpace space_;
   std::map<NodeId, NodeKey> keys_;

@@ -51,7 +51,8 @@ std::string WithoutLayer(std::string_view path, int64_t& layer) {
   return std::string(path.substr(0, begin)) + "*" + std::string(path.substr(end));
 }
 
-Twins FindTwins(const Graph& graph, int64_t split) {
+Twins FindTwins(const Graph& graph, int64_t split,
+                const std::function<std::string(NodeId)>& decided) {
   // By layer, phase or -1 for inputs, and module.
   std::map<std::tuple<int64_t, int, std::string>, Part> parts;
   for (const NodeId id : graph.nodes()) {
@@ -70,6 +71,7 @@ Twins FindTwins(const Graph& graph, int64_t split) {
     part.nodes.push_back(id);
     if (layer < split) part.signature += "split ";
     part.signature += SignatureOf(graph, id, pattern);
+    if (decided) part.signature += decided(id);
   }
   // Backward visits the last layer first: roots are the first in the program.
   std::map<int, std::pair<int, const Part*>> in_order;  // by place: phase, part

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
 
 #include "ir/graph.h"
 
@@ -19,8 +21,9 @@ struct Twins {
 
 /// Modules of layers are alike in a phase when their calls are: the same operators on the same
 /// types, in this order. `layers.3.attention.wq` is of layer 3. Layers before layer `split` are
-/// not alike with others.
-Twins FindTwins(const Graph& graph, int64_t split = 0);
+/// not alike with others, and neither are nodes of which `decided` says something else.
+Twins FindTwins(const Graph& graph, int64_t split = 0,
+                const std::function<std::string(NodeId)>& decided = {});
 /// One more than the highest number of a layer.
 int64_t NumLayers(const Graph& graph);
 /// Every node alone.

@@ -3,6 +3,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -11,6 +12,7 @@
 
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
+#include "passes/core/collectives.h"
 #include "passes/memory/recompute.h"
 #include "passes/placement/auto/auto_plan.h"
 #include "passes/placement/auto/cost_attributes.h"
@@ -20,6 +22,7 @@
 #include "passes/placement/auto/placement_json.h"
 #include "passes/placement/lower.h"
 #include "passes/placement/place.h"
+#include "passes/placement/rules/redistribute_op.h"
 #include "tests/support/graphs.h"
 
 namespace strata {
@@ -382,6 +385,53 @@ tp = "RR -> R"
   INFO(PlanText(graph, found, model.mesh(), ""));
   CHECK(PlanText(graph, found, model.mesh(), "").find("op = \"aten.mm.default\", tp = \"RR -> R") !=
         std::string::npos);
+}
+
+/// The placements of `value`, or of the copy that all its readers read.
+std::string PlacementsGiven(const Graph& graph, ValueId value) {
+  const NodeId user = OnlyUserOf(graph, graph.value(value).def);
+  if (user.valid() && graph.op(user) == kRedistributeOp) value = graph.result(user);
+  const Module& module = graph.module();
+  return PlacementsText(module, module.types()[graph.value(value).type].placements);
+}
+
+TEST_CASE("auto placement: what leaves a module is placed as the constraints say") {
+  const CostModel model = ModelOf("tp=8");
+  const std::string text = StepText(3);
+  auto module = ParseBody(text);
+  Graph& graph = *module->FindGraph("g");
+  double last_cost = Find(graph, model).solved.cost;
+  // Layer 1 alone, then all layers: an entry for one of several that are alike holds for it only.
+  for (const std::string_view layer : {"1", "*"}) {
+    INFO(layer);
+    const auto constraints = OrDie(PlacementPlan::Parse(
+        fmt::format("[[output]]\nmodule = \"layers.{}.ffn\"\ntp = \"S(2)\"\n", layer), "c.toml",
+        model.mesh(), {}));
+    const AutoPlacement found = OrDie(PlaceAutomatically(graph, constraints, model, {}));
+    CHECK_GT(found.solved.cost, last_cost);
+    last_cost = found.solved.cost;
+    const PlacementPlan plan = PlanOf(graph, found, model);
+    CHECK_LE(CostBy(text, model, plan), found.solved.cost * (1 + 1e-9));
+    auto placed = ParseBody(text);
+    Graph& step = *placed->FindGraph("g");
+    OrDie(PlaceGraph(step, plan, Reshard::kBlocks));
+    CHECK_EQ(PlacementsGiven(step, ValueNamed(step, "x_2")), "S(2)");
+    CHECK_EQ(PlacementsGiven(step, ValueNamed(step, "x_1")) == "S(2)", layer == "*");
+  }
+}
+
+TEST_CASE(
+    "auto placement: a constraint on one of several layers that are alike holds for it only") {
+  const CostModel model = ModelOf("tp=8");
+  auto module = ParseBody(StepText(3));
+  Graph& graph = *module->FindGraph("g");
+  const auto constraints = OrDie(PlacementPlan::Parse(
+      "[[parameter]]\nname = \"layers.1.ffn.w1\"\ntp = \"S(1)\"\n", "c.toml", model.mesh(), {}));
+  const AutoPlacement found = OrDie(PlaceAutomatically(graph, constraints, model, {}));
+  const std::string text = PlanText(graph, found, model.mesh(), "");
+  INFO(text);
+  CHECK(text.find("{ name = \"layers.1.ffn.w1\", tp = \"S(1)\" }") != std::string::npos);
+  CHECK(text.find("{ name = \"layers.*.ffn.w1\", tp = \"S(1)\" }") == std::string::npos);
 }
 
 TEST_CASE("T113: why says what the alternatives of a node would cost") {
