@@ -11,6 +11,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "ir/fx/fx.h"
+#include "ir/fx/program.h"
 #include "ir/text/native_text.h"
 #include "refs/ref_log.h"
 #include "refs/ref_trace.h"
@@ -171,6 +172,7 @@ Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
   }
   if (LooksLikeNativeText(content)) return LoadNativeText(ref, content, options);
   if (LooksLikeLog(content)) return LoadFromLog(ref, content, options);
+  if (LooksLikeFxProgram(content)) return LoadFxProgram(ref, content, options);
   if (LooksLikeFxGraph(content)) return LoadFxText(ref, content, options);
   return Error("not a graph: {}: give a trace, a log of PyTorch, or the text of a graph", ref.file);
 }

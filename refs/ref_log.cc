@@ -1,10 +1,12 @@
 #include "refs/ref_log.h"
 
 #include <filesystem>
+#include <string>
 
 #include <fmt/format.h>
 
 #include "ir/fx/fx.h"
+#include "ir/fx/program.h"
 #include "tlparse-export/torch_trace/read/log_select.h"
 
 namespace strata {
@@ -30,6 +32,35 @@ Snapshot MakeSnapshot(const Ref& ref, FxDocument document) {
   snapshot.graph_id = snapshot.module->programs()[0];
   snapshot.graph_name = snapshot.graph().name_text();
   return snapshot;
+}
+
+/// A file of one graph, which has the name of the file.
+struct OneGraph {
+  std::string file, name;
+  bool is_strict = true;
+
+  FxOptions options() const {
+    FxOptions fx;
+    fx.file = file;
+    fx.graph_name = name;
+    fx.strict = is_strict;
+    return fx;
+  }
+};
+
+/// Errors: `ref` selects something else.
+Result<OneGraph> OnlyGraphOf(const Ref& ref, const LoadOptions& options) {
+  if (ref.pass || ref.run || ref.rank) {
+    return Error(ErrorCode::kNotFound,
+                 "no runs and passes: {}: it is the text of one graph, leave out the selector",
+                 ref.text);
+  }
+  const std::string name = std::filesystem::path(ref.file).stem().string();
+  if (ref.graph && *ref.graph != name) {
+    return Error(ErrorCode::kNotFound, "no graph '{}': {}: it has '{}'", *ref.graph, ref.file,
+                 name);
+  }
+  return OneGraph{.file = ref.file, .name = name, .is_strict = !options.lenient};
 }
 
 }  // namespace
@@ -58,23 +89,25 @@ Result<Snapshot> LoadFromLog(const Ref& ref, std::string_view content, const Loa
 }
 
 Result<Snapshot> LoadFxText(const Ref& ref, std::string_view content, const LoadOptions& options) {
-  if (ref.pass || ref.run || ref.rank) {
-    return Error(ErrorCode::kNotFound,
-                 "no runs and passes: {}: it is the text of one graph, leave out the selector",
-                 ref.text);
-  }
-  const std::string name = std::filesystem::path(ref.file).stem().string();
-  if (ref.graph && *ref.graph != name) {
-    return Error(ErrorCode::kNotFound, "no graph '{}': {}: it has '{}'", *ref.graph, ref.file,
-                 name);
-  }
-  FxOptions fx;
-  fx.file = ref.file;
-  fx.graph_name = name;
-  fx.strict = !options.lenient;
-  STRATA_TRY(FxDocument document, ParseFx(content, fx));
+  STRATA_TRY(const OneGraph one, OnlyGraphOf(ref, options));
+  STRATA_TRY(FxDocument document, ParseFx(content, one.options()));
   ReportSkipped(document, ref.file, options.warn);
   return MakeSnapshot(ref, std::move(document));
+}
+
+Result<Snapshot> LoadFxProgram(const Ref& ref, std::string_view content,
+                               const LoadOptions& options) {
+  STRATA_TRY(const OneGraph one, OnlyGraphOf(ref, options));
+  STRATA_TRY(FxProgram program, ParseFxProgram(content, one.options()));
+  ReportSkipped(program.document, ref.file, options.warn);
+  if (!program.unknown.empty() && options.warn) {
+    const Graph& graph = program.document.graph();
+    const NodeId first = program.unknown[0];
+    options.warn(fmt::format("{}:{}: unknown types: the results of {} calls; the first is {} of {}",
+                             ref.file, graph.node(first).text_line + 1, program.unknown.size(),
+                             graph.name(first), graph.op(first)));
+  }
+  return MakeSnapshot(ref, std::move(program.document));
 }
 
 }  // namespace strata

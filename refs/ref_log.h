@@ -12,4 +12,9 @@ Result<Snapshot> LoadFromLog(const Ref& ref, std::string_view content, const Loa
 /// Loads the graph of an FX text.
 Result<Snapshot> LoadFxText(const Ref& ref, std::string_view content, const LoadOptions& options);
 
+/// Loads the graph of a program that runs it (ir/fx/program.h). Warns of results whose types are
+/// not known.
+Result<Snapshot> LoadFxProgram(const Ref& ref, std::string_view content,
+                               const LoadOptions& options);
+
 }  // namespace strata
