@@ -84,8 +84,19 @@ Result<bool> NodeCost::IsInsideNodes(const Graph& graph, NodeId launch) const {
   return group.nodes == 1;
 }
 
+std::optional<double> NodeCost::TableUs(const Graph& graph, NodeId launch) const {
+  const bool counts = !only_ || IsCollective(graph, launch, *only_);
+  const std::vector<ValueId> operands = graph.operands(launch);
+  if (!table_ || !counts || operands.empty()) return std::nullopt;
+  const bool states_size = IsCollective(graph, launch, CollectiveKind::kAllGather) ||
+                           IsCollective(graph, launch, CollectiveKind::kReduceScatter);
+  return table_->Us(GroupOf(graph, launch), states_size ? GroupSizeOf(graph, launch) : 0,
+                    BaseName(graph.op(launch)), expected_.BytesOf(operands[0]));
+}
+
 Result<double> NodeCost::CollectiveUs(const Graph& graph, NodeId launch) const {
   STRATA_TRY(const AxisTopology group, TopologyOf(graph, launch));
+  if (const auto measured = TableUs(graph, launch)) return *measured;
   if (group.ranks < 2 || (only_ && !IsCollective(graph, launch, *only_))) return 0.0;
   return topology_.ExchangeCrowding(mesh_.num_ranks()) *
          strata::CollectiveUs(topology_.network, KindOf(*CollectiveOf(graph, launch)),

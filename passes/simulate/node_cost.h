@@ -7,6 +7,7 @@
 #include "ir/graph.h"
 #include "passes/core/collectives.h"
 #include "passes/placement/auto/topology.h"
+#include "passes/simulate/collective_table.h"
 #include "passes/simulate/expected_sizes.h"
 
 namespace strata {
@@ -23,6 +24,10 @@ class NodeCost {
   /// collectives state them, are on one node as far as they fit.
   /// Errors: a mesh that cannot be read, or that fills nodes unevenly.
   static Result<NodeCost> Make(Topology topology, const Graph& graph);
+  /// The same for a graph that states no mesh; axes have the names of its groups.
+  static NodeCost OnMesh(Topology topology, const Graph& graph, Mesh mesh) {
+    return NodeCost(std::move(topology), std::move(mesh), graph);
+  }
 
   const Topology& topology() const { return topology_; }
   const Mesh& mesh() const { return mesh_; }
@@ -35,6 +40,8 @@ class NodeCost {
   /// Whether the ranks of its group are on one node. REQUIRES and errors as for CollectiveUs.
   Result<bool> IsInsideNodes(const Graph& graph, NodeId launch) const;
 
+  /// From now on collectives of the table take its times.
+  void UseTable(CollectiveTable table) { table_ = std::move(table); }
   /// From now on only collectives of this kind take time: what those alone cost.
   void CountOnly(CollectiveKind kind) { only_ = kind; }
   /// From now on computation takes what was measured, 0 for nodes without a measurement.
@@ -45,11 +52,14 @@ class NodeCost {
   double KernelUs(const Graph& graph, NodeId node) const;
   NodeCost(Topology topology, Mesh mesh, const Graph& graph)
       : topology_(std::move(topology)), mesh_(std::move(mesh)), expected_(graph) {}
+  /// None: the table does not have it.
+  std::optional<double> TableUs(const Graph& graph, NodeId launch) const;
   Result<AxisTopology> TopologyOf(const Graph& graph, NodeId launch) const;
 
   Topology topology_;
   Mesh mesh_;
   ExpectedSizes expected_;
+  std::optional<CollectiveTable> table_;
   std::optional<CollectiveKind> only_;
   std::optional<std::map<NodeId, double>> measured_us_;
 };
