@@ -136,7 +136,8 @@ PlacementPlan PlanOf(const Graph& graph, const AutoPlacement& placement, const C
                                     model.mesh(), {}));
 }
 
-TEST_CASE("auto placement: the plan that is written costs what was found, and less than greed") {
+TEST_CASE(
+    "T114: the plan that is written costs what was found when it is read, and less than greed") {
   for (const std::string_view mesh :
        {"fsdp=4", "tp=8", "fsdp=2,tp=4", "dp_replicate=2,fsdp=2,tp=2"}) {
     INFO(mesh);
