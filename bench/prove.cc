@@ -26,6 +26,21 @@ namespace {
 
 struct Row {
   int64_t mutants = 0, caught = 0, refused = 0, equivalent = 0, escaped = 0, near = 0, right = 0;
+  /// Caught mutants of `lower`, and those of them that rules of placement refute as well.
+  int64_t lowered = 0, by_rules = 0;
+
+  Row& operator+=(const Row& row) {
+    mutants += row.mutants;
+    caught += row.caught;
+    refused += row.refused;
+    equivalent += row.equivalent;
+    escaped += row.escaped;
+    near += row.near;
+    right += row.right;
+    lowered += row.lowered;
+    by_rules += row.by_rules;
+    return *this;
+  }
 };
 
 struct Options {
@@ -67,32 +82,28 @@ class MutationBench {
   void Print() const {
     fmt::print("{} lowered graphs, at most {} sites of each mutation in each\n\n", graphs_,
                options_.sites);
-    fmt::print("{:<22} {:>7} {:>7} {:>7} {:>10} {:>7} {:>7} {:>7}  {}\n", "mutation", "mutants",
-               "caught", "refused", "equivalent", "escaped", "at site", "class", "effect");
+    fmt::print("{:<22} {:>7} {:>7} {:>7} {:>10} {:>7} {:>7} {:>7} {:>7}  {}\n", "mutation",
+               "mutants", "caught", "refused", "equivalent", "escaped", "at site", "class", "rules",
+               "effect");
     Row all;
     for (size_t i = 0; i < rows_.size(); ++i) {
       const prove::Mutation& mutation = prove::Mutations()[i];
       PrintRow(mutation.name, mutation.effect, rows_[i]);
-      all.mutants += rows_[i].mutants;
-      all.caught += rows_[i].caught;
-      all.refused += rows_[i].refused;
-      all.equivalent += rows_[i].equivalent;
-      all.escaped += rows_[i].escaped;
-      all.near += rows_[i].near;
-      all.right += rows_[i].right;
+      all += rows_[i];
     }
     PrintRow("all", "", all);
   }
 
  private:
   static void PrintRow(std::string_view name, std::string_view effect, const Row& row) {
-    const auto share = [&](int64_t count) {
-      return row.caught == 0 ? 100.0
-                             : 100.0 * static_cast<double>(count) / static_cast<double>(row.caught);
+    const auto share = [](int64_t count, int64_t of) {
+      return of == 0 ? "-"
+                     : fmt::format("{:.1f}%",
+                                   100.0 * static_cast<double>(count) / static_cast<double>(of));
     };
-    fmt::print("{:<22} {:>7} {:>7} {:>7} {:>10} {:>7} {:>6.1f}% {:>6.1f}%  {}\n", name, row.mutants,
-               row.caught, row.refused, row.equivalent, row.escaped, share(row.near),
-               share(row.right), effect);
+    fmt::print("{:<22} {:>7} {:>7} {:>7} {:>10} {:>7} {:>7} {:>7} {:>7}  {}\n", name, row.mutants,
+               row.caught, row.refused, row.equivalent, row.escaped, share(row.near, row.caught),
+               share(row.right, row.caught), share(row.by_rules, row.lowered), effect);
   }
 
   Status RunHistory(const std::string& trace, const History& history) {
@@ -144,6 +155,9 @@ class MutationBench {
         if (!result) continue;
         ++sites;
         Count(*result, rows_[i]);
+        if (result->is_refuted_by_rules && result->outcome == prove::MutantOutcome::kEquivalent)
+          fmt::print("{}: {} at {}: placement rules and evaluation disagree\n", where,
+                     mutation.name, after.name(node));
         if (!options_.pictures.empty() && result->is_near && result->is_class_right)
           STRATA_RETURN_IF_ERROR(Draw(after, mutation, node, *result));
         if (!options_.lists || (result->is_near && result->is_class_right)) continue;
@@ -192,6 +206,10 @@ class MutationBench {
     row.refused += result.outcome == prove::MutantOutcome::kRefused ? 1 : 0;
     row.equivalent += result.outcome == prove::MutantOutcome::kEquivalent ? 1 : 0;
     row.escaped += result.outcome == prove::MutantOutcome::kEscaped ? 1 : 0;
+    const bool is_lowered =
+        result.is_checked_by_rules && result.outcome == prove::MutantOutcome::kCaught;
+    row.lowered += is_lowered ? 1 : 0;
+    row.by_rules += is_lowered && result.is_refuted_by_rules ? 1 : 0;
     row.near += result.is_near ? 1 : 0;
     row.right += result.is_class_right ? 1 : 0;
   }

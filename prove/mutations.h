@@ -36,9 +36,12 @@ struct MutantResult {
   /// the first consumer that the graph before the pass has, too.
   bool is_near = false;
   bool is_class_right = false;  ///< the first finding has one of the kinds of the mutation
-  Diagnosis diagnosis;          ///< of the first finding
-  std::string node;             ///< of the first finding
-  std::string what;             ///< of the first finding
+  /// What the rules of placement say of it (prove/static/placement_check.h), if the pass is
+  /// `lower`.
+  bool is_checked_by_rules = false, is_refuted_by_rules = false;
+  Diagnosis diagnosis;  ///< of the first finding
+  std::string node;     ///< of the first finding
+  std::string what;     ///< of the first finding
 };
 
 /// Applies a mutation to a copy of `after` and proves the pass again. None: the mutation does not

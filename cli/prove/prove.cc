@@ -14,8 +14,6 @@
 #include "cli/prove/prove_foreign.h"
 #include "cli/prove/prove_stages.h"
 #include "cli/render/proof_text.h"
-#include "ir/module.h"
-#include "passes/placement/placement.h"
 #include "prove/on_ranks.h"
 #include "prove/partition.h"
 #include "prove/proof.h"
@@ -62,12 +60,8 @@ void Time(StepProof& step, Prove&& prove) {
 
 /// A second opinion of `lower`: by rules, for all sizes.
 void CheckByRules(const Graph& before, const Graph& after, StepProof& step) {
-  if (IsLowered(before) || !IsLowered(after)) return;
-  const auto placed = before.module().Clone(), lowered = after.module().Clone();  // get sizes
-  step.placement_milliseconds = TimeOf([&] {
-    step.placements =
-        prove::CheckPlacements(placed->graph(before.id()), lowered->graph(after.id()));
-  });
+  step.placement_milliseconds =
+      TimeOf([&] { step.placements = prove::CheckPlacements(before, after); });
 }
 
 prove::ProofOptions OptionsOf(const ProofFlags& flags, bool stable_ids) {

@@ -11,6 +11,7 @@
 #include "passes/core/collectives.h"
 #include "prove/mutations/edits.h"
 #include "prove/on_ranks.h"
+#include "prove/static/placement_check.h"
 
 namespace strata::prove {
 namespace {
@@ -72,25 +73,9 @@ MutantResult RoundedMutant(const Graph& before, const Graph& after, const Graph&
           .what = first.what};
 }
 
-}  // namespace
-
-std::span<const Mutation> Mutations() {
-  static const std::vector<Mutation> kAll = [] {
-    std::vector<Mutation> all;
-    for (const auto some : {CollectiveMutations(), PartMutations(), ValueMutations(),
-                            MemoryMutations(), PrecisionMutations()})
-      all.insert(all.end(), some.begin(), some.end());
-    return all;
-  }();
-  return kAll;
-}
-
-std::optional<MutantResult> TryMutant(const Graph& before, const Graph& after,
-                                      const Mutation& mutation, NodeId site,
-                                      const ProofOptions& options) {
-  const std::unique_ptr<Module> copy = after.module().Clone();
-  Graph& mutant = copy->graph(after.id());
-  if (!mutation.apply(mutant, site)) return std::nullopt;
+/// What evaluation says of a mutant.
+MutantResult Evaluated(const Graph& before, const Graph& after, const Graph& mutant,
+                       const Mutation& mutation, NodeId site, const ProofOptions& options) {
   const Proof proof = ProvePass(before, mutant, options);
   if (proof.verdict == Verdict::kUnproven) {
     return MutantResult{
@@ -116,6 +101,32 @@ std::optional<MutantResult> TryMutant(const Graph& before, const Graph& after,
                       .diagnosis = {},
                       .node = "",
                       .what = ""};
+}
+
+}  // namespace
+
+std::span<const Mutation> Mutations() {
+  static const std::vector<Mutation> kAll = [] {
+    std::vector<Mutation> all;
+    for (const auto some : {CollectiveMutations(), PartMutations(), ValueMutations(),
+                            MemoryMutations(), PrecisionMutations()})
+      all.insert(all.end(), some.begin(), some.end());
+    return all;
+  }();
+  return kAll;
+}
+
+std::optional<MutantResult> TryMutant(const Graph& before, const Graph& after,
+                                      const Mutation& mutation, NodeId site,
+                                      const ProofOptions& options) {
+  const std::unique_ptr<Module> copy = after.module().Clone();
+  Graph& mutant = copy->graph(after.id());
+  if (!mutation.apply(mutant, site)) return std::nullopt;
+  MutantResult result = Evaluated(before, after, mutant, mutation, site, options);
+  const PlacementCheck check = CheckPlacements(before, mutant);
+  result.is_checked_by_rules = check.nodes > 0;
+  result.is_refuted_by_rules = !check.findings.empty();
+  return result;
 }
 
 }  // namespace strata::prove

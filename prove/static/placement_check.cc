@@ -190,9 +190,11 @@ class Checker {
   const char* Reduce(NodeId node, const Placement& p, CollectiveKind kind, int32_t packed,
                      AxisPlacement& result) const {
     const std::string_view reduce = ReduceOpOf(lowered_, node);
-    if (IsCut(p)) return reduce == "sum" ? "a sum of parts" : nullptr;
+    if (IsCut(p)) return "a reduction of parts";
     if (IsReplicate(p)) return reduce == "sum" ? "a sum of copies" : nullptr;
-    if (placed_.module().str(p.reduce) != reduce) return nullptr;
+    const std::string_view wanted = placed_.module().str(p.reduce);
+    if (wanted == "norm2") return nullptr;  // of several operators
+    if (wanted != reduce) return "another reduction than that of the summands";
     result = kind == CollectiveKind::kAllReduce ? Replicate() : Shard(static_cast<size_t>(packed));
     return nullptr;
   }
@@ -360,10 +362,12 @@ std::string ToString(const PlacementFinding& finding) {
   return text;
 }
 
-PlacementCheck CheckPlacements(Graph& placed, Graph& lowered) {
+PlacementCheck CheckPlacements(const Graph& placed, const Graph& lowered) {
+  if (IsLowered(placed) || !IsLowered(lowered)) return {};
   auto mesh = Mesh::Parse(lowered.attribute(lowered.output(), kMeshAttribute));
-  if (!mesh || !IsLowered(lowered)) return {};
-  return Checker(placed, lowered, *std::move(mesh)).Run();
+  if (!mesh) return {};
+  const auto from = placed.module().Clone(), to = lowered.module().Clone();  // get sizes of rules
+  return Checker(from->graph(placed.id()), to->graph(lowered.id()), *std::move(mesh)).Run();
 }
 
 }  // namespace strata::prove

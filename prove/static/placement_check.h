@@ -32,9 +32,8 @@ struct PlacementCheck {
 ///
 /// No value is computed, so this holds for all sizes, and says nothing of values: parts of another
 /// rank, other literals, other operands of equal placement. Rows by token or expert, parts of
-/// blocks and strided parts count as unknown. Takes microseconds per node.
-///
-/// The modules of both may get new sizes and strings, as of ShardingRuleOf.
-PlacementCheck CheckPlacements(Graph& placed, Graph& lowered);
+/// blocks and strided parts count as unknown. Takes microseconds per node. Checks no nodes unless
+/// `lowered` is the program of a rank and `placed` is not.
+PlacementCheck CheckPlacements(const Graph& placed, const Graph& lowered);
 
 }  // namespace strata::prove
