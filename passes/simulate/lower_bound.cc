@@ -50,10 +50,13 @@ struct NodeWork {
   double us = 0;
 };
 
-/// Numbers of parts of the step that come one after the other, by node.
-using Parts = IdVector<NodeId, int32_t>;
-/// Of a node that can run in several parts.
-constexpr int32_t kSeveral = -1;
+/// The first and the last part of the step in which a node can run. Parts come one after the other.
+struct PartSpan {
+  int32_t first = 0, last = 0;
+
+  bool is_one() const { return first == last; }
+};
+using Parts = IdVector<NodeId, PartSpan>;
 
 class Bounds {
  public:
@@ -80,7 +83,7 @@ class Bounds {
       bound.serial_us += own.us;
     }
     RecomputeLate();
-    bound.least_us = std::max({LeastUs(ByNode<int32_t>(graph_)), LeastUs(Cut(/*late=*/false)),
+    bound.least_us = std::max({LeastUs(ByNode<PartSpan>(graph_)), LeastUs(Cut(/*late=*/false)),
                                LeastUs(Cut(/*late=*/true))});
     return bound;
   }
@@ -170,53 +173,89 @@ class Bounds {
       is_cut[i] = open == 0;
       part_of[i + 1] = part_of[i] + (is_cut[i] ? 2 : 0);
     }
-    Parts parts = ByNode(graph_, kSeveral);
+    Parts parts = ByNode<PartSpan>(graph_);
     for (const NodeId node : order_) {
       const auto from = static_cast<size_t>(last[node] + 1), to = static_cast<size_t>(first[node]);
       if (last[node] == first[node]) {
-        parts[node] = part_of[to] + (is_cut[to] ? 1 : 0);
-      } else if (part_of[from] == part_of[to]) {
-        parts[node] = part_of[to];
+        const int32_t part = part_of[to] + (is_cut[to] ? 1 : 0);
+        parts[node] = {part, part};
+      } else {
+        parts[node] = {part_of[from], part_of[to]};
       }
     }
     return parts;
   }
 
-  /// The sum over parts. Releases and tails count within a part.
-  double LeastUs(const Parts& parts) const {
+  /// The work of a part on each machine: `jobs` run in it, `released_us` is that of the nodes that
+  /// run in it or later.
+  struct Part {
+    std::array<std::vector<Job>, kMachines> jobs;
+    std::array<double, kMachines> released_us{};
+
+    /// Releases and tails count within the part.
+    double LeastUs() {
+      double least = 0;
+      for (std::vector<Job>& on_machine : jobs) {
+        for (const Job& job : on_machine)
+          least = std::max(least, job.release_us + job.us + job.tail_us);
+        least = std::max(least, JacksonEnd(std::move(on_machine)));
+      }
+      return least;
+    }
+  };
+
+  std::vector<Part> WorkOf(const Parts& parts) const {
     auto jobs = ByNode<Job>(graph_);
     int32_t count = 0;
     for (const NodeId node : order_) {
-      if (parts[node] == kSeveral) continue;
+      count = std::max(count, parts[node].last + 1);
+      if (!parts[node].is_one()) continue;
       Job& own = jobs[node];
       own.us = work_[node].us;
-      count = std::max(count, parts[node] + 1);
       for (const NodeId before : before_[node]) {
-        if (parts[before] != parts[node]) continue;
+        if (!AreInOne(parts, before, node)) continue;
         own.release_us = std::max(own.release_us, jobs[before].release_us + jobs[before].us);
       }
     }
     for (const NodeId node : order_ | std::views::reverse) {
       for (const NodeId before : before_[node]) {
-        if (parts[before] != parts[node]) continue;
+        if (!AreInOne(parts, before, node)) continue;
         jobs[before].tail_us = std::max(jobs[before].tail_us, jobs[node].tail_us + jobs[node].us);
       }
     }
-    std::vector<std::array<std::vector<Job>, kMachines>> machines(static_cast<size_t>(count));
-    for (const NodeId node : order_)
-      if (jobs[node].us > 0)
-        machines[static_cast<size_t>(parts[node])][work_[node].machine].push_back(jobs[node]);
-    double sum = 0;
-    for (std::array<std::vector<Job>, kMachines>& part : machines) {
-      double least = 0;
-      for (std::vector<Job>& on_machine : part) {
-        for (const Job& job : on_machine)
-          least = std::max(least, job.release_us + job.us + job.tail_us);
-        least = std::max(least, JacksonEnd(std::move(on_machine)));
-      }
-      sum += least;
+    std::vector<Part> work(static_cast<size_t>(count));
+    for (const NodeId node : order_) {
+      if (work_[node].us <= 0) continue;
+      Part& part = work[static_cast<size_t>(parts[node].first)];
+      part.released_us[work_[node].machine] += work_[node].us;
+      if (parts[node].is_one()) part.jobs[work_[node].machine].push_back(jobs[node]);
     }
-    return sum;
+    return work;
+  }
+
+  static bool AreInOne(const Parts& parts, NodeId before, NodeId node) {
+    return parts[before].is_one() && parts[node].is_one() &&
+           parts[before].first == parts[node].first;
+  }
+
+  /// The sum over parts, of which the last ones take at least as long as a machine works on what is
+  /// released in them.
+  double LeastUs(const Parts& parts) const {
+    std::vector<Part> work = WorkOf(parts);
+    double before = 0;
+    std::vector<double> sums;  // of the parts before each
+    for (Part& part : work) {
+      sums.push_back(before);
+      before += part.LeastUs();
+    }
+    double least = before;
+    std::array<double, kMachines> released_us{};
+    for (size_t i = work.size(); i-- > 0;) {
+      for (size_t machine = 0; machine < kMachines; ++machine)
+        released_us[machine] += work[i].released_us[machine];
+      least = std::max(least, sums[i] + std::ranges::max(released_us));
+    }
+    return least;
   }
 
   const Graph& graph_;

@@ -20,7 +20,8 @@ struct StepBound {
 /// Computation, links within nodes and links between nodes are machines that can interrupt a job;
 /// each job has the longest paths before and after it as its release time and its tail. Where all
 /// work but some that nothing waits for comes before or after a node, the parts before and after it
-/// are bounded apart, and add up.
+/// are bounded apart, and add up. What can run in several parts counts where, from the first of
+/// them on, a machine has more to do than those parts need.
 /// Source: J. R. Jackson's preemptive schedule, which is optimal for one such machine; J. Carlier,
 /// The one-machine sequencing problem, 1982.
 ///

@@ -130,6 +130,30 @@ TEST_CASE("bound: what comes before a node and what comes after it take their ti
   CHECK_EQ(bound.least_us, Us(110));  // links alone: 60 and 20 after them; kernels alone: 30 and 50
 }
 
+TEST_CASE("bound: what nothing waits for takes its time after what it reads") {
+  // Two collectives at once share a link, then six kernels. Nothing waits for `s`, which can run
+  // beside all of it, nor for four of the kernels.
+  const StepBound bound = BoundOf(R"(
+  x = placeholder : f32[8][1]cpu
+  a = aten.relu.default(x) : f32[8][1]cpu
+  s = aten.neg.default(a) : f32[8][1]cpu
+  g = _c10d_functional.all_reduce.default(a, 'sum', 'a') : f32[8][1]cpu
+  h = _c10d_functional.all_reduce.default(a, 'sum', 'b') : f32[8][1]cpu
+  w = _c10d_functional.wait_tensor.default(g) : f32[8][1]cpu ~g
+  v = _c10d_functional.wait_tensor.default(h) : f32[8][1]cpu ~h
+  y = aten.add.Tensor(w, v) : f32[8][1]cpu
+  i = _c10d_functional.all_reduce.default(y, 'sum', 'a') : f32[8][1]cpu
+  b = aten.neg.default(y) : f32[8][1]cpu
+  c = aten.abs.default(y) : f32[8][1]cpu
+  d = aten.sin.default(y) : f32[8][1]cpu
+  e = aten.cos.default(y) : f32[8][1]cpu
+  u = _c10d_functional.wait_tensor.default(i) : f32[8][1]cpu ~i
+  z = aten.relu.default(u) : f32[8][1]cpu
+  output([s, b, c, d, e, z])
+)");
+  CHECK_EQ(bound.least_us, Us(10 + 60 + 10 + 50));
+}
+
 TEST_CASE("bound: nothing is recomputed before the gradient of the loss can be computed") {
   const auto least = [](std::string_view attribute) {
     return BoundOf(fmt::format(R"(
