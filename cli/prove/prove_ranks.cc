@@ -17,6 +17,7 @@
 #include "passes/placement/placement.h"
 #include "runtime/exec/executor.h"
 #include "runtime/files/tensor_io.h"
+#include "runtime/plan/input_sizes.h"
 #include "runtime/plan/plan.h"
 #include "runtime/ranks/collectives.h"
 #include "runtime/ranks/sharding.h"
@@ -32,9 +33,10 @@ Result<Mesh> MeshOf(const Graph& graph) {
   return Mesh::Parse(graph.attribute(graph.output(), kMeshAttribute));
 }
 
-/// A plain plan of a graph, which one thread at a time may make.
+/// A plain plan of a graph for the sizes that it was traced with, which one thread at a time may
+/// make.
 Result<Executor> MakeExecutor(const Graph& graph, const NamedTensors& given) {
-  STRATA_TRY(Plan plan, Lower(graph));
+  STRATA_TRY(Plan plan, Lower(graph, {}, HintsOf(graph)));
   Constants constants;
   for (const Plan::Constant& constant : plan.constants) {
     const auto found = given.find(constant.path);
@@ -48,7 +50,8 @@ Result<Executor> MakeExecutor(const Graph& graph, const NamedTensors& given) {
 double RelativeDifference(const Tensor& tensor, const Tensor& wanted) {
   if (tensor.sizes() != wanted.sizes()) return std::numeric_limits<double>::infinity();
   if (wanted.numel() == 0) return 0.0;
-  const Tensor a = tensor.to(at::kDouble), b = wanted.to(at::kDouble);
+  const auto exact = wanted.is_complex() ? at::kComplexDouble : at::kDouble;
+  const Tensor a = tensor.to(exact), b = wanted.to(exact);
   const double largest = b.abs().max().item<double>();
   const double difference = a.sub(b).abs().max().item<double>();
   if (!(difference > 0.0)) return difference == 0.0 ? 0.0 : std::numeric_limits<double>::infinity();

@@ -1,11 +1,13 @@
 #include "cli/prove/prove_values.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "cli/prove/prove_ranks.h"
+#include "passes/core/chunk_attributes.h"
 #include "passes/placement/placement.h"
 #include "runtime/exec/compare_values.h"
 #include "runtime/files/tensor_io.h"
@@ -23,6 +25,12 @@ std::string ToleranceText(const ValueTolerance& tolerance) {
         fmt::format("{} {:g} of the largest", text.empty() ? " within" : " or", tolerance.relative);
   }
   return text;
+}
+
+bool HasChunks(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [&](NodeId node) {
+    return !graph.attribute(node, kChunkedOriginalAttribute).empty();
+  });
 }
 
 }  // namespace
@@ -67,6 +75,13 @@ Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
                  ProveLowering(before, after, {&of_both_signs, &positive}));
       fmt::print(stderr, "proved: pass {} {}: graph {}: {}\n", run.index, run.name,
                  after.name_text(), lowered);
+      continue;
+    }
+    if (HasChunks(after) && !HasChunks(before)) {
+      fmt::print(stderr,
+                 "not executed: pass {} {}: graph {}: sums over chunks are rounded otherwise; "
+                 "strata prove proves them\n",
+                 run.index, run.name, after.name_text());
       continue;
     }
     if (IsLowered(after) && !HasGlobalTypes(after)) {

@@ -12,6 +12,7 @@
 #include "ir/dim.h"
 #include "ir/strings.h"
 #include "ir/type.h"
+#include "runtime/plan/input_sizes.h"
 
 namespace strata {
 namespace {
@@ -43,15 +44,18 @@ Error NotLowered(const Graph& graph, NodeId node) {
 
 }  // namespace
 
-Result<Sharding> Sharding::Parse(std::string_view text, const Mesh& mesh) {
+Result<Sharding> Sharding::Parse(std::string_view text, const Mesh& mesh,
+                                 const SymbolSizes& symbols) {
   StringTable strings;
   DimTable dims(strings);
+  for (const auto& [symbol, size] : symbols)
+    dims.SetSymbol({.name = strings.Intern(symbol), .hint = size});
   TypeTable types(strings, dims);
   const Type& type = types[types.Parse(text)];
   if (type.kind != TypeKind::kTensor) return Unusable(text, "it is not the type of a tensor");
   Sharding sharding;
   for (const DimId dim : type.sizes) {
-    const std::optional<int64_t> size = dims.AsConst(dim);
+    const std::optional<int64_t> size = dims.Hint(dim);
     if (!size) return Unusable(text, "its sizes depend on symbols");
     sharding.sizes_.push_back(*size);
   }
@@ -121,18 +125,20 @@ Tensor Sharding::GatherFrom(size_t index, int64_t rank, std::span<const Tensor> 
 }
 
 Result<std::vector<Sharding>> InputShardings(const Graph& graph, const Mesh& mesh) {
+  const SymbolSizes symbols = HintsOf(graph);
   std::vector<Sharding> shardings;
   for (const NodeId node : graph.nodes()) {
     if (graph.node(node).kind != NodeKind::kPlaceholder) continue;
     const std::string_view text = graph.attribute(node, kAttribute);
     if (text.empty()) return NotLowered(graph, node);
-    STRATA_TRY(Sharding sharding, Sharding::Parse(text, mesh));
+    STRATA_TRY(Sharding sharding, Sharding::Parse(text, mesh, symbols));
     shardings.push_back(std::move(sharding));
   }
   return shardings;
 }
 
 Result<std::vector<std::optional<Sharding>>> OutputShardings(const Graph& graph, const Mesh& mesh) {
+  const SymbolSizes symbols = HintsOf(graph);
   std::vector<std::optional<Sharding>> shardings;
   for (const NodeId node : graph.nodes()) {
     if (graph.node(node).kind != NodeKind::kOutput) continue;
@@ -143,7 +149,7 @@ Result<std::vector<std::optional<Sharding>>> OutputShardings(const Graph& graph,
         shardings.emplace_back();
         continue;
       }
-      STRATA_TRY(Sharding sharding, Sharding::Parse(type, mesh));
+      STRATA_TRY(Sharding sharding, Sharding::Parse(type, mesh, symbols));
       shardings.emplace_back(std::move(sharding));
     }
   }

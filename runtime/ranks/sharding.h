@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "ir/symbol_sizes.h"
 #include "passes/placement/mesh.h"
 
 namespace strata {
@@ -20,8 +21,9 @@ class Sharding {
  public:
   /// Of a type with placements, as it is printed: `DTensor(f32[256, 64][64, 1]cpu, S(0)R)`, one
   /// placement per axis of `mesh`. A plain type is on every rank.
-  /// Errors: another number of placements, partial values, sizes that are not numbers.
-  static Result<Sharding> Parse(std::string_view type, const Mesh& mesh);
+  /// Errors: another number of placements, partial values, symbols that are not in `symbols`.
+  static Result<Sharding> Parse(std::string_view type, const Mesh& mesh,
+                                const SymbolSizes& symbols = {});
 
   /// Of the whole tensor.
   const std::vector<int64_t>& sizes() const { return sizes_; }
@@ -53,7 +55,7 @@ class Sharding {
 };
 
 /// The shardings of a lowered graph's inputs, in the order of its placeholders, or of its outputs,
-/// none for an output None: from the attribute `global` of the nodes.
+/// none for an output None: from the attribute `global` of the nodes. Symbols are their hints.
 /// Errors: a graph that is not lowered; those of Sharding::Parse.
 Result<std::vector<Sharding>> InputShardings(const Graph& graph, const Mesh& mesh);
 Result<std::vector<std::optional<Sharding>>> OutputShardings(const Graph& graph, const Mesh& mesh);

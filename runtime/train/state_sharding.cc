@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "runtime/ranks/gather.h"
 #include "runtime/train/param_groups.h"
@@ -208,11 +209,20 @@ std::vector<Tensor> StateSharding::GatherGradientsOnFirst(const std::vector<Tens
   return gathered;
 }
 
-std::vector<Tensor> StateSharding::ShardBatch(const BatchTensors& batch, int64_t rank) const {
+Result<std::vector<Tensor>> StateSharding::ShardBatch(const BatchTensors& batch,
+                                                      int64_t rank) const {
   std::vector<Tensor> parts;
   const std::vector<Tensor> inputs = batch.Inputs();
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<int64_t>& placed = batch_[i].sizes();
+    if (inputs[i].sizes() != placed) {
+      return Error(ErrorCode::kInvalid,
+                   "a batch of [{}] cannot run on ranks that were placed for [{}]: dynamic sizes "
+                   "need one rank",
+                   fmt::join(inputs[i].sizes(), ", "), fmt::join(placed, ", "));
+    }
     parts.push_back(batch_[i].Shard(inputs[i], rank % stage_ranks_));
+  }
   return parts;
 }
 

@@ -38,7 +38,8 @@ class StateSharding {
   TrainingState GatherOnFirst(TrainingState& part) const;
   std::vector<at::Tensor> GatherGradientsOnFirst(const std::vector<at::Tensor>& part) const;
   /// What `rank` reads of a batch, in the order of BatchTensors::Inputs.
-  std::vector<at::Tensor> ShardBatch(const BatchTensors& batch, int64_t rank) const;
+  /// Errors: a batch of another size than the one that was placed.
+  Result<std::vector<at::Tensor>> ShardBatch(const BatchTensors& batch, int64_t rank) const;
 
  private:
   static StateSharding Whole(const TrainSpec& spec);

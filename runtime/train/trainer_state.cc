@@ -261,8 +261,10 @@ Result<double> TrainerState::RunGraphs() {
   std::vector<at::Tensor> spans(schedule ? actions.size() : 0);
   STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {
     std::vector<RankTraining::BatchInputs> parts;
-    for (const BatchTensors& batch : batches)
-      parts.push_back(ranks.PartOf(batch, rank));
+    for (const BatchTensors& batch : batches) {
+      STRATA_TRY(RankTraining::BatchInputs part, ranks.PartOf(batch, rank));
+      parts.push_back(std::move(part));
+    }
     if (schedule) training.pipeline()->Measure(measures);
     STRATA_TRY(const double of_rank, training.RunStep(parts));
     if (schedule && measures) CollectSpans(rank, *training.pipeline(), spans);
@@ -338,8 +340,10 @@ Result<std::vector<double>> TrainerState::ValidateOn(std::span<const BatchTensor
   std::vector<double> sums;
   STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {
     std::vector<RankTraining::BatchInputs> parts;
-    for (const BatchTensors& batch : batches)
-      parts.push_back(ranks.PartOf(batch, rank));
+    for (const BatchTensors& batch : batches) {
+      STRATA_TRY(RankTraining::BatchInputs part, ranks.PartOf(batch, rank));
+      parts.push_back(std::move(part));
+    }
     STRATA_TRY(const auto of_batches, training.Validate(parts));
     std::vector<double> of_rank;
     for (const auto& [loss, labels] : of_batches)

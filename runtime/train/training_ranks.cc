@@ -65,8 +65,10 @@ Status TrainingRanks::ForEach(const Work& work) {
       [&](int64_t rank) { return work(rank, *trainings_[static_cast<size_t>(rank - begin)]); });
 }
 
-TrainingRanks::BatchInputs TrainingRanks::PartOf(const BatchTensors& batch, int64_t rank) const {
-  return sharding_ ? sharding_->ShardBatch(batch, rank) : batch.Inputs();
+Result<TrainingRanks::BatchInputs> TrainingRanks::PartOf(const BatchTensors& batch,
+                                                         int64_t rank) const {
+  if (!sharding_) return batch.Inputs();
+  return sharding_->ShardBatch(batch, rank);
 }
 
 Status TrainingRanks::GatherState() {

@@ -53,8 +53,8 @@ class TrainingRanks {
 
   /// Calls `work` for each rank of this process, on its thread.
   Status ForEach(const Work& work);
-  /// What a rank reads of a batch.
-  BatchInputs PartOf(const BatchTensors& batch, int64_t rank) const;
+  /// What a rank reads of a batch. Errors: those of StateSharding::ShardBatch.
+  Result<BatchInputs> PartOf(const BatchTensors& batch, int64_t rank) const;
 
   /// Brings what the ranks hold to rank 0, for `state` and `gradients`, until `DropGathered`. With
   /// ranks in several processes all of them call it, after the same step.

@@ -75,6 +75,18 @@ class RanksTest(StrataCase):
         listing = self.run_strata("ls", "t.strata").stdout
         self.assertIn('pipeline: dce,canonicalize,place{mesh="fsdp=2"},lower,bucket-transformer-blocks,fuse', listing)
 
+    def test_passes_of_experts_are_proven(self):
+        done = self.run_strata("train", os.path.join(ROOT, "configs", "demo_deepseek_v3.toml"), *FSDP,
+                               *sets("parallelism.expert_parallel_degree=2", "compile.ep_overlap.enabled=true",
+                                     "steps=1"), "--trace", "t.strata", "--prove")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("lower", "ep-overlap", "concretize"):
+            self.assertRegex(done.stderr, rf"proved: pass \d+ {name}: graph step: ")
+        self.assertRegex(done.stderr, r"not executed: pass \d+ ep-chunk: graph step: sums over chunks are rounded otherwise")
+        self.assertNotIn("Warning", done.stderr)
+        proof = self.run_strata("prove", "t.strata").stdout
+        self.assertRegex(proof, r"pass \d+ ep-chunk, step: \d+ values equal")
+
     def test_a_world_of_many_ranks_is_traced_without_them(self):
         done = self.run_strata("trace", "config.toml", "--world", "64", "--passes", "dce,canonicalize",
                                *sets("parallelism.tensor_parallel_degree=2"), "-o", "w.strata")

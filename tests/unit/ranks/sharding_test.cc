@@ -91,6 +91,12 @@ TEST_CASE("a tensor without placements, or with R alone, is on every rank") {
   }
 }
 
+TEST_CASE("sizes that are symbols are those of the trace") {
+  const Mesh mesh = MeshOf("fsdp=2,tp=2");
+  CHECK_EQ(OrDie(Sharding::Parse("DTensor(f32[2*s0, 3][3, 1]cpu, S(0)R)", mesh, {{"s0", 4}})),
+           OrDie(Sharding::Parse("DTensor(f32[8, 3][3, 1]cpu, S(0)R)", mesh)));
+}
+
 TEST_CASE("types that no rank can hold are errors") {
   const Mesh mesh = MeshOf("fsdp=2,tp=2");
   const auto error = [&](std::string_view type) { return MessageOf(Sharding::Parse(type, mesh)); };
