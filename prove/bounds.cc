@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -9,7 +10,6 @@
 #include "base/random.h"
 #include "ir/module.h"
 #include "ir/ops.h"
-#include "prove/evaluator.h"
 
 namespace strata::prove {
 namespace {
@@ -66,29 +66,23 @@ bool HasBounds(const Graph& graph) {
   return false;
 }
 
-uint64_t SeedInsideBounds(const Graph& graph, uint64_t seed,
-                          const std::function<Result<int64_t>(uint64_t)>& at_bound) {
+Status EvaluateInsideBounds(const Graph& graph, uint64_t seed,
+                            const std::function<Result<int64_t>(uint64_t)>& evaluate) {
   constexpr uint64_t kAttempts = 16;
-  if (!HasBounds(graph)) return seed;
   uint64_t best = seed;
-  std::optional<int64_t> fewest;
+  int64_t fewest = std::numeric_limits<int64_t>::max();
   for (uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
     const uint64_t tried = attempt == 0 ? seed : Mix(seed ^ attempt << 48U);
-    const Result<int64_t> count = at_bound(tried);
-    if (!count) return best;
-    if (fewest && *count >= *fewest) continue;
+    const Result<int64_t> count = evaluate(tried);
+    if (!count && attempt == 0) return count.error();
+    if (!count) break;
+    if (*count == 0 || !HasBounds(graph)) return Ok();
+    if (*count >= fewest) continue;
     best = tried;
     fewest = *count;
-    if (*count == 0) break;
   }
-  return best;
-}
-
-Result<int64_t> BoundsReached(const Graph& graph, uint64_t seed) {
-  STRATA_TRY(const std::vector<Value> inputs, MakeInputs(graph, seed));
-  Evaluator evaluator(graph, seed);
-  STRATA_RETURN_IF_ERROR(evaluator.Run(inputs));
-  return evaluator.at_bound();
+  const Result<int64_t> again = evaluate(best);
+  return again ? Ok() : again.error();
 }
 
 }  // namespace strata::prove

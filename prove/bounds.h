@@ -15,13 +15,10 @@ bool IsAtBound(const Call& call, const Values& results);
 /// Whether the graph, or a body in it, bounds a number.
 bool HasBounds(const Graph& graph);
 
-/// `seed`, or one made of it for which numbers are not at their bounds: of the seeds that are
-/// tried, the one with the fewest. `at_bound`: how many of a graph's numbers are at their bounds
-/// with the inputs of a seed; an error ends the search.
-uint64_t SeedInsideBounds(const Graph& graph, uint64_t seed,
-                          const std::function<Result<int64_t>(uint64_t)>& at_bound);
-
-/// How many numbers of a graph are at their bounds with the inputs of a seed.
-Result<int64_t> BoundsReached(const Graph& graph, uint64_t seed);
+/// Evaluates a graph with the inputs of `seed`, or of one made of it for which numbers are not at
+/// their bounds: of the seeds that are tried, the one with the fewest. `evaluate` returns how many
+/// are; its last call is with the seed that is chosen. Errors: those of `evaluate` with this seed.
+Status EvaluateInsideBounds(const Graph& graph, uint64_t seed,
+                            const std::function<Result<int64_t>(uint64_t)>& evaluate);
 
 }  // namespace strata::prove

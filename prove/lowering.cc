@@ -47,38 +47,45 @@ class LoweringProver {
 
   Result<Proof> Run() {
     STRATA_RETURN_IF_ERROR(CheckWork(lowered_, mesh_.num_ranks()));
-    const uint64_t seed = SeedInsideBounds(
-        placed_, options_.seed, [&](uint64_t tried) { return BoundsReached(placed_, tried); });
-    STRATA_TRY(const std::vector<Value> inputs, MakeInputs(placed_, seed));
-    std::vector<Value> wholes;
-    for (const Value& input : inputs)
-      wholes.push_back(CopyOf(input));
-    Evaluator reference(placed_, seed, options_.rounds);
-    STRATA_TRY(const std::vector<Value> outputs,
-               reference.Run(wholes, [&](NodeId node, std::span<Value> results) {
-                 if (options_.stable_ids) Keep(node, results);
-               }));
-    STRATA_TRY(std::vector<std::vector<Value>> parts, PartsOf(inputs));
-    RankEvaluator ranks(lowered_, mesh_, seed, options_.rounds);
+    STRATA_RETURN_IF_ERROR(EvaluateInsideBounds(
+        placed_, options_.seed, [&](uint64_t seed) { return EvaluatePlaced(seed); }));
+    STRATA_TRY(std::vector<std::vector<Value>> parts, PartsOf(inputs_));
+    RankEvaluator ranks(lowered_, mesh_, seed_, options_.rounds);
     const auto rank_outputs =
         ranks.Run(parts, [&](NodeId node, std::span<Values> results) { CheckNode(node, results); });
     if (rank_outputs) {
-      CheckOutputs(outputs, *rank_outputs);
-      CheckWritten(wholes, parts);
+      CheckOutputs(expected_, *rank_outputs);
+      CheckWritten(written_, parts);
     } else {
       const auto was_there = [&](StableId id) { return kept_.contains(id); };
       STRATA_RETURN_IF_ERROR(
           AddFailure(lowered_, ranks.failed(), rank_outputs.error(), options_, was_there, proof_));
     }
-    proof_.evaluations = reference.evaluations() + ranks.evaluations();
-    std::set<std::string> opaque = reference.opaque(), more = ranks.opaque();
-    opaque.insert(more.begin(), more.end());
-    proof_.opaque.assign(opaque.begin(), opaque.end());
+    proof_.evaluations += ranks.evaluations();
+    opaque_.merge(ranks.opaque());
+    proof_.opaque.assign(opaque_.begin(), opaque_.end());
     if (!proof_.findings.empty()) proof_.verdict = Verdict::kDiffers;
     return std::move(proof_);
   }
 
  private:
+  /// How many numbers are at their bounds.
+  Result<int64_t> EvaluatePlaced(uint64_t seed) {
+    seed_ = seed;
+    kept_.clear();
+    STRATA_TRY(inputs_, MakeInputs(placed_, seed));
+    written_.clear();
+    for (const Value& input : inputs_)
+      written_.push_back(CopyOf(input));
+    Evaluator reference(placed_, seed, options_.rounds);
+    STRATA_TRY(expected_, reference.Run(written_, [&](NodeId node, std::span<Value> results) {
+      if (options_.stable_ids) Keep(node, results);
+    }));
+    proof_.evaluations = reference.evaluations();
+    opaque_ = reference.opaque();
+    return reference.at_bound();
+  }
+
   Placements PlacementsOf(ValueId value) const {
     const TypeId type = placed_.value(value).type;
     if (!type.valid()) return {};
@@ -333,6 +340,11 @@ class LoweringProver {
   const Mesh mesh_;
   const ProofOptions& options_;
   std::map<StableId, Expected> kept_;
+  // Of the last evaluation of the placed graph.
+  uint64_t seed_ = 0;
+  std::vector<Value> inputs_, written_;  // before it, and after it
+  std::vector<Value> expected_;          // outputs
+  std::set<std::string> opaque_;
   Proof proof_;
 };
 

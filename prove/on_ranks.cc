@@ -45,37 +45,26 @@ class RankProver {
     const std::vector<NodeId> from = before_.placeholders(), to = after_.placeholders();
     if (from.size() != to.size())
       return Error(ErrorCode::kUnsupported, "{} inputs become {}", from.size(), to.size());
-    const uint64_t seed = SeedInsideBounds(
-        before_, options_.seed, [&](uint64_t tried) { return BoundsReachedOnRanks(tried); });
-    STRATA_TRY(RankValues first_inputs, InputsOfRanks(seed));
-    RankValues second_inputs;
-    for (const Values& inputs : first_inputs)
-      second_inputs.push_back(Copies(inputs));
-    RankEvaluator first(before_, mesh_, seed, options_.rounds),
-        second(after_, mesh_, seed, options_.rounds);
-    STRATA_TRY(const RankValues expected,
-               first.Run(first_inputs, [&](NodeId node, std::span<Values> results) {
-                 if (options_.stable_ids) Keep(node, results);
-               }));
+    STRATA_RETURN_IF_ERROR(EvaluateInsideBounds(
+        before_, options_.seed, [&](uint64_t seed) { return EvaluateBefore(seed); }));
+    RankEvaluator second(after_, mesh_, seed_, options_.rounds);
     const Result<RankValues> actual = second.Run(
-        second_inputs, [&](NodeId node, std::span<Values> results) { CheckNode(node, results); });
+        inputs_, [&](NodeId node, std::span<Values> results) { CheckNode(node, results); });
     if (actual) {
-      CheckOutputs(expected, *actual);
+      CheckOutputs(expected_, *actual);
       for (size_t i = 0; i < to.size(); ++i) {
-        const auto difference = DifferenceAt(first_inputs, second_inputs, i);
+        const auto difference = DifferenceAt(written_, inputs_, i);
         if (difference)
-          Add(to[i], from[i], "after the graph: " + *difference,
-              FactsAt(first_inputs, second_inputs, i));
+          Add(to[i], from[i], "after the graph: " + *difference, FactsAt(written_, inputs_, i));
       }
     } else {
       const auto was_there = [&](StableId id) { return kept_.contains(id); };
       STRATA_RETURN_IF_ERROR(
           AddFailure(after_, second.failed(), actual.error(), options_, was_there, proof_));
     }
-    proof_.evaluations = first.evaluations() + second.evaluations();
-    std::set<std::string> opaque = first.opaque(), more = second.opaque();
-    opaque.insert(more.begin(), more.end());
-    proof_.opaque.assign(opaque.begin(), opaque.end());
+    proof_.evaluations += second.evaluations();
+    opaque_.merge(second.opaque());
+    proof_.opaque.assign(opaque_.begin(), opaque_.end());
     if (!proof_.findings.empty()) proof_.verdict = Verdict::kDiffers;
     return std::move(proof_);
   }
@@ -86,15 +75,23 @@ class RankProver {
     RankValues results;
   };
 
-  Result<RankValues> InputsOfRanks(uint64_t seed) const {
-    return InputsOnRanks(before_, mesh_, seed, options_.makers);
-  }
-
-  Result<int64_t> BoundsReachedOnRanks(uint64_t seed) const {
-    STRATA_TRY(const RankValues inputs, InputsOfRanks(seed));
-    RankEvaluator ranks(before_, mesh_, seed);
-    STRATA_RETURN_IF_ERROR(ranks.Run(inputs));
-    return ranks.at_bound();
+  /// How many numbers are at their bounds.
+  Result<int64_t> EvaluateBefore(uint64_t seed) {
+    seed_ = seed;
+    kept_.clear();
+    words_ = 0;
+    proof_.not_kept = 0;
+    STRATA_TRY(inputs_, InputsOnRanks(before_, mesh_, seed, options_.makers));
+    written_.clear();
+    for (const Values& inputs : inputs_)
+      written_.push_back(Copies(inputs));
+    RankEvaluator first(before_, mesh_, seed, options_.rounds);
+    STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Values> results) {
+      if (options_.stable_ids) Keep(node, results);
+    }));
+    proof_.evaluations = first.evaluations();
+    opaque_ = first.opaque();
+    return first.at_bound();
   }
 
   void Keep(NodeId node, std::span<const Values> results) {
@@ -217,6 +214,11 @@ class RankProver {
   const ProofOptions& options_;
   std::map<StableId, Kept> kept_;
   size_t words_ = 0;
+  // Of the last evaluation of `before`.
+  uint64_t seed_ = 0;
+  RankValues inputs_, written_;  // before it, and after it
+  RankValues expected_;          // outputs
+  std::set<std::string> opaque_;
   Proof proof_;
 };
 

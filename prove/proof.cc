@@ -57,7 +57,7 @@ class ReferenceValues {
  private:
   std::map<StableId, Kept> by_id_;
   std::unordered_map<uint64_t, std::string> nodes_;
-  const size_t max_words_;
+  size_t max_words_;
   size_t words_ = 0;
   int64_t not_kept_ = 0;
 };
@@ -94,33 +94,24 @@ class Prover {
 
  private:
   Status Compare() {
-    const uint64_t seed = SeedInsideBounds(
-        before_, options_.seed, [&](uint64_t tried) { return BoundsReachedWith(tried); });
-    STRATA_TRY(const std::vector<Value> inputs, Inputs(seed));
-    STRATA_TRY(const std::vector<Value> for_after, InputsOfAfter(inputs));
-    std::vector<Value> for_before;
-    for (const Value& input : inputs)
-      for_before.push_back(CopyOf(input));
-    Evaluator first(before_, seed, options_.rounds), second(after_, seed, options_.rounds);
-    STRATA_TRY(const std::vector<Value> expected,
-               first.Run(for_before, [&](NodeId node, std::span<Value> results) {
-                 if (options_.stable_ids) reference_.Keep(before_, node, results);
-               }));
+    STRATA_RETURN_IF_ERROR(EvaluateInsideBounds(
+        before_, options_.seed, [&](uint64_t seed) { return EvaluateBefore(seed); }));
+    STRATA_TRY(const std::vector<Value> for_after, InputsOfAfter(inputs_));
+    Evaluator second(after_, seed_, options_.rounds);
     Result<std::vector<Value>> actual =
         second.Run(for_after, [&](NodeId node, std::span<Value> results) { Check(node, results); });
     if (actual) {
-      CheckOutputs(expected, *actual);
-      CheckWrittenInputs(for_before, for_after);
+      CheckOutputs(expected_, *actual);
+      CheckWrittenInputs(written_, for_after);
     } else {
       const auto was_there = [&](StableId id) { return reference_.Find(id) != nullptr; };
       STRATA_RETURN_IF_ERROR(
           AddFailure(after_, second.failed(), actual.error(), options_, was_there, proof_));
     }
-    proof_.evaluations = first.evaluations() + second.evaluations();
+    proof_.evaluations += second.evaluations();
     proof_.not_kept = reference_.not_kept();
-    std::set<std::string> opaque = first.opaque();
-    opaque.insert(second.opaque().begin(), second.opaque().end());
-    proof_.opaque.assign(opaque.begin(), opaque.end());
+    opaque_.insert(second.opaque().begin(), second.opaque().end());
+    proof_.opaque.assign(opaque_.begin(), opaque_.end());
     return Ok();
   }
 
@@ -132,11 +123,21 @@ class Prover {
     return std::move(ranks.front());
   }
 
-  Result<int64_t> BoundsReachedWith(uint64_t seed) const {
-    STRATA_TRY(const std::vector<Value> inputs, Inputs(seed));
-    Evaluator evaluator(before_, seed);
-    STRATA_RETURN_IF_ERROR(evaluator.Run(inputs));
-    return evaluator.at_bound();
+  /// How many numbers are at their bounds.
+  Result<int64_t> EvaluateBefore(uint64_t seed) {
+    seed_ = seed;
+    reference_ = ReferenceValues(options_.max_kept_words);
+    STRATA_TRY(inputs_, Inputs(seed));
+    written_.clear();
+    for (const Value& input : inputs_)
+      written_.push_back(CopyOf(input));
+    Evaluator first(before_, seed, options_.rounds);
+    STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Value> results) {
+      if (options_.stable_ids) reference_.Keep(before_, node, results);
+    }));
+    proof_.evaluations = first.evaluations();
+    opaque_ = first.opaque();
+    return first.at_bound();
   }
 
   /// The inputs of the graph after the pass: by StableId, else by position.
@@ -247,6 +248,11 @@ class Prover {
   const Graph& after_;
   const ProofOptions& options_;
   ReferenceValues reference_{options_.max_kept_words};
+  // Of the last evaluation of `before`.
+  uint64_t seed_ = 0;
+  std::vector<Value> inputs_, written_;  // before it, and after it
+  std::vector<Value> expected_;          // outputs
+  std::set<std::string> opaque_;
   std::vector<size_t> positions_;  // by input of `after`: the input of `before`
   Proof proof_;
 };

@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -15,6 +16,7 @@
 #include "prove/lowering.h"
 #include "prove/on_ranks.h"
 #include "tests/support/graphs.h"
+#include "tests/support/results.h"
 
 namespace strata::prove {
 namespace {
@@ -144,10 +146,18 @@ TEST_CASE("inputs: the seed stays where nothing is at its bound") {
   CHECK(HasBounds(graph));
   int kept = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
-    const uint64_t chosen =
-        SeedInsideBounds(graph, seed, [&](uint64_t tried) { return BoundsReached(graph, tried); });
-    CHECK_EQ(OrDie(BoundsReached(graph, chosen)), 0);
-    kept += chosen == seed ? 1 : 0;
+    std::vector<uint64_t> tried;
+    int64_t at_bound = -1;
+    CHECK_OK(EvaluateInsideBounds(graph, seed, [&](uint64_t next) -> Result<int64_t> {
+      tried.push_back(next);
+      Evaluator evaluator(graph, next);
+      OrDie(evaluator.Run(OrDie(MakeInputs(graph, next))));
+      at_bound = evaluator.at_bound();
+      return at_bound;
+    }));
+    CHECK_EQ(at_bound, 0);
+    CHECK_EQ(tried.front(), seed);
+    kept += tried.size() == 1 ? 1 : 0;
   }
   CHECK_GT(kept, 5);
   CHECK_LT(kept, 35);
