@@ -1,6 +1,7 @@
 #include "prove/ops/products.h"
 
 #include <algorithm>
+#include <array>
 
 #include "prove/ops/elementwise.h"
 #include "prove/ops/tables.h"
@@ -15,18 +16,23 @@ Residue DotOfCodes(const Residue* a, const Residue* b, int64_t count) {
   return sum;
 }
 
-/// REQUIRES: numbers.
-__extension__ Residue Dot(const Residue* a, const Residue* b, int64_t count) {
+/// The products of a row with columns, one after the other in memory. Additions to one sum wait for
+/// each other, those to two sums do not. REQUIRES: numbers.
+__extension__ template <size_t kColumns>
+void Dots(const Residue* row, const Residue* columns, int64_t count, std::vector<uint64_t>& sums) {
   constexpr int64_t kProducts = 32;  // of less than 2^122 each: their sum fits
-  Residue sum = 0;
+  std::array<Residue, kColumns> sum = {};
   for (int64_t begin = 0; begin < count; begin += kProducts) {
-    unsigned __int128 part = 0;
+    std::array<unsigned __int128, kColumns> part = {};
     const int64_t end = std::min(begin + kProducts, count);
     for (int64_t i = begin; i < end; ++i)
-      part += static_cast<unsigned __int128>(a[i]) * b[i];
-    sum = prove::Add(sum, internal::Reduce(part));
+      for (size_t column = 0; column < kColumns; ++column)
+        part[column] += static_cast<unsigned __int128>(row[i]) *
+                        columns[static_cast<int64_t>(column) * count + i];
+    for (size_t column = 0; column < kColumns; ++column)
+      sum[column] = prove::Add(sum[column], internal::Reduce(part[column]));
   }
-  return sum;
+  sums.insert(sums.end(), sum.begin(), sum.end());
 }
 
 Status CheckNumbers(const Tensor& a, const Tensor& b) {
@@ -120,9 +126,19 @@ Result<Tensor> MatrixProduct(const Tensor& a, const Tensor& b) {
   std::vector<uint64_t> words;
   words.reserve(static_cast<size_t>(rows * columns));
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) {
-      const uint64_t *row = x.data() + i * inner, *column = y.data() + j * inner;
-      words.push_back(has_codes ? DotOfCodes(row, column, inner) : Dot(row, column, inner));
+    const uint64_t* row = x.data() + i * inner;
+    for (int64_t j = 0; j < columns;) {
+      const uint64_t* column = y.data() + j * inner;
+      if (has_codes) {
+        words.push_back(DotOfCodes(row, column, inner));
+        ++j;
+      } else if (j + 1 < columns) {
+        Dots<2>(row, column, inner, words);
+        j += 2;
+      } else {
+        Dots<1>(row, column, inner, words);
+        ++j;
+      }
     }
   }
   return OfWords(Domain::kFloat, {rows, columns}, std::move(words));
