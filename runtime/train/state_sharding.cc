@@ -215,7 +215,7 @@ Result<std::vector<Tensor>> StateSharding::ShardBatch(const BatchTensors& batch,
   const std::vector<Tensor> inputs = batch.Inputs();
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<int64_t>& placed = batch_[i].sizes();
-    if (inputs[i].sizes() != placed) {
+    if (!batch_[i].is_replicated() && inputs[i].sizes() != placed) {
       return Error(ErrorCode::kInvalid,
                    "a batch of [{}] cannot run on ranks that were placed for [{}]: dynamic sizes "
                    "need one rank",
