@@ -87,6 +87,11 @@ ScalarType ToScalarType(DType dtype) {
   STRATA_CHECK(false, "dtype {} has no tensor type", ShortName(dtype));
 }
 
+std::string_view ShortName(ScalarType type) {
+  const DType dtype = ToDType(type);
+  return dtype == DType::kUnknown ? c10::toString(type) : ShortName(dtype);
+}
+
 std::string_view TorchName(c10::Layout layout) {
   return NameIn(kLayouts, layout);
 }

@@ -19,6 +19,8 @@ namespace strata {
 DType ToDType(c10::ScalarType type);
 /// REQUIRES: dtype is not kUnknown.
 c10::ScalarType ToScalarType(DType dtype);
+/// `f32`, for messages; what ATen says of types that the IR has no name for.
+std::string_view ShortName(c10::ScalarType type);
 
 /// `torch.strided`; empty for those without a name in Python.
 std::string_view TorchName(c10::Layout layout);

@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 
 #include "ir/module.h"
+#include "runtime/aten/literals.h"
 #include "runtime/exec/executor.h"
 #include "runtime/plan/plan.h"
 #include "runtime/ranks/collectives.h"
@@ -94,7 +95,7 @@ bool IsComparable(const Tensor& before, const Tensor& after) {
 }
 
 std::string TypeOf(const Tensor& tensor) {
-  return tensor.defined() ? fmt::format("{} [{}]", c10::toString(tensor.scalar_type()),
+  return tensor.defined() ? fmt::format("{} [{}]", ShortName(tensor.scalar_type()),
                                         fmt::join(tensor.sizes(), ", "))
                           : "none";
 }

@@ -148,7 +148,7 @@ Status SaveTensors(const std::string& path,
     const std::optional<TensorDtype> dtype = StoredType(kept.back().scalar_type());
     if (!dtype) {
       return Error(ErrorCode::kUnsupported, "cannot store tensor {}: {}: the format has no {}",
-                   name, path, c10::toString(tensor.scalar_type()));
+                   name, path, ShortName(tensor.scalar_type()));
     }
     views.push_back({.name = is_complex ? name + std::string(kComplexSuffix) : name,
                      .dtype = *dtype,
@@ -187,8 +187,8 @@ Result<std::vector<Tensor>> TakeInputs(const Graph& graph, const NamedTensors& g
     const Tensor& tensor = found->second;
     if (tensor.scalar_type() != type.dtype || tensor.sizes() != at::IntArrayRef(type.sizes)) {
       return Error("input {} does not fit: graph {}: it is {} [{}], the graph takes {} [{}]",
-                   found->first, graph.name_text(), c10::toString(tensor.scalar_type()),
-                   fmt::join(tensor.sizes(), ", "), c10::toString(type.dtype),
+                   found->first, graph.name_text(), ShortName(tensor.scalar_type()),
+                   fmt::join(tensor.sizes(), ", "), ShortName(type.dtype),
                    fmt::join(type.sizes, ", "));
     }
     Tensor input = type.Empty();

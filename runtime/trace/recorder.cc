@@ -5,6 +5,7 @@
 #include <ranges>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ir/gradient_sums.h"
 #include "ir/ops.h"
@@ -256,10 +257,10 @@ void Recorder::Redefine(const at::Tensor& tensor, ValueId value) {
 
 ValueId Recorder::AddConstant(const at::Tensor& tensor) {
   if (tensor.is_meta()) {
-    throw TraceError(
-        Error(ErrorCode::kUnsupported,
-              "reads a Meta tensor {} that is neither an input nor made by the program",
-              fmt::format("{}{}", tensor.toString(), c10::str(tensor.sizes()))));
+    throw TraceError(Error(
+        ErrorCode::kUnsupported,
+        "reads a Meta tensor {} that is neither an input nor made by the program",
+        fmt::format("{} [{}]", ShortName(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "))));
   }
   const std::string path = fmt::format("_tensor_constant{}", constants_.size());
   constants_.emplace_back(path, tensor);

@@ -82,8 +82,8 @@ class ValuesTest(unittest.TestCase):
                          "strata: error: no input y: graph a: give it under this name\n")
         write_safetensors(self.path("x.safetensors"), {"x": ([2, 2], [1, 2, 3, 4]), "y": ([4], [1, 2, 3, 4])})
         self.assertEqual(self.run_strata("run", "a.txt", "--inputs", "x.safetensors", code=2),
-                         "strata: error: input x does not fit: graph a: it is Float [2, 2], the graph takes "
-                         "Float [4]\n")
+                         "strata: error: input x does not fit: graph a: it is f32 [2, 2], the graph takes "
+                         "f32 [4]\n")
 
     def test_equal_graphs_have_equal_values(self):
         self.write("b.txt", GRAPH.format(factor="3.0").replace("add:", "plus:").replace("(add,", "(plus,").replace("(self, x", "(self, z")
@@ -141,7 +141,7 @@ def forward(self, x: "f32[4][1]cpu", y: "f32[4][1]cpu"):
 """)
         text = self.run_strata("compare-values", "a.txt", "b.txt", code=1)
         self.assertIn("2 of 2 outputs differ", text)
-        self.assertIn("first difference: output cat, before neg: is Float [8], was Float [4]\n", text)
+        self.assertIn("first difference: output cat, before neg: is f32 [8], was f32 [4]\n", text)
 
     def test_graphs_without_anything_in_common_are_not_equal(self):
         self.write("one.txt", """\

@@ -331,8 +331,8 @@ TEST_CASE("a Meta tensor of unknown origin is refused") {
   const Tensor made_before = Meta({3});
   const std::string message = Refusal([&](Inputs in) -> Tensors { return {in[0] + made_before}; });
   CHECK_EQ(message,
-           "cannot trace aten.add.Tensor: forward: reads a Meta tensor MetaFloatType[3] that is "
-           "neither an input nor made by the program");
+           "cannot trace aten.add.Tensor: forward: reads a Meta tensor f32 [3] that is neither "
+           "an input nor made by the program");
 }
 
 TEST_CASE("what an operator itself refuses is told with its place") {
