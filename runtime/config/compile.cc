@@ -137,6 +137,7 @@ void ReadOffload(ConfigReader& reader, CompileConfig& compile) {
   read("prefetch_n_layers", compile.offload_prefetch);
   read("defer_n_layers", compile.offload_defer);
   read("budget_gb", compile.offload_budget_gb);
+  reader.Read("compile.cpu_offload_folder", compile.offload_folder);
 }
 
 /// torchtitan's names for policies.

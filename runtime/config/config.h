@@ -241,6 +241,7 @@ struct CompileConfig {
   /// which copies back start earlier, and after which copies to the host are awaited.
   double offload_budget_gb = 100;
   int64_t offload_prefetch = 1, offload_defer = 1;
+  std::string offload_folder = {};  ///< offloaded results are in files there; "": in memory
   /// Tags of single nodes instead of the policy's (passes/memory/overrides.h).
   std::string memory_overrides = {};
   /// With policy "budget": bytes of the peak of a step; whether results may go to the host.

@@ -41,6 +41,8 @@ struct PlanOptions {
   bool separate_outputs = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
+  /// Offloaded values are in files in this folder; "": in memory.
+  std::string offload_folder = {};
 
   /// The fastest plan of one graph: all of the above but keep_values, separate_outputs and unfuse.
   static PlanOptions Fastest() {

@@ -131,6 +131,7 @@ Result<std::unique_ptr<TrainerState>> TrainerState::Make(TrainSetup setup) {
   }
   const int64_t local_processes = setup.process ? setup.process->local_world : 1;
   SetThreads(std::max(1, setup.threads / static_cast<int>(local_processes)));
+  setup.plan.offload_folder = setup.config.compile.offload_folder;
   auto state =
       std::make_unique<TrainerState>(std::move(setup), std::move(spec), std::move(passes), given);
   state->processes = std::move(processes);

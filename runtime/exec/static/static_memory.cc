@@ -1,6 +1,7 @@
 // The memory of a static program: borrowed inputs, the block, and outputs that outlive a run.
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include <ATen/ops/clone.h>
@@ -174,9 +175,13 @@ void StaticState::EnsureBlock() {
             .bytes = block_bytes});
 }
 
-void StaticState::EnsureHostBlock() {
-  if (host_bytes == 0 || host_block != nullptr) return;
-  host_block = AllocateHostMemory(host_bytes);
+Status StaticState::EnsureHostBlock() {
+  if (host_bytes == 0 || host_block != nullptr) return Ok();
+  try {
+    host_block = AllocateHostMemory(host_bytes, plan.options.offload_folder);
+  } catch (const std::system_error& failure) {
+    return Error(ErrorCode::kIo, "{}", failure.what());
+  }
   for (const SlotId owner : IdsOf(storages)) {
     const StaticStorage& storage = storages[owner];
     if (storage.kind != StaticStorage::Kind::kHost) continue;
@@ -185,6 +190,7 @@ void StaticState::EnsureHostBlock() {
     SetStorage(owner, {c10::Storage::use_byte_size_t(), static_cast<size_t>(storage.bytes),
                        std::move(address), /*allocator=*/nullptr, /*resizable=*/false});
   }
+  return Ok();
 }
 
 void StaticState::LetGoOfHostBlock() {

@@ -47,7 +47,7 @@ Result<std::vector<Tensor>> StaticProgram::Run(std::span<const Tensor> inputs,
   STRATA_RETURN_IF_ERROR(state_->BindInputs(inputs));
   state_->KeepHeldOutputs();
   state_->EnsureBlock();
-  state_->EnsureHostBlock();
+  STRATA_RETURN_IF_ERROR(state_->EnsureHostBlock());
   state_->dynamic_arena.BeginRun();
   if (observer != nullptr && observer->WantsAllSteps()) {
     for (const StepId index : IdsOf(state_->steps)) {

@@ -120,7 +120,8 @@ struct StaticState {
   void EnsureBlock();
   void UseBlock(MemoryBlock memory);
   /// The same for the memory of offloaded values.
-  void EnsureHostBlock();
+  /// Errors (kIo): no file for it in PlanOptions::offload_folder.
+  Status EnsureHostBlock();
   void LetGoOfHostBlock();
   /// Until then, memory that copies read and write must stay as it is.
   void AwaitTransfers() const;

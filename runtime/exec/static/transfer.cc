@@ -59,7 +59,7 @@ class StartDynamicTransfer final : public StartTransfer {
   Tensor NewTensor(StaticState& state, const PlanLayout& layout) const {
     if (!to_host_) return state.NewDynamicTensor(to(), layout);
     const int64_t bytes = layout.storage_bytes();
-    std::shared_ptr<void> memory = AllocateHostMemory(bytes);
+    std::shared_ptr<void> memory = AllocateHostMemory(bytes, state.plan.options.offload_folder);
     void* const address = memory.get();
     c10::DataPtr data(
         address, new std::shared_ptr<void>(std::move(memory)),

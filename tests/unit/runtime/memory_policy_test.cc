@@ -15,6 +15,7 @@
 #include "runtime/exec/step/memory_meter.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/results.h"
+#include "tests/support/temp_dir.h"
 #include "tests/unit/runtime/eager_training.h"
 
 namespace strata {
@@ -140,6 +141,19 @@ TEST_CASE("offloaded results come back bit for bit, however many steps overlap w
       CHECK(std::ranges::equal(actual.tensors, expected.tensors));
     }
   }
+}
+
+TEST_CASE("offloaded results in files come back bit for bit, with the same peak") {
+  at::set_num_threads(1);
+  const testing::TempDir folder;
+  Overrides overrides = With(kLarger, "sac_and_offload");
+  const Training in_memory = Train(SmallConfig(testing::kSmallLlama3, overrides), 3);
+  overrides.push_back("compile.cpu_offload_folder=" + folder.path());
+  const Training in_files = Train(SmallConfig(testing::kSmallLlama3, overrides), 3);
+  CHECK_GT(in_files.num_offloads, 3);
+  CHECK_EQ(in_files.losses, in_memory.losses);
+  CHECK(std::ranges::equal(in_files.tensors, in_memory.tensors));
+  CHECK_EQ(in_files.peak_bytes, in_memory.peak_bytes);
 }
 
 TEST_CASE("twenty steps of every policy end in the same bits, measured as planned") {
