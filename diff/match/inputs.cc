@@ -1,8 +1,12 @@
 #include "diff/match/inputs.h"
 
-#include <optional>
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+#include <vector>
 
-#include "base/flat_map.h"
+#include "diff/match/input_uses.h"
 #include "diff/match/neighbourhood.h"
 
 namespace strata {
@@ -15,7 +19,7 @@ constexpr size_t kInputDisorder = 10;
 class InputMatcher {
  public:
   InputMatcher(Matching& matching, const ScopePair& scope, EntityKind kind)
-      : matching_(matching), scope_(scope), kind_(kind) {
+      : matching_(matching), scope_(scope), kind_(kind), uses_(matching, scope) {
     for (Side side : {kBefore, kAfter})
       proposed_[side].assign(PlaceOf(side, scope.end[side]), false);
   }
@@ -125,7 +129,7 @@ class InputMatcher {
       pairs.emplace_back(before[n - 1 - i], after[m - 1 - i]);
     // Inputs of a part of a graph are used otherwise, and their types agree by chance.
     const auto alike = static_cast<size_t>(std::ranges::count_if(
-        pairs, [&](const auto& pair) { return ShareUse(pair.first, pair.second); }));
+        pairs, [&](const auto& pair) { return uses_.ShareUse(pair.first, pair.second); }));
     if (10 * alike < 9 * fewer) return false;
     for (const auto& [i, j] : pairs)
       matching_.Match(i, j, Via::kInput, 0.998);
@@ -246,7 +250,7 @@ class InputMatcher {
       } else if (befores.size() == afters.size()) {
         for (size_t k = 0; k < befores.size(); ++k) {
           const bool equal = TypeOf(kBefore, befores[k]) == TypeOf(kAfter, afters[k]);
-          if (equal || ShareUse(befores[k], afters[k])) {
+          if (equal || uses_.ShareUse(befores[k], afters[k])) {
             matching_.Match(befores[k], afters[k], Via::kInput, confidence);
           }
         }
@@ -267,7 +271,7 @@ class InputMatcher {
     ForEachCommonKey(keys_before, keys_after, [&](auto befores, auto afters) {
       if (AlignAlike(befores, afters, confidence)) return;
       for (size_t i = 0; i < std::min(befores.size(), afters.size()); ++i) {
-        if (!ShareUse(befores[i], afters[i])) continue;
+        if (!uses_.ShareUse(befores[i], afters[i])) continue;
         matching_.Match(befores[i], afters[i], Via::kInput, confidence);
       }
     });
@@ -282,8 +286,8 @@ class InputMatcher {
     if (n * m > kMaxCells) return false;
     // merit[i][j]: of the best common subsequence of before[i…] and after[j…]. One pair that is
     // used alike counts more than several that are not.
-    const std::vector<Sketch> sketches_before = SketchesOf(kBefore, before);
-    const std::vector<Sketch> sketches_after = SketchesOf(kAfter, after);
+    const auto sketches_before = uses_.SketchesOf(kBefore, before);
+    const auto sketches_after = uses_.SketchesOf(kAfter, after);
     constexpr int32_t kPair = 64;
     std::vector<int32_t> own(n * m, 0), merit((n + 1) * (m + 1), 0);
     const auto at = [&](size_t i, size_t j) -> int32_t& { return merit[i * (m + 1) + j]; };
@@ -291,10 +295,10 @@ class InputMatcher {
       for (size_t j = m; j-- > 0;) {
         at(i, j) = std::max(at(i + 1, j), at(i, j + 1));
         if (TypeOf(kBefore, before[i]) != TypeOf(kAfter, after[j]) ||
-            matching_.vetoed(before[i], after[j]) || !ShareUse(before[i], after[j])) {
+            matching_.vetoed(before[i], after[j]) || !uses_.ShareUse(before[i], after[j])) {
           continue;
         }
-        own[i * m + j] = kPair + Likeness(sketches_before[i], sketches_after[j]);
+        own[i * m + j] = kPair + InputUses::Likeness(sketches_before[i], sketches_after[j]);
         at(i, j) = std::max(at(i, j), own[i * m + j] + at(i + 1, j + 1));
       }
     }
@@ -308,83 +312,6 @@ class InputMatcher {
     return true;
   }
 
-  /// What is done with an input: its users, their users and so on, as paths from it. Sorted.
-  using Sketch = std::vector<uint64_t>;
-
-  std::vector<Sketch> SketchesOf(Side side, Entities inputs) const {
-    std::vector<Sketch> sketches;
-    for (EntityId i : inputs) {
-      Sketch sketch;
-      AddPaths(side, i, 1, 4, sketch);
-      std::ranges::sort(sketch);
-      sketch.erase(std::unique(sketch.begin(), sketch.end()), sketch.end());
-      sketches.push_back(std::move(sketch));
-    }
-    return sketches;
-  }
-
-  void AddPaths(Side side, EntityId i, uint64_t path, int depth, Sketch& sketch) const {
-    constexpr size_t kMaxPaths = 64;
-    const Labels& labels = matching_.labels(side);
-    for (const Labels::Edge& user : labels.users(i)) {
-      if (sketch.size() >= kMaxPaths) return;
-      const uint64_t op = labels.op[user.entity];
-      const uint64_t next =
-          Mix(Mix(path, op), static_cast<uint64_t>(matching_.SlotOfUser(side, user)));
-      sketch.push_back(next);
-      if (depth > 1) AddPaths(side, user.entity, next, depth - 1, sketch);
-    }
-  }
-
-  /// Which part of the smaller sketch is in the other, in 256ths: where users were cut off, the
-  /// rest is still there.
-  static int32_t Likeness(const Sketch& a, const Sketch& b) {
-    const size_t fewer = std::min(a.size(), b.size());
-    if (fewer == 0) return 0;
-    size_t common = 0;
-    for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-      common += a[i] == b[j];
-      const bool step_a = a[i] <= b[j], step_b = b[j] <= a[i];
-      i += step_a;
-      j += step_b;
-    }
-    return static_cast<int32_t>(256 * common / fewer);
-  }
-
-  /// Whether some operator is among the first users of both, at the same slot, or nothing uses one
-  /// of them, or both are used by operators that the other side does not have.
-  bool ShareUse(EntityId before, EntityId after) const {
-    const auto users_before = matching_.labels(kBefore).users(before);
-    const auto users_after = matching_.labels(kAfter).users(after);
-    if (users_before.empty() || users_after.empty()) return true;
-    const auto first = [](std::span<const Labels::Edge> users) {
-      constexpr size_t kEnough = 6;
-      return users.first(std::min(users.size(), kEnough));
-    };
-    for (const Labels::Edge& a : first(users_before)) {
-      for (const Labels::Edge& b : first(users_after)) {
-        if (matching_.labels(kBefore).op[a.entity] == matching_.labels(kAfter).op[b.entity] &&
-            matching_.SlotOfUser(kBefore, a) == matching_.SlotOfUser(kAfter, b)) {
-          return true;
-        }
-      }
-    }
-    return AreForeign(kBefore, first(users_before)) && AreForeign(kAfter, first(users_after));
-  }
-
-  /// Whether the other side has the operators of none of these: then they are not evidence.
-  bool AreForeign(Side side, std::span<const Labels::Edge> users) const {
-    std::optional<FlatMap<uint64_t, bool>>& others = ops_[1 - side];
-    if (!others) {
-      others.emplace();
-      for (EntityId i : scope_.ids(1 - side))
-        others->Emplace(matching_.labels(1 - side).op[i], true);
-    }
-    return std::ranges::none_of(users, [&](const Labels::Edge& user) {
-      return others->Contains(matching_.labels(side).op[user.entity]);
-    });
-  }
-
   Matching& matching_;
   const ScopePair& scope_;
   const EntityKind kind_;
@@ -393,8 +320,7 @@ class InputMatcher {
   size_t num_sets_ = 0;
   bool is_disordered_ = false;
   std::array<std::vector<bool>, 2> proposed_;  // by place in the scope
-  mutable std::array<std::optional<FlatMap<uint64_t, bool>>, 2>
-      ops_;  // by side; made when asked for first
+  const InputUses uses_;
 };
 
 /// Whether all users of an unmatched input are unmatched, and there are some.
