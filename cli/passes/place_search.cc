@@ -191,6 +191,8 @@ Result<Placed> PlaceOnWorld(const PlaceFlags& flags, const Topology& topology,
     if (flags.world % stages != 0) continue;
     for (const std::string& mesh : MeshesOf(flags.world / stages, axes)) {
       auto placed = PlaceOnOneOf(flags, topology, stages, mesh, tracer);
+      if (!placed && placed.error().code() == ErrorCode::kNotFound)
+        return std::move(placed).error();
       if (!placed) {
         fmt::print("{:>12}  {:>12}  {:>12}  {:>10}  {:>7}  {}: {}\n", "-", "-", "-", "-", "-",
                    MeshText(stages, mesh), placed.error().message());

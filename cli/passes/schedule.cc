@@ -111,6 +111,11 @@ Result<PipelineSchedule> Load(const ScheduleFlags& flags) {
   if (flags.schedule.empty())
     return Error("no schedule: give the name of one, a file, or --search");
   if (flags.schedule.ends_with(".csv")) return ReadSchedule(flags.schedule);
+  if (flags.schedule.find_first_of("./") != std::string::npos) {
+    STRATA_TRY([[maybe_unused]] const MappedFile file, MappedFile::Open(flags.schedule));
+    return Error("no schedule: {}: give FILE.csv, or a trace of a training that was profiled",
+                 flags.schedule);
+  }
   STRATA_TRY(const ScheduleKind kind, FindScheduleKind(flags.schedule));
   STRATA_TRY(const int64_t stages_per_rank, StagesPerRank(flags, kind));
   return MakeSchedule(kind, {.ranks = flags.ranks,

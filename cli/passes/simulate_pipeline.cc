@@ -89,8 +89,11 @@ Result<SimulatedPipeline> SimulatePipeline(const std::string& run, const std::st
                                            int64_t ranks, int64_t microbatches,
                                            const Topology& topology) {
   const int64_t stages = CountStages(run);
-  if (stages == 0)
+  if (stages == 0) {
+    STRATA_TRY(const Ref ref, ParseRef(run));
+    STRATA_TRY([[maybe_unused]] const MappedFile file, MappedFile::Open(ref.file));
     return Error("no stages: {}: record a training with pipeline_parallel_degree", run);
+  }
   SimulatedPipeline pipeline;
   if (schedule.ends_with(".csv")) {
     STRATA_TRY(const std::string text, ReadFile(schedule));

@@ -187,6 +187,7 @@ Status CheckRecord(const ProofFlags& flags) {
   if (!flags.record) return Ok();
   STRATA_TRY(const Ref ref, ParseRef(flags.file));
   if (flags.others.empty() && LooksLikeTrace(ref.file)) return Ok();
+  STRATA_TRY([[maybe_unused]] const MappedFile file, MappedFile::Open(ref.file));
   return Error(ErrorCode::kUnsupported,
                "cannot record: {}: --record needs a trace; strata import makes one of a log",
                Visible(flags.file));
