@@ -85,6 +85,11 @@ class Reader final : public TraceReader {
   }
 
   Result<std::unique_ptr<Module>> LoadSnapshot(SnapshotId id) override {
+    if (id == SnapshotId::kNone) {
+      auto nothing = std::make_unique<Module>();
+      nothing->AddGraph("");
+      return nothing;
+    }
     STRATA_TRY(const ReadTransaction transaction, ReadTransaction::Begin(*database_));
     STRATA_TRY(std::unique_ptr<Module> module, loader_.Load(id));
     module->ReserveStableIds(contents_.next_stable_id);

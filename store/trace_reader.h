@@ -30,7 +30,8 @@ class TraceReader {
   virtual Result<bool> Refresh() = 0;
 
   /// The graph as it was stored, as graph 0 of a module of its own, with its bodies, names, stable
-  /// ids and metadata. Its fingerprint has been compared with the stored one.
+  /// ids and metadata. Its fingerprint has been compared with the stored one. `kNone`: a graph
+  /// without nodes, as it was before the pass that made it.
   virtual Result<std::unique_ptr<Module>> LoadSnapshot(SnapshotId id) = 0;
   virtual Result<std::vector<Provenance>> LoadBirths(PassId id) = 0;
   virtual Result<std::string> LoadArtifact(ArtifactId id) = 0;
