@@ -199,7 +199,7 @@ Status App::Run() {
   int frames_left = 3;
   while (!window_->should_close() && !quit_) {
     const bool waits = frames_left == 0 && !script_;
-    window_->WaitEvents(waits ? 0.5 : script_ && model_.busy() ? 0.002 : 0);
+    window_->WaitEvents(waits ? 0.5 : script_ && model_.busy() ? 0.02 : 0);
     const bool delivered = model_.Poll();
     FollowFiles();
     for (const std::string& file : window_->TakeDropped())

@@ -2,9 +2,10 @@
 
     bench.py STRATA_VIEW STRATA FOLDER
 
-Times of commands are wall-clock times until everything is shown; "build" is the processor time that the program needs
-to build a frame. Both leave out the drawing of pixels, which a graphics card does where there is one. Other programs on
-the machine only make times longer, so that the best of several runs counts.
+"ms" is the time from a command until everything is shown, "cpu ms" the processor time of all threads until then, and
+"build" the processor time that the program needs to build a frame. All leave out the drawing of pixels, which a
+graphics card does where there is one. Other programs on the machine only make times longer, so that the best of several
+runs counts.
 """
 
 import os
@@ -70,7 +71,8 @@ BUDGETS = {"(first picture)": ("ms", 1000), "frames 120 pan": (FRAMES, 4), "fram
 LARGE_BUDGETS = {"frames 120 pan": (FRAMES, 16), "frames 120 zoom": (FRAMES, 16)}
 
 
-LINE = re.compile(r" *\d+  (.{40}) *([\d.]+) +(\d+) +([\d.]+) +([\d.]+)$")
+LINE = re.compile(r" *\d+  (.{40}) *([\d.]+) +([\d.]+) +(\d+) +([\d.]+) +([\d.]+)$")
+COLUMNS = {"ms": 2, "cpu ms": 3, FRAMES: 6}
 
 
 def environment(display):
@@ -83,7 +85,7 @@ def check(table, budgets):
     for line in table.splitlines()[1:]:
         found = LINE.match(line)
         column, most = found and budgets.get(found[1].strip()) or (None, 0)
-        value = column and float(found[2] if column == "ms" else found[5])
+        value = column and float(found[COLUMNS[column]])
         if column and value > most:
             failed = True
             print(f"over budget: line {line.split()[0]}: {column} {value} ms, at most {most} ms")
@@ -96,8 +98,8 @@ def best(tables):
     header = next(lines)[0]
     rows = []
     for line in lines:
-        ms, frames, mean, most = (min(float(LINE.match(text)[column]) for text in line) for column in (2, 3, 4, 5))
-        rows.append(f"{line[0][:46]}{ms:11.1f}{frames:8.0f}{mean:13.2f}{most:13.2f}")
+        ms, cpu, frames, mean, most = (min(float(LINE.match(text)[column]) for text in line) for column in range(2, 7))
+        rows.append(f"{line[0][:46]}{ms:11.1f}{cpu:11.1f}{frames:8.0f}{mean:13.2f}{most:13.2f}")
     return "\n".join([header, *rows, ""])
 
 

@@ -24,6 +24,8 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kMostKinds = 8;
+constexpr std::string_view kComputeTime = "place.compute_us",
+                           kCommunicationTime = "place.communication_us", kStage = "stage";
 
 std::string NanosecondsText(double ns) {
   return TimeText(ns * 1e-6);
@@ -44,6 +46,15 @@ std::string CountText(double count) {
   return NumberText(static_cast<int64_t>(count));
 }
 
+/// Where a property of nodes comes from.
+enum class From : uint8_t {
+  kNode,
+  kType,       ///< nodes of equal types have equal kinds
+  kRun,        ///< what a run measured
+  kCosts,      ///< of both graphs: numbers have a sign and add up
+  kAttribute,  ///< of one name
+};
+
 /// What an overlay shows; the same keys and labels as the report's page.
 struct Property {
   const char* key;
@@ -52,8 +63,8 @@ struct Property {
   bool sums;                    ///< numbers of a slab add up
   double (*number)(const Comparison& c, int32_t node);
   std::string (*kind)(const Comparison& c, int32_t node);
-  bool of_type = false;    ///< nodes of equal types have equal kinds
-  bool is_change = false;  ///< numbers have a sign and add up
+  From from = From::kNode;
+  std::string_view attribute = {};  ///< its name, of kAttribute
 };
 
 double FlopsAt(const Comparison& c, int32_t node) {
@@ -108,16 +119,17 @@ double NotFiniteAt(const Comparison& c, int32_t node) {
   });
 }
 
-/// Attributes of a node as the report writes them: "key=value".
-std::vector<std::string> TagsOf(const Comparison& c, int32_t node) {
+/// The first attribute of a node whose name `fits`, as the report writes it: "key=value".
+template <class Fits>
+std::string TagAt(const Comparison& c, int32_t node, Fits fits) {
   const Entity& entity = c.listing_of(node)[c.entity_of(node)];
-  std::vector<std::string> tags;
-  if (entity.element.valid() || entity.kind == EntityKind::kOutput) return tags;
+  if (entity.element.valid() || entity.kind == EntityKind::kOutput) return "";
   const Graph& graph = c.graph_of(node);
-  for (const auto& [key, value] : graph.attributes(entity.node))
-    tags.push_back(
-        Visible(fmt::format("{}={}", graph.module().str(key), graph.module().str(value))));
-  return tags;
+  for (const auto& [key, value] : graph.attributes(entity.node)) {
+    if (fits(graph.module().str(key)))
+      return Visible(fmt::format("{}={}", graph.module().str(key), graph.module().str(value)));
+  }
+  return "";
 }
 /// The number that an attribute of a call or input says.
 double Tagged(const Comparison& c, int32_t node, std::string_view key) {
@@ -129,53 +141,53 @@ double Tagged(const Comparison& c, int32_t node, std::string_view key) {
   return number;
 }
 double ComputeAt(const Comparison& c, int32_t node) {
-  return Tagged(c, node, "place.compute_us");
+  return Tagged(c, node, kComputeTime);
 }
 double CommunicationAt(const Comparison& c, int32_t node) {
-  return Tagged(c, node, "place.communication_us");
+  return Tagged(c, node, kCommunicationTime);
 }
 std::string PlacementAt(const Comparison& c, int32_t node) {
   return std::string(PlacementsOf(c.TypeOf(node)));
 }
 std::string MemoryTagAt(const Comparison& c, int32_t node) {
-  for (const std::string& tag : TagsOf(c, node)) {
-    const std::string_view key = std::string_view(tag).substr(0, tag.find('='));
-    if (key.find("recompute") != key.npos || key.find("offload") != key.npos) return tag;
-  }
-  return "";
+  return TagAt(c, node, [](std::string_view key) {
+    return key.find("recompute") != key.npos || key.find("offload") != key.npos;
+  });
 }
 std::string StageAt(const Comparison& c, int32_t node) {
   const Entity& entity = c.listing_of(node)[c.entity_of(node)];
   if (entity.element.valid() || entity.kind == EntityKind::kOutput) return "";
-  const std::string_view stage = c.graph_of(node).attribute(entity.node, "stage");
+  const std::string_view stage = c.graph_of(node).attribute(entity.node, kStage);
   return stage.empty() ? std::string() : fmt::format("stage {}", stage);
 }
 std::string FirstTagAt(const Comparison& c, int32_t node) {
-  const std::vector<std::string> tags = TagsOf(c, node);
-  return tags.empty() ? std::string() : tags.front();
+  return TagAt(c, node, [](std::string_view) { return true; });
 }
 
 const std::array<Property, 21>& Properties() {
   static const std::array<Property, 21> kProperties = {{
-      {"time", "Time of a step", NanosecondsText, true, TimeAt, nullptr},
+      {"time", "Time of a step", NanosecondsText, true, TimeAt, nullptr, From::kRun},
       {"bytes", "Memory of outputs", BytesText, true, BytesAt, nullptr},
-      {"measured", "Memory measured", BytesText, true, MadeAt, nullptr},
+      {"measured", "Memory measured", BytesText, true, MadeAt, nullptr, From::kRun},
       {"flops", "FLOPs", FlopsText, true, FlopsAt, nullptr},
-      {"compute", "Computation, modelled", MicrosecondsText, true, ComputeAt, nullptr},
-      {"communication", "Communication, modelled", MicrosecondsText, true, CommunicationAt,
-       nullptr},
-      {"dtime", "Δ time", TimeChangeText, true, TimeChangeAt, nullptr, false, true},
-      {"dbytes", "Δ bytes moved", BytesChangeText, true, BytesChangeAt, nullptr, false, true},
-      {"dpeak", "Δ peak", BytesChangeText, true, PeakChangeAt, nullptr, false, true},
-      {"least", "Least value", ValueText, false, LeastAt, nullptr},
-      {"greatest", "Greatest value", ValueText, false, GreatestAt, nullptr},
-      {"mean", "Mean value", ValueText, false, MeanAt, nullptr},
-      {"nan", "NaN and infinite", CountText, true, NotFiniteAt, nullptr},
+      {"compute", "Computation, modelled", MicrosecondsText, true, ComputeAt, nullptr,
+       From::kAttribute, kComputeTime},
+      {"communication", "Communication, modelled", MicrosecondsText, true, CommunicationAt, nullptr,
+       From::kAttribute, kCommunicationTime},
+      {"dtime", "Δ time", TimeChangeText, true, TimeChangeAt, nullptr, From::kCosts},
+      {"dbytes", "Δ bytes moved", BytesChangeText, true, BytesChangeAt, nullptr, From::kCosts},
+      {"dpeak", "Δ peak", BytesChangeText, true, PeakChangeAt, nullptr, From::kCosts},
+      {"least", "Least value", ValueText, false, LeastAt, nullptr, From::kRun},
+      {"greatest", "Greatest value", ValueText, false, GreatestAt, nullptr, From::kRun},
+      {"mean", "Mean value", ValueText, false, MeanAt, nullptr, From::kRun},
+      {"nan", "NaN and infinite", CountText, true, NotFiniteAt, nullptr, From::kRun},
       {"shape", "Shape", nullptr, false, nullptr,
-       [](const Comparison& c, int32_t i) { return std::string(ShapeOf(c.TypeOf(i))); }, true},
+       [](const Comparison& c, int32_t i) { return std::string(ShapeOf(c.TypeOf(i))); },
+       From::kType},
       {"dtype", "Data type", nullptr, false, nullptr,
-       [](const Comparison& c, int32_t i) { return std::string(DtypeOf(c.TypeOf(i))); }, true},
-      {"placement", "Placement", nullptr, false, nullptr, PlacementAt, true},
+       [](const Comparison& c, int32_t i) { return std::string(DtypeOf(c.TypeOf(i))); },
+       From::kType},
+      {"placement", "Placement", nullptr, false, nullptr, PlacementAt, From::kType},
       {"phase", "Phase", nullptr, false, nullptr,
        [](const Comparison& c, int32_t i) {
          return c.PhaseOf(i) == Phase::kUnknown ? std::string()
@@ -186,7 +198,7 @@ const std::array<Property, 21>& Properties() {
          return c.ir_node(i).stream == 0 ? std::string()
                                          : fmt::format("stream {}", c.ir_node(i).stream);
        }},
-      {"stage", "Pipeline stage", nullptr, false, nullptr, StageAt},
+      {"stage", "Pipeline stage", nullptr, false, nullptr, StageAt, From::kAttribute, kStage},
       {"recompute", "Recompute, offload", nullptr, false, nullptr, MemoryTagAt},
       {"tags", "Tags", nullptr, false, nullptr, FirstTagAt},
   }};
@@ -200,14 +212,25 @@ std::pair<const Module*, TypeId> TypeAt(const Comparison& c, int32_t node) {
   return {&graph.module(), value.valid() ? graph.value(value).type : TypeId()};
 }
 
+/// A property that no node can have, which takes no look at all nodes to see.
+bool IsAbsent(const Comparison& c, const Property& property) {
+  if (property.from == From::kRun) return !c.has_measures();
+  const auto knows = [&](const Module& module) {
+    return module.strings().Find(property.attribute).valid();
+  };
+  return property.from == From::kAttribute && !knows(*c.input().before) && !knows(*c.input().after);
+}
+
 bool HasAny(const Comparison& c, const Property& property) {
   // Costs of both graphs take long, so that only what is chosen is computed.
-  if (property.is_change) return c.counts().differences() > 0 || c.input().costs != nullptr;
+  if (property.from == From::kCosts)
+    return c.counts().differences() > 0 || c.input().costs != nullptr;
+  if (IsAbsent(c, property)) return false;
   std::optional<std::string> first;
   // Types are few, and their texts take long.
   std::set<std::pair<const Module*, int32_t>> seen;
   for (int32_t i = 0; i < c.size(); ++i) {
-    if (property.of_type) {
+    if (property.from == From::kType) {
       const auto [module, type] = TypeAt(c, i);
       if (!seen.insert({module, type.index}).second) continue;
     }
@@ -291,7 +314,8 @@ Overlay Overlay::Make(const Comparison& comparison, const std::string& key) {
       }
     }
     if (property.number != nullptr) {
-      overlay.TakeNumbers(comparison, property.sums, !property.sums || property.is_change);
+      overlay.TakeNumbers(comparison, property.sums,
+                          !property.sums || property.from == From::kCosts);
       return overlay;
     }
     for (const auto& [word, count] : counts)

@@ -107,9 +107,7 @@ bool ScriptRunner::BeforeFrame(Ui& ui, ScriptHost& host) {
   if (done_ || !failed_) return false;
   const bool busy = ui.model.busy() || !host.input().empty() || ui.animating;
   quiet_frames_ = busy ? 0 : quiet_frames_ + 1;
-  if (quiet_frames_ <= 1 && !measured_.empty()) {
-    measured_.back().ms = std::chrono::duration<double, std::milli>(Clock::now() - acted_).count();
-  }
+  if (quiet_frames_ <= 1) EndMeasure();
   if (next_ == lines_.size()) {
     const bool now = !lines_.empty() && lines_.back().now;
     done_ = now || (quiet_frames_ >= kQuietFrames && Clock::now() >= resume_);

@@ -69,6 +69,8 @@ class ScriptRunner {
   /// A key, a click, a drag, a wheel or a letter; never one that writes a file or quits.
   void PushRandom(const Ui& ui, InputQueue& input);
   void BeginMeasure(const ScriptLine& line);
+  /// What the last command took so far.
+  void EndMeasure();
   /// Moves or zooms the graph for the next frame of `frames`; false: that was the last one.
   bool Move(Ui& ui, const ScriptLine& line);
 
@@ -76,7 +78,8 @@ class ScriptRunner {
   struct Measured {
     int32_t line = 0;
     std::string words;
-    double ms = 0;  ///< until the last frame in which something was loaded or laid out
+    double ms = 0;      ///< until the last frame in which something was loaded or laid out
+    double cpu_ms = 0;  ///< processor time of all threads until then
     int32_t frames = 0;
     double mean_build_ms = 0, most_build_ms = 0;
   };
@@ -92,6 +95,7 @@ class ScriptRunner {
   std::mt19937 random_;
   std::vector<Measured> measured_ = {{.line = 0, .words = "(first picture)"}};
   Clock::time_point acted_ = Clock::now();  // the last command
+  double acted_cpu_ms_ = 0;                 // processor time used by then
   Status failed_;
 };
 
