@@ -88,6 +88,7 @@ class App final : public ScriptHost {
   void DrawLeft(const Area& area);
   void DrawLists(const Area& area);
   void DrawBookmarks(const Area& area);
+  std::string BookmarkText(const std::string& full) const;
   void DrawCenter(const Area& area);
   /// A line without width or height that a drag moves. Returns by how many pixels, before scaling.
   float Splitter(std::string_view name, const Area& line);

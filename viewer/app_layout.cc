@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
+#include <fmt/format.h>
 #include <imgui.h>
 
 #include "base/unicode.h"
@@ -68,7 +70,7 @@ void App::DrawDocument(const Area& area) {
   const auto side = [&](float wanted, float usual) {
     return std::round(ui_.px(std::clamp(wanted > 0 ? wanted : usual, kLeastSide, most)));
   };
-  float left = lists ? side(settings_.left, narrow ? kLeft - 44 : kLeft) : 0;
+  float left = lists ? side(settings_.left, narrow ? kLeft - 36 : kLeft) : 0;
   float right = settings_.hide_right ? 0 : side(settings_.right, narrow ? kRight - 72 : kRight);
   // In a small window the panes at the sides give way, each as much as it can.
   const float over = left + right + ui_.px(kLeastCenter) - area.width;
@@ -120,11 +122,18 @@ void App::DrawLists(const Area& area) {
                                                  {LeftTab::kSearch, "Search"},
                                                  {LeftTab::kBookmarks, "Bookmarks"}};
   float x = area.x + ui_.px(2);
+  const auto count_of = [&](LeftTab tab) -> std::string {
+    if (tab == LeftTab::kPasses) return std::to_string(model_.contents().subjects.size());
+    return tab == LeftTab::kBookmarks && !settings_.bookmarks.empty()
+               ? std::to_string(settings_.bookmarks.size())
+               : "";
+  };
+  float whole = ui_.px(4);
+  for (const auto& [tab, label] : all)
+    whole += TabWidth(label, count_of(tab));
   for (const auto& [tab, label] : all) {
-    std::string count;
-    if (tab == LeftTab::kPasses) count = std::to_string(model_.contents().subjects.size());
-    if (tab == LeftTab::kBookmarks && !settings_.bookmarks.empty())
-      count = std::to_string(settings_.bookmarks.size());
+    // Where not all counts have room, that of the current tab is shown.
+    const std::string count = whole <= area.width || tab == left_tab_ ? count_of(tab) : "";
     const float width = TabWidth(label, count);
     if (ui_.Tab(std::string("left:") + label, label, count, {x, area.y, width, tabs},
                 left_tab_ == tab))
@@ -145,6 +154,22 @@ void App::DrawLists(const Area& area) {
   }
 }
 
+/// What a bookmark leads to: the node first, by which bookmarks of a pass differ.
+std::string App::BookmarkText(const std::string& full) const {
+  const auto [file, link] = SplitLink(full);
+  const bool here = model_.document() != nullptr && file == model_.document()->file();
+  const int32_t found = here ? model_.contents().Find(link.ref) : -1;
+  std::string where = link.ref;
+  if (found >= 0) {
+    const Subject& subject = model_.contents().subjects[static_cast<size_t>(found)];
+    const std::string place = model_.contents().PlaceOf(subject);
+    where = subject.Title() + (place.empty() ? "" : ", " + place);
+  } else if (!here) {
+    where = std::filesystem::path(file).filename().string() + (where.empty() ? "" : " " + where);
+  }
+  return Visible(link.node.empty() ? where : fmt::format("{} in {}", link.node, where));
+}
+
 void App::DrawBookmarks(const Area& area) {
   const UiScope scope(ui_, "bookmarks");
   const Theme& theme = *ui_.theme;
@@ -160,17 +185,14 @@ void App::DrawBookmarks(const Area& area) {
   std::string go, drop;
   for (const auto& [key, full] : settings_.bookmarks) {
     const Area at = panel.Next(ui_.px(26));
-    const auto [file, link] = SplitLink(full);
-    std::string words = link.ref + (link.node.empty() ? "" : " " + link.node);
-    if (model_.document() == nullptr || file != model_.document()->file())
-      words = file + " " + words;
+    const std::string words = BookmarkText(full);
     const Area cross = {at.right() - ui_.px(30), at.y, ui_.px(24), at.height};
     const Touch remove = ui_.Press("remove:" + key, "button", "remove", cross);
     const Touch touch = ui_.Press(key, "row", words, at);
     if (touch.hovered || remove.hovered) ui_.Fill(at, theme.well);
     put(at, key, theme.ink);
-    ui_.TextIn({at.x + ui_.px(40), at.y, at.width - ui_.px(76), at.height}, Visible(words),
-               ui_.font(Face::kMono, 11), theme.ink_2);
+    ui_.TextIn({at.x + ui_.px(40), at.y, at.width - ui_.px(76), at.height}, words,
+               ui_.font(Face::kSans, 12), theme.ink_2);
     if (touch.hovered || remove.hovered)
       ui_.TextIn({cross.x + ui_.px(8), cross.y, cross.width, cross.height}, "×",
                  ui_.font(Face::kSans, 13), remove.hovered ? theme.ink : theme.ink_3);

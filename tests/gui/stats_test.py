@@ -52,10 +52,17 @@ class Stats(GuiCase):
             assert count "costs/By change/row:*" > 1
             screenshot {self.picture("costs")}
             scroll "costs/By change/row:0" -400
-            click "costs/By node/row:*"
+            assert count "costs/By node/row:*" > 1
+        """, *sides)
+        row = names(tree, "costs/By node/row:")[-1]
+        self.view(f"""
+            run costs
+            scroll "costs/By change/row:0" -400
+            click "{row}"
             assert state node != ""
             run overlay
             assert graph/legend contains "Time of a step"
+            assert graph/legend:added exists
         """, *sides)
         words = element(tree, "costs/words")["text"]
         for part in ["Time of a step ", "Bytes moved ", "Peak ", "Bytes and peak are estimated from shapes."]:
@@ -161,6 +168,15 @@ class Stats(GuiCase):
             screenshot {self.picture("stages")}
         """, f"{trace}#pass=split-stages,graph=step")
         self.assertEqual(tree["state"]["error"], "")
+        # A pass that makes a graph starts from nothing.
+        tree = self.view("assert pass/counts contains +\nkey n\nassert state status = added\n",
+                         f"{trace}#pass=split-backward,graph=stage0.forward")
+        self.assertEqual(tree["state"]["error"], "")
+        self.assertEqual(tree["state"]["added"], tree["state"]["nodes"])
+        made = f"{trace}#graph=stage0.forward,pass=split-backward"
+        done = subprocess.run([STRATA, "diff", made + ":before", made], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertIn(f"\n{tree['state']['nodes']} inserted\n", done.stdout)
 
     def test_one_rank_says_how_to_join_more(self):
         self.view("run ranks\nassert ranks/empty contains Join\n", LOG)
@@ -190,7 +206,8 @@ class Stats(GuiCase):
         letters = [e["text"] for e in tree["elements"] if e["name"].startswith("ranks/cell:")]
         self.assertEqual(letters, ["A", "A", "B"])
         self.assertIn("diverge at", element(tree, "ranks/summary")["text"])
-        again = self.view("", f"{merged}#{tree['state']['link']}")["state"]
+        again = self.view("assert pass/title = \"rank 0 graph → rank 2 graph\"\n",
+                          f"{merged}#{tree['state']['link']}")["state"]
         self.assertEqual(again["title"], tree["state"]["title"])
 
     def test_a_run_without_steps_says_so(self):

@@ -11,6 +11,8 @@
 namespace strata::viewer {
 namespace {
 
+constexpr const char* kNowhere = "–";
+
 SceneCounts CountsOf(const Comparison& c, const std::vector<int32_t>& nodes) {
   SceneCounts counts;
   for (int32_t node : nodes) {
@@ -29,14 +31,19 @@ ChangePlace PlaceOf(const Comparison& c, const Hunk& hunk) {
   ChangePlace place;
   place.nodes = c.NodesOf(hunk);
   if (!place.nodes.empty()) place.where = c.ModuleOf(place.nodes.front());
-  if (place.where.empty()) place.where = "–";
+  if (place.where.empty()) place.where = kNowhere;
   return place;
 }
 
-std::string WhereOf(const Pattern& pattern) {
-  const std::string where = pattern.where.empty() ? "without module" : Visible(pattern.where);
-  std::string words = fmt::format(
-      "{}: {}", Plural(static_cast<int64_t>(pattern.hunks.size()), "equal place"), where);
+/// `first`: the first of the equal places.
+std::string WhereOf(const Pattern& pattern, const ChangePlace& first) {
+  std::string words = Plural(static_cast<int64_t>(pattern.hunks.size()), "equal place");
+  // A pattern without a path of its own is named by its first place.
+  if (!pattern.where.empty() && pattern.where != words) {
+    words += ": " + Visible(pattern.where);
+  } else if (first.where != kNowhere) {
+    words += fmt::format(": {} and more", first.where);
+  }
   for (size_t i = 0; i < pattern.deviations.size(); ++i)
     words += (i == 0 ? " except " : ", ") + Visible(pattern.deviations[i].where);
   return words;
@@ -50,7 +57,6 @@ ChangeList MakeChangeList(const Comparison& c) {
   for (const Pattern& pattern : diff.patterns.values()) {
     Change change;
     change.title = PastTense(pattern.title);
-    change.where = WhereOf(pattern);
     for (const Deviation& deviation : pattern.deviations) {
       ChangePlace place;
       place.where = Visible(deviation.where);
@@ -66,6 +72,7 @@ ChangeList MakeChangeList(const Comparison& c) {
       change.places.push_back(PlaceOf(c, diff.hunks[hunk]));
       change.counts += CountsOf(c, change.places.back().nodes);
     }
+    change.where = WhereOf(pattern, change.places[pattern.deviations.size()]);
     list.patterns.push_back(std::move(change));
   }
   const Titles titles(diff);
@@ -76,7 +83,7 @@ ChangeList MakeChangeList(const Comparison& c) {
     change.places.push_back(PlaceOf(c, hunk));
     change.counts = CountsOf(c, change.places.back().nodes);
     change.where =
-        change.places.back().where == "–" ? "without module" : change.places.back().where;
+        change.places.back().where == kNowhere ? "without module" : change.places.back().where;
     list.singles.push_back(std::move(change));
   }
   std::ranges::stable_sort(list.singles, std::greater<>(),

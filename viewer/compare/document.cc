@@ -119,6 +119,16 @@ std::string Subject::Title() const {
   return kind == Kind::kPass ? fmt::format("#{} {}", index, Visible(name)) : Visible(name);
 }
 
+std::string Contents::PlaceOf(const Subject& subject) const {
+  std::string place;
+  if (const RunEntry* run = runs.size() > 1 ? RunOf(subject) : nullptr; run != nullptr)
+    place = run->world > 1 ? fmt::format("rank {}", run->rank)
+                           : fmt::format("run {}", static_cast<int64_t>(run->id));
+  if (subject.kind == Subject::Kind::kPass)
+    place += (place.empty() ? "" : ", ") + Visible(subject.graph);
+  return place;
+}
+
 int32_t Contents::Find(std::string_view selector) const {
   const std::vector<std::string> parts = PartsOf(selector);
   int32_t unchanged = -1;

@@ -34,7 +34,8 @@ struct Subject {
   std::string name, options;  ///< of the pass, or of the graph
   int32_t index = -1;         ///< of the pass in its pipeline
   PassId pass = PassId::kNone;
-  SnapshotId before = SnapshotId::kNone, after = SnapshotId::kNone;  ///< equal: nothing changed
+  SnapshotId before = SnapshotId::kNone;  ///< none: the pass made the graph
+  SnapshotId after = SnapshotId::kNone;   ///< the same as before: nothing changed
   SceneCounts counts;  ///< as recorded: derived changes are changes; `nodes` of the graph after
   int64_t nodes_before = 0;
   std::string fingerprint;  ///< of the graph after
@@ -77,6 +78,8 @@ struct Contents {
   /// The subject that a selector of a REF or a link names, leaving out parts as REFs may; -1: none.
   int32_t Find(std::string_view selector) const;
   const RunEntry* RunOf(const Subject& subject) const;
+  /// "rank 1, optimizer": where a subject is, as several may have its title; "": in the only run.
+  std::string PlaceOf(const Subject& subject) const;
 };
 
 /// An open file: a trace, or what was imported from a log, a folder of logs or an FX text. Usable

@@ -123,8 +123,11 @@ void Model::OnOpened(Opened opened, const Link& link) {
   graph_key_.clear();
   subject_ = from_ = -1;
   histories_ = std::make_shared<NodeHistories>(document_);
-  log_.push_back(fmt::format("opened {}: {}", Visible(document_->file()),
-                             Plural(static_cast<int64_t>(contents_->subjects.size()), "subject")));
+  const auto passes = std::ranges::count(contents_->subjects, Subject::Kind::kPass, &Subject::kind);
+  log_.push_back(
+      fmt::format("opened {}: {}, {} by themselves", Visible(document_->file()),
+                  Plural(passes, "pass", "passes"),
+                  Plural(static_cast<int64_t>(contents_->subjects.size()) - passes, "graph")));
   int32_t subject = contents_->Find(link.ref);
   if (subject < 0 && !link.ref.empty()) {
     Fail(Error(ErrorCode::kNotFound, "nothing is named '{}': {}: select one of its passes",

@@ -34,6 +34,27 @@ std::vector<std::string> Breadcrumb(const Ui& ui) {
   return parts;
 }
 
+/// A title that takes at most `room`. Names lose their middle; of two, "A → B", both stay in sight.
+std::string FitTitle(const Font& font, const std::string& title, float room) {
+  constexpr std::string_view kArrow = " → ";
+  const size_t arrow = title.find(kArrow);
+  if (arrow == std::string::npos || font.WidthOf(title) <= room) return font.CutName(title, room);
+  const std::string before = title.substr(0, arrow), after = title.substr(arrow + kArrow.size());
+  room -= font.WidthOf(kArrow);
+  return fmt::format("{}{}{}", font.CutName(before, std::max(room / 2, room - font.WidthOf(after))),
+                     kArrow, font.CutName(after, std::max(room / 2, room - font.WidthOf(before))));
+}
+
+/// What of two graphs differs, or how large the one graph is. REQUIRES: model.comparison().
+std::string ChangesText(const Model& model) {
+  const SceneCounts& counts = model.comparison()->counts();
+  if (counts.differences() > 0) return CountsText(counts);
+  const Subject* subject = model.subject();
+  if (subject == nullptr || model.from_index() >= 0) return "No differences";
+  if (subject->kind != Subject::Kind::kPass) return Plural(counts.nodes, "node");
+  return subject->changed() ? "Metadata only changed in this pass" : "No changes in this pass";
+}
+
 std::string RunWords(const RunEntry& run) {
   std::string words = run.kind;
   if (run.last_step > 0)
@@ -46,6 +67,42 @@ std::string RunWords(const RunEntry& run) {
 }
 
 }  // namespace
+
+/// Where one is, in the middle of the area: file, pass, module and node.
+void TopBar::DrawPlace(Ui& ui, const Area& area) {
+  const Theme& theme = *ui.theme;
+  const std::vector<std::string> parts = Breadcrumb(ui);
+  const auto font = [&](size_t i) {
+    return ui.font(i + 1 == parts.size() ? Face::kBold : Face::kSans, 12);
+  };
+  const float gap = ui.px(20), least = ui.px(72);
+  std::vector<float> widths;
+  float whole = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    widths.push_back(std::ceil(font(i).WidthOf(parts[i])));
+    whole += widths.back() + (i > 0 ? gap : 0);
+  }
+  // The file gives way first.
+  for (float& width : widths) {
+    const float less = std::clamp(width - least, 0.0F, std::max(0.0F, whole - area.width));
+    width -= less;
+    whole -= less;
+  }
+  float x = area.x + std::max(0.0F, (area.width - whole) / 2);
+  for (size_t i = 0; i < parts.size() && x + widths[i] <= area.right() + 1; ++i) {
+    if (i > 0) {
+      const float middle = area.y + area.height / 2;
+      ui.draw().AddTriangleFilled({x - ui.px(13), middle - ui.px(3.5F)},
+                                  {x - ui.px(13), middle + ui.px(3.5F)}, {x - ui.px(8), middle},
+                                  theme.ink_3);
+    }
+    const Area at = {x, area.y, widths[i], area.height};
+    const std::string words = FitTitle(font(i), parts[i], widths[i]);
+    ui.TextIn(at, words, font(i), i + 1 == parts.size() ? theme.ink : theme.ink_2);
+    ui.Register(fmt::format("place:{}", i), "text", words, at);
+    x += widths[i] + gap;
+  }
+}
 
 void TopBar::Draw(Ui& ui, const Area& area) {
   const Theme& theme = *ui.theme;
@@ -88,24 +145,7 @@ void TopBar::Draw(Ui& ui, const Area& area) {
   if (ui.Button("commands", "Commands  Ctrl P", {right - commands, y, commands, height}))
     ui.commands.Find("palette")->run(1);
   right -= commands + ui.px(16);
-  // Where one is, in the middle of what is left.
-  const std::vector<std::string> parts = Breadcrumb(ui);
-  const Font plain = ui.font(Face::kSans, 12), bold = ui.font(Face::kBold, 12);
-  float width = 0;
-  for (size_t i = 0; i < parts.size(); ++i)
-    width += (i + 1 == parts.size() ? bold : plain).WidthOf(parts[i]) + (i > 0 ? ui.px(20) : 0);
-  float at = x + std::max(0.0F, (right - x - width) / 2);
-  for (size_t i = 0; i < parts.size() && at < right - ui.px(20); ++i) {
-    const bool last = i + 1 == parts.size();
-    if (i > 0) {
-      ui.draw().AddTriangleFilled({at + ui.px(7), area.y + area.height / 2 - ui.px(3.5F)},
-                                  {at + ui.px(7), area.y + area.height / 2 + ui.px(3.5F)},
-                                  {at + ui.px(12), area.y + area.height / 2}, theme.ink_3);
-      at += ui.px(20);
-    }
-    at += ui.TextIn({at, area.y, right - at, area.height}, parts[i], last ? bold : plain,
-                    last ? theme.ink : theme.ink_2);
-  }
+  DrawPlace(ui, {x, area.y, right - x, area.height});
 }
 
 /// Runs passes on the graph that is shown, or ends those that run. Returns the width.
@@ -129,29 +169,30 @@ void PassBar::Draw(Ui& ui, const Area& area) {
   float x = area.x + ui.px(12);
   const float right = area.right() - ui.px(12) - RunButton(ui, area);
   const Subject* subject = ui.model.subject();
-  if (subject != nullptr && subject->index >= 0)
+  const bool is_pair = ui.model.from_index() >= 0;
+  if (subject != nullptr && subject->index >= 0 && !is_pair)
     x += ui.TextIn({x, area.y, ui.px(60), area.height}, fmt::format("#{}", subject->index),
                    ui.font(Face::kSans, 13), theme.ink_3) +
          ui.px(8);
-  const std::string name = subject != nullptr ? Visible(subject->name) : ui.model.Title();
+  const std::string name =
+      subject != nullptr && !is_pair ? Visible(subject->name) : ui.model.Title();
   if (name.empty()) return;
-  x += ui.TextIn({x, area.y, (right - x) * 0.6F, area.height}, name, ui.font(Face::kBold, 15),
-                 theme.ink) +
+  const Comparison* comparison = ui.model.comparison();
+  const std::string words = comparison != nullptr ? ChangesText(ui.model) : "";
+  const bool differs = comparison != nullptr && comparison->counts().differences() > 0;
+  const Font bold = ui.font(Face::kBold, 15), plain = ui.font(Face::kSans, 12);
+  const float rest =
+      (differs ? ui.CountsWidth(comparison->counts(), 12) : plain.WidthOf(words)) + ui.px(16);
+  const float room = std::max(ui.px(120), right - x - rest);
+  x += ui.TextIn({x, area.y, room, area.height}, FitTitle(bold, name, room), bold, theme.ink) +
        ui.px(16);
   ui.Register("title", "text", ui.model.Title(), {area.x, area.y, x - area.x, area.height});
-  const Comparison* comparison = ui.model.comparison();
   if (comparison == nullptr) return;
-  const SceneCounts& counts = comparison->counts();
-  const std::string words =
-      counts.differences() > 0 ? CountsText(counts)
-      : subject != nullptr && subject->kind == Subject::Kind::kPass
-          ? subject->changed() ? "Metadata only changed in this pass" : "No changes in this pass"
-          : Plural(counts.nodes, "node");
   float end = right;
-  if (counts.differences() > 0) {
-    end = ui.CountsFrom(counts, x, area.y + area.height / 2, 12);
+  if (differs) {
+    end = ui.CountsFrom(comparison->counts(), x, area.y + area.height / 2, 12);
   } else {
-    ui.TextIn({x, area.y, right - x, area.height}, words, ui.font(Face::kSans, 12), theme.ink_3);
+    ui.TextIn({x, area.y, right - x, area.height}, words, plain, theme.ink_3);
   }
   ui.Register("counts", "text", words, {x, area.y, end - x, area.height});
 }
@@ -205,7 +246,7 @@ void StatusBar::Draw(Ui& ui, const Area& area) {
   const std::string& message = failed ? ui.model.error() : ui.model.message();
   ui.Register("message", "text", message, {x, area.y, ui.px(200), area.height});
   put(message.substr(0, message.find('\n')), failed ? theme.removed.text : theme.ink);
-  const std::string_view keys = "j k passes   n change   1 2 3 mode   / search   ? keys";
+  const std::string_view keys = "j k passes   n change   1 2 3 4 mode   / search   ? keys";
   const float room = area.right() - ui.px(12) - x;
   if (font.WidthOf(keys) < room)
     ui.TextRight({x, area.y, room, area.height}, keys, font, theme.ink_3);

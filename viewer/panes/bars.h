@@ -7,6 +7,9 @@ namespace strata::viewer {
 class TopBar {
  public:
   void Draw(Ui& ui, const Area& area);
+
+ private:
+  static void DrawPlace(Ui& ui, const Area& area);
 };
 
 /// The bar above the graph: the pass with its counts.

@@ -28,9 +28,9 @@ void CostsPane::Draw(Ui& ui, const Area& area) {
                  [shared = graph->shared_comparison()] { return CostSheetOf(*shared); });
   if (sheet == nullptr) return;
   if (sheet->lists.empty()) return ui.Sentence(area, "empty", "No cost changed.");
-  const float line = ui.px(26);
-  ui.TextIn({area.x + ui.px(12), area.y, area.width - ui.px(24), line}, sheet->words,
-            ui.font(Face::kSans, 11), theme.ink_2);
+  const float line =
+      ui.px(12) + ui.Wrapped({area.x + ui.px(12), area.y + ui.px(6), area.width - ui.px(24), 0},
+                             sheet->words, ui.font(Face::kSans, 11), theme.ink_2);
   ui.Register("words", "text", sheet->words, {area.x, area.y, area.width, line});
   UiPanel panel(ui, "lists", {area.x, area.y + line, area.width, area.height - line},
                 theme.surface);
@@ -82,7 +82,8 @@ void CostsPane::Row(Ui& ui, const Area& area, const CostSheet::Row& row, size_t 
   x += ui.px(kPlaces);
   const float room = area.right() - ui.px(12) - x;
   const Font font = ui.font(row.node >= 0 ? Face::kMono : Face::kSans, 11);
-  ui.TextIn({x, area.y, room * 0.6F, area.height}, what, font, theme.ink);
+  const bool alone = change.where.empty();
+  ui.TextIn({x, area.y, room * (alone ? 1 : 0.6F), area.height}, what, font, theme.ink);
   ui.TextIn({x + room * 0.62F, area.y, room * 0.38F, area.height}, Visible(change.where),
             ui.font(Face::kSans, 11), theme.ink_3);
   if (touch.clicked && row.node >= 0) ui.model.Reveal(row.node);

@@ -90,7 +90,8 @@ void GraphPane::OneCanvas(Ui& ui, const Area& whole) {
     Pointer(ui, graph, stage);
     if (blink)
       Caption(ui, {area.x, area.y, whole.width, caption},
-              look.side == Side::kBefore ? "Before" : "After", "hold b for before");
+              look.side == Side::kBefore ? "Before" : "After",
+              look.side == Side::kBefore ? "release b for after" : "hold b for before");
   }
   if (!mini) return;
   ui.Fill({area.right(), area.y + caption, 1, area.height}, ui.theme->rule);
@@ -250,53 +251,67 @@ float GraphPane::ControlLegend(Ui& ui, const Area& area, float x) {
   return x;
 }
 
+/// The property that nodes are coloured by, and its colours. Returns where the next entry begins.
+float GraphPane::OverlayLegend(Ui& ui, const Area& area, const Overlay& overlay) {
+  const Theme& theme = *ui.theme;
+  const Font font = ui.font(Face::kSans, 12);
+  float x = area.x + ui.px(12);
+  x += ui.Text(x, area.y + (area.height - font.size) / 2, overlay.label(), ui.font(Face::kBold, 12),
+               theme.ink) +
+       ui.px(12);
+  for (const auto& [words, share] : overlay.legend()) {
+    if (x + ui.px(36) + font.WidthOf(words) > area.right()) break;
+    const Area box = {x, std::round(area.y + (area.height - ui.px(13)) / 2), ui.px(16), ui.px(13)};
+    ui.Fill(box, share < 0 ? theme.surface : HeatOf(share).fill, 2);
+    ui.Frame(box, theme.rule_2, 2);
+    x += ui.px(20);
+    x += ui.Text(x, area.y + (area.height - font.size) / 2, words, font, theme.ink_2) + ui.px(16);
+  }
+  ui.Register("legend", "text", overlay.label(), area);
+  return x;
+}
+
+/// The statuses that occur. Returns where the next entry begins.
+float GraphPane::StatusLegend(Ui& ui, const Area& area, float x, bool with_same) {
+  const Theme& theme = *ui.theme;
+  const Comparison& comparison = *ui.model.comparison();
+  const SceneCounts& counts = comparison.counts();
+  const std::pair<SceneStatus, bool> marks[] = {
+      {SceneStatus::kAdded, counts.added > 0 || comparison.has_added_edges()},
+      {SceneStatus::kRemoved, counts.removed > 0 || comparison.has_removed_edges()},
+      {SceneStatus::kChanged, counts.changed > 0},
+      {SceneStatus::kMoved, counts.moved > 0},
+      {SceneStatus::kDerived, counts.derived > 0},
+      {SceneStatus::kSame, with_same}};
+  const Font font = ui.font(Face::kSans, 12);
+  const float y = std::round(area.y + (area.height - ui.px(13)) / 2);
+  for (const auto& [status, occurs] : marks) {
+    const std::string_view word = WordOf(status);
+    const float width = ui.px(20) + font.WidthOf(word);
+    if (!occurs || x + width + ui.px(12) > area.right()) continue;
+    if (status == SceneStatus::kSame) {
+      ui.Frame({x, y, ui.px(16), ui.px(13)}, theme.rule_2, 2);
+    } else {
+      DrawSign(ui, x, y, ui.fonts.scale(), status, theme.ink_3);
+    }
+    ui.Text(x + ui.px(20), area.y + (area.height - font.size) / 2, word, font, theme.ink_2);
+    ui.Register(fmt::format("legend:{}", word), "text", word, {x, y, width, ui.px(13)});
+    x += width + ui.px(16);
+  }
+  return x;
+}
+
 void GraphPane::Legend(Ui& ui, const Area& area) const {
   const Theme& theme = *ui.theme;
   ui.Fill(area, theme.surface);
   ui.Fill({area.x, area.y, area.width, 1}, theme.rule);
   const Comparison* comparison = ui.model.comparison();
   if (comparison == nullptr) return;
-  const SceneCounts& counts = comparison->counts();
-  const std::pair<SceneStatus, bool> marks[] = {
-      {SceneStatus::kAdded, counts.added > 0 || comparison->has_added_edges()},
-      {SceneStatus::kRemoved, counts.removed > 0 || comparison->has_removed_edges()},
-      {SceneStatus::kChanged, counts.changed > 0},
-      {SceneStatus::kMoved, counts.moved > 0},
-      {SceneStatus::kDerived, counts.derived > 0},
-      {SceneStatus::kSame, true}};
-  const Font font = ui.font(Face::kSans, 12);
-  float x = area.x + ui.px(12);
-  if (const Overlay* overlay = ui.model.overlay()) {
-    x += ui.Text(x, area.y + (area.height - font.size) / 2, overlay->label(),
-                 ui.font(Face::kBold, 12), theme.ink) +
-         ui.px(12);
-    for (const auto& [words, share] : overlay->legend()) {
-      const float y = std::round(area.y + (area.height - ui.px(13)) / 2);
-      if (x + ui.px(36) + font.WidthOf(words) > area.right()) break;
-      const Area box = {x, y, ui.px(16), ui.px(13)};
-      ui.Fill(box, share < 0 ? theme.surface : HeatOf(share).fill, 2);
-      ui.Frame(box, theme.rule_2, 2);
-      x += ui.px(20);
-      x += ui.Text(x, area.y + (area.height - font.size) / 2, words, font, theme.ink_2) + ui.px(16);
-    }
-    ui.Register("legend", "text", overlay->label(), area);
-    return;
-  }
-  for (const auto& [status, occurs] : marks) {
-    if (!occurs) continue;
-    const float y = std::round(area.y + (area.height - ui.px(13)) / 2);
-    if (status == SceneStatus::kSame) {
-      ui.Frame({x, y, ui.px(16), ui.px(13)}, theme.rule_2, 2);
-    } else {
-      DrawSign(ui, x, y, ui.fonts.scale(), status);
-    }
-    x += ui.px(20);
-    x += ui.Text(x, area.y + (area.height - font.size) / 2, WordOf(status), font, theme.ink_2) +
-         ui.px(16);
-    ui.Register(fmt::format("legend:{}", WordOf(status)), "text", WordOf(status),
-                {x - ui.px(16), y, ui.px(8), ui.px(13)});
-  }
+  const Overlay* overlay = ui.model.overlay();
+  float x = overlay != nullptr ? OverlayLegend(ui, area, *overlay) : area.x + ui.px(12);
+  x = StatusLegend(ui, area, x, overlay == nullptr);
   x = ControlLegend(ui, area, x);
+  const Font font = ui.font(Face::kSans, 12);
   const std::string_view words = comparison->scene().has_backward
                                      ? "forward runs down on the left, backward up on the right"
                                      : "runs down";

@@ -23,8 +23,10 @@ class GraphPane {
   SceneLook LookOf(Ui& ui, const GraphModel& graph) const;
   void Empty(Ui& ui, const Area& area) const;
   void Minimap(Ui& ui, const Area& area, const Touch& touch) const;
-  static float ControlLegend(Ui& ui, const Area& area, float x);
   void Legend(Ui& ui, const Area& area) const;
+  static float OverlayLegend(Ui& ui, const Area& area, const Overlay& overlay);
+  static float StatusLegend(Ui& ui, const Area& area, float x, bool with_same);
+  static float ControlLegend(Ui& ui, const Area& area, float x);
   /// What is under the pointer: a box, or the head of a slab.
   struct Hit {
     const SceneBox* box = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
@@ -64,9 +65,11 @@ void Palette::Draw(Ui& ui, const Area& window, const std::vector<std::string>& r
                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNavInputs);
   const float width = std::min(window.width - ui.px(40), ui.px(kind_ == Kind::kKeys ? 900 : 620));
   const float most = std::min(window.height - ui.px(80), ui.px(kind_ == Kind::kKeys ? 660 : 460));
-  // As high as its rows, those of the frame before.
-  const float rows = ui.px(60) + ui.px(kRow) * static_cast<float>(std::max<size_t>(1, rows_));
-  const float height = kind_ == Kind::kKeys ? most : std::min(most, rows);
+  // As high as its rows, those of the frame before; none is cut.
+  const float head = ui.px(60), row = ui.px(kRow);
+  const float rows =
+      std::min(std::floor((most - head) / row), static_cast<float>(std::max<size_t>(1, rows_)));
+  const float height = kind_ == Kind::kKeys ? most : head + rows * row;
   const Area box = {std::round(window.x + (window.width - width) / 2), window.y + ui.px(56), width,
                     height};
   ui.Fill(box, theme.surface, 6);
@@ -140,7 +143,7 @@ void Palette::DrawItems(Ui& ui, const Area& box, const std::vector<Item>& items)
   {
     UiPanel panel(
         ui, "items",
-        {box.x + ui.px(1), box.y + ui.px(52), box.width - ui.px(2), box.height - ui.px(60)},
+        {box.x + ui.px(2), box.y + ui.px(52), box.width - ui.px(4), box.height - ui.px(60)},
         theme.surface);
     const float height = ui.px(kRow);
     rows_ = items.size();
@@ -183,7 +186,7 @@ void Palette::DrawKeys(Ui& ui, const Area& box) const {
     if (!command.keys.empty()) bound.push_back(&command);
   }
   UiPanel panel(ui, "list",
-                {box.x + ui.px(1), box.y + ui.px(44), box.width - ui.px(2), box.height - ui.px(52)},
+                {box.x + ui.px(2), box.y + ui.px(44), box.width - ui.px(4), box.height - ui.px(52)},
                 theme.surface);
   const size_t half = (bound.size() + 1) / 2;
   for (size_t i = 0; i < half; ++i) {

@@ -73,7 +73,10 @@ std::vector<Palette::Item> Palette::Items(Ui& ui) const {
     add({"Commands", command.words, KeysOf(command), [&command] { command.run(1); }});
   for (size_t i = 0; model.has_contents() && i < model.contents().subjects.size(); ++i) {
     const Subject& s = model.contents().subjects[i];
-    add({"Passes and graphs", s.Title(), CountsText(model.CountsOf(static_cast<int32_t>(i))),
+    const std::string place = model.contents().PlaceOf(s);
+    add({"Passes and graphs", s.Title(),
+         fmt::format("{}{}{}", place, place.empty() ? "" : "  ",
+                     CountsText(model.CountsOf(static_cast<int32_t>(i)))),
          [&model, i] { model.Show(static_cast<int32_t>(i)); }});
   }
   for (int32_t i = 0; c != nullptr && !text_.empty() && i < c->size() && items.size() < kMostItems;

@@ -115,14 +115,18 @@ void RanksPane::Matrix(Ui& ui, UiPanel& panel, const Contents& contents) {
   const bool by_rank = HaveOwnRanks(contents);
   const float name_width = ui.px(72), height = ui.px(28), gap = ui.px(3);
   const float least = ui.px(24);
+  const Font bold = ui.font(Face::kBold, 11);
+  float most = ui.px(59);
+  for (const Column& column : columns_)
+    most = std::max(most, bold.WidthOf(column.head) + ui.px(8));
   const float width =
       std::clamp((panel.width() - name_width - ui.px(24)) / static_cast<float>(columns_.size()),
-                 least + gap, ui.px(59));
+                 least + gap, most);
   const Area head = panel.Next(ui.px(22));
   for (size_t c = 0; c < columns_.size(); ++c) {
     const Area at = {head.x + name_width + static_cast<float>(c) * width, head.y, width - gap,
                      head.height};
-    ui.TextIn(at, columns_[c].head, ui.font(columns_[c].splits ? Face::kBold : Face::kSans, 11),
+    ui.TextIn(at, columns_[c].head, columns_[c].splits ? bold : ui.font(Face::kSans, 11),
               columns_[c].splits ? theme.accent : theme.ink_3);
     if (columns_[c].splits)
       ui.Fill({at.x, at.bottom() - ui.px(2), at.width, ui.px(2)}, theme.accent);

@@ -47,11 +47,11 @@ void SearchPane::Draw(Ui& ui, const Area& area) {
     const Area at = panel.Next(height);
     const Touch touch = ui.Press(fmt::format("pass:{}", subject.index), "row", subject.Title(), at);
     if (touch.hovered) ui.Fill(at, theme.well);
-    ui.TextIn({at.x + ui.px(12), at.y, at.width - ui.px(60), at.height}, subject.Title(),
-              ui.font(Face::kBold, 12), theme.ink);
-    ui.TextRight({at.x, at.y, at.width - ui.px(12), at.height},
-                 subject.kind == Subject::Kind::kPass ? "pass" : "graph", ui.font(Face::kSans, 11),
-                 theme.ink_3);
+    const float title = ui.TextIn({at.x + ui.px(12), at.y, at.width - ui.px(60), at.height},
+                                  subject.Title(), ui.font(Face::kBold, 12), theme.ink);
+    const std::string place = model.contents().PlaceOf(subject);
+    ui.TextRight({at.x + title + ui.px(20), at.y, at.width - title - ui.px(32), at.height},
+                 place.empty() ? "graph" : place, ui.font(Face::kSans, 11), theme.ink_3);
     if (touch.clicked) model.Show(hits.subjects[i]);
   }
   const Comparison* c = model.comparison();

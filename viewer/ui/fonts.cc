@@ -51,27 +51,35 @@ float Font::WidthOf(std::string_view text) const {
 }
 
 std::string Font::Cut(std::string_view text, float width) const {
+  if (text.find(' ') == std::string_view::npos) return CutName(text, width);
+  if (WidthOf(text) <= width) return std::string(text);
+  float rest = width - WidthOf("…");
+  size_t head = 0;
+  for (; head < text.size(); head += LengthAt(text, head)) {
+    rest -= WidthOf(text.substr(head, LengthAt(text, head)));
+    if (rest < 0) break;
+  }
+  while (head > 0 && (text[head - 1] == ' ' || text[head - 1] == ','))
+    --head;
+  return head == 0 ? "" : fmt::format("{}…", text.substr(0, head));
+}
+
+std::string Font::CutName(std::string_view text, float width) const {
   if (WidthOf(text) <= width) return std::string(text);
   float rest = width - WidthOf("…");
   if (rest < size / 2) return "";
-  // Names differ at both ends, sentences are read from the beginning.
-  const bool is_name = text.find(' ') == std::string_view::npos;
   size_t head = 0, tail = text.size();
-  for (bool at_end = false; head < tail; at_end = is_name && !at_end) {
+  for (bool at_end = false; head < tail; at_end = !at_end) {
     const size_t length = at_end ? LengthBefore(text, tail) : LengthAt(text, head);
-    const float used = WidthOf(text.substr(at_end ? tail - length : head, length));
-    if (used > rest) break;
-    rest -= used;
+    rest -= WidthOf(text.substr(at_end ? tail - length : head, length));
+    if (rest < 0) break;
     if (at_end) {
       tail -= length;
     } else {
       head += length;
     }
   }
-  while (!is_name && head > 0 && (text[head - 1] == ' ' || text[head - 1] == ','))
-    --head;
-  return head == 0 ? ""
-                   : fmt::format("{}…{}", text.substr(0, head), is_name ? text.substr(tail) : "");
+  return head == 0 ? "" : fmt::format("{}…{}", text.substr(0, head), text.substr(tail));
 }
 
 Status Fonts::Load(float scale) {

@@ -18,8 +18,11 @@ struct Font {
   float size = 13;  ///< in pixels of the screen
 
   float WidthOf(std::string_view text) const;
-  /// The text, with an ellipsis if it is wider than `width`; "" when not even that fits.
+  /// The text, with an ellipsis if it is wider than `width`; "" when not even that fits. Sentences
+  /// lose their end.
   std::string Cut(std::string_view text, float width) const;
+  /// The same for names and paths, which lose their middle.
+  std::string CutName(std::string_view text, float width) const;
 };
 
 /// The fonts of the viewer: DejaVu in three faces and several sizes.

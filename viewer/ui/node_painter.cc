@@ -207,11 +207,14 @@ void ScenePainter::NodeBody(const SceneBox& box, const Area& area, bool is_lit) 
 
 void ScenePainter::NodeWords(const SceneBox& box, const Area& area, bool is_lit) {
   const SceneStatus status = comparison_.StatusOf(box.node);
+  const std::optional<Heat> heat = HeatOfNode(box.node);
   const float first = two_ ? area.y + S(13) : area.y + area.height / 2;
   const float sign = ui_.px(13) * (two_ ? static_cast<float>(camera_.scale) : 0.85F);
   float left = area.x + S(10);
   if (status != SceneStatus::kSame && area.width > 3 * sign) {
-    Sign(area.x + S(8), first - sign / 2, sign / 13, status);
+    // A derived sign has no fill of its own, so that it needs the ink of a coloured node.
+    DrawSign(ui_, area.x + S(8), first - sign / 2, sign / 13, status,
+             heat ? heat->ink : theme().ink_3);
     left = area.x + S(8) + sign + ui_.px(5);
   }
   std::string label = comparison_.LabelOf(box.node);
@@ -226,7 +229,6 @@ void ScenePainter::NodeWords(const SceneBox& box, const Area& area, bool is_lit)
   if (const size_t arrow = label.find(kArrow);
       arrow != std::string::npos && op.WidthOf(label) > room)
     shown = label.substr(arrow + kArrow.size());
-  const std::optional<Heat> heat = HeatOfNode(box.node);
   const Color ink = Dim(heat                              ? heat->ink
                         : status == SceneStatus::kRemoved ? theme().ink_2
                                                           : theme().ink,

@@ -97,7 +97,6 @@ class ScenePainter {
   void Hatch(const Area& area, Color color);
   void Head(double x, double y, bool up, Color color);
   void Triangle(float x, float y, bool down);
-  void Sign(float x, float y, float scale, SceneStatus status);
 
   Ui& ui_;
   const Comparison& comparison_;
@@ -115,6 +114,6 @@ class ScenePainter {
 void DrawBarcode(Ui& ui, const Area& area, const std::vector<uint8_t>& ticks);
 
 /// The badge of a status: strokes, not glyphs, so that a small `~` never reads as a minus.
-void DrawSign(Ui& ui, float x, float y, float scale, SceneStatus status);
+void DrawSign(Ui& ui, float x, float y, float scale, SceneStatus status, Color derived_ink);
 
 }  // namespace strata::viewer

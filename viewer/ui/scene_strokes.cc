@@ -85,11 +85,7 @@ void ScenePainter::Triangle(float x, float y, bool down) {
   }
 }
 
-void ScenePainter::Sign(float x, float y, float scale, SceneStatus status) {
-  DrawSign(ui_, x, y, scale, status);
-}
-
-void DrawSign(Ui& ui, float x, float y, float k, SceneStatus status) {
+void DrawSign(Ui& ui, float x, float y, float k, SceneStatus status, Color derived_ink) {
   const Theme& theme = *ui.theme;
   ImDrawList& draw = ui.draw();
   const bool derived = status == SceneStatus::kDerived;
@@ -97,11 +93,11 @@ void DrawSign(Ui& ui, float x, float y, float k, SceneStatus status) {
   y = std::round(y);
   const Area box = {x, y, 13 * k, 13 * k};
   if (derived) {
-    draw.AddRect(box.min(), box.max(), theme.ink_3, 2 * k);
+    draw.AddRect(box.min(), box.max(), derived_ink, 2 * k);
   } else {
     draw.AddRectFilled(box.min(), box.max(), theme.TextOf(status), 2 * k);
   }
-  const Color ink = derived ? theme.ink_3 : theme.badge_ink;
+  const Color ink = derived ? derived_ink : theme.badge_ink;
   const float width = std::max(1.2F, 1.6F * k), mx = x + 6.5F * k, my = y + 6.5F * k;
   const auto at = [&](float dx, float dy) { return ImVec2{mx + dx * k, my + dy * k}; };
   switch (status) {
