@@ -83,7 +83,7 @@ bool Workers::Poll() {
     task.deliver();
     delivered = true;
   }
-  // A comparison that nobody holds besides these takes long to destroy.
+  // A comparison that nothing else holds takes long to destroy.
   if (!done.empty()) Dispose(std::make_shared<const std::deque<Task>>(std::move(done)));
   return delivered;
 }
