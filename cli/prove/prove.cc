@@ -213,7 +213,12 @@ Result<std::vector<StepProof>> ProofsOf(const ProofFlags& flags) {
     return ProveAll(histories, flags);
   }
   STRATA_TRY(const bool are_ranks, NamesRanks(flags.others));
-  if (!are_ranks) return ProvePair(flags);
+  if (!are_ranks) {
+    auto proofs = ProvePair(flags);
+    if (proofs || !IsCompiledLog(flags.file)) return proofs;
+    return Error("no logs of several ranks: {}: {} is the log of one device, to compare with those",
+                 Visible(flags.others[0]), Visible(flags.file));
+  }
   return ProveForeignLogs({.single = flags.file,
                            .ranks = flags.others,
                            .assumptions = flags.assumptions,

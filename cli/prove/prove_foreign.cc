@@ -150,6 +150,13 @@ Result<bool> NamesRanks(const std::vector<std::string>& words) {
   return logged && logged->size() > 1;
 }
 
+bool IsCompiledLog(const std::string& word) {
+  const auto ref = ParseRef(word);
+  if (!ref || ref->has_selector()) return false;
+  const auto logged = LoadCompilations(word);
+  return logged && logged->size() == 1;
+}
+
 Result<std::vector<StepProof>> ProveForeignLogs(const ForeignRequest& request) {
   prove::ForeignOptions options{.seed = static_cast<uint64_t>(request.seed),
                                 .max_findings = static_cast<size_t>(request.max_findings)};

@@ -19,6 +19,9 @@ struct ForeignRequest {
 /// Whether words name logs of ranks: several, a folder, or one with several ranks.
 Result<bool> NamesRanks(const std::vector<std::string>& words);
 
+/// Whether a word names a log, and not a graph in it, of one device with compiled graphs.
+bool IsCompiledLog(const std::string& word);
+
 /// Proves each compilation of the ranks against that of one device. Errors: logs that cannot be
 /// read, or not of ranks 0, 1, 2, …; no compilation in one of them; an assumption of another form.
 Result<std::vector<StepProof>> ProveForeignLogs(const ForeignRequest& request);

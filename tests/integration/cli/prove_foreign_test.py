@@ -98,6 +98,16 @@ proven: 1 of 1 steps, seed 1, p = 2^61-1
         self.assertEqual(done.returncode, 1)
         self.assertIn("? compilation 0/0, 2 ranks: unproven: inputs that have no counterpart", done.stdout)
 
+    def test_a_log_of_one_device_is_compared_with_logs_of_ranks(self):
+        one = log("tensor_parallel", "one_device")
+        self.write("empty.log", "")
+        self.write("notes.txt", "no graph\n")
+        for word in ("empty.log", "notes.txt", one):
+            with self.subTest(word=word):
+                self.assertEqual(self.fails("prove", one, word),
+                                 f"no logs of several ranks: {word}: {one} is the log of one device, to compare with "
+                                 "those")
+
     def test_an_assumption_has_an_axis_and_what_is_done_over_it(self):
         words = ["prove", log("ddp", "one_device"), log("ddp", "ranks"), "--assume", "world"]
         self.assertEqual(self.fails(*words),
