@@ -6,8 +6,6 @@
 #include <string>
 #include <unordered_map>
 
-#include <fmt/format.h>
-
 #include "ir/ops.h"
 
 namespace strata {
@@ -257,28 +255,6 @@ Types Gather(const InferredCall& call) {
   return x == nullptr || indices == nullptr ? Types() : Types{call.Like(*x, indices->sizes)};
 }
 
-// --- Numbers
-
-Types ReadNumber(const InferredCall& call) {
-  const auto name = fmt::format("u{}", call.node().index);
-  return {call.SymInt(call.dims().Sym(name))};
-}
-Types SizeOf(const InferredCall& call) {
-  const Type* x = call.Tensor(0);
-  const auto dim = x == nullptr ? std::nullopt : call.DimOf(1, "dim", x->sizes.size());
-  return dim ? Types{call.SymInt(x->sizes[*dim])} : Types();
-}
-
-/// `torch.sym_sum((u0, u1))`
-Types SumOfNumbers(const InferredCall& call) {
-  const auto numbers = call.Sizes(0, "args");
-  if (!numbers) return {};
-  DimId sum = call.dims().Const(0);
-  for (const DimId number : *numbers)
-    sum = call.dims().Add(sum, number);
-  return {call.SymInt(sum)};
-}
-
 // --- Collectives
 
 Types AllGather(const InferredCall& call) {
@@ -317,17 +293,48 @@ const std::unordered_map<std::string_view, InferRule>& Rules() {
       for (const std::string_view name : names)
         all.emplace(name, rule);
     };
-    add(SameAsFirst, {"_conj",       "_softmax",    "_log_softmax", "_softmax_backward_data",
-                      "abs",         "alias",       "all_reduce",   "clamp",
-                      "clamp_min",   "clone",       "copy_",        "cos",
-                      "cumsum",      "detach",      "device_put",   "empty_like",
-                      "exp",         "full_like",   "gelu",         "index_put",
-                      "log",         "masked_fill", "neg",          "ones_like",
-                      "reciprocal",  "relu",        "rsqrt",        "scatter",
-                      "scatter_add", "sigmoid",     "silu",         "silu_backward",
-                      "sin",         "sqrt",        "tanh",         "threshold_backward",
-                      "tril",        "triu",        "wait_tensor",  "zeros_like"});
-    add(Elementwise, {"add", "bitwise_and", "bitwise_or", "maximum", "minimum", "mul", "pow",
+    add(SameAsFirst, {"_conj",
+                      "_softmax",
+                      "_log_softmax",
+                      "_softmax_backward_data",
+                      "abs",
+                      "alias",
+                      "all_reduce",
+                      "clamp",
+                      "clamp_min",
+                      "clone",
+                      "copy_",
+                      "cos",
+                      "cumsum",
+                      "detach",
+                      "device_put",
+                      "empty_like",
+                      "exp",
+                      "full_like",
+                      "gelu",
+                      "index_put",
+                      "log",
+                      "masked_fill",
+                      "neg",
+                      "ones_like",
+                      "reciprocal",
+                      "relu",
+                      "rsqrt",
+                      "scatter",
+                      "scatter_add",
+                      "sigmoid",
+                      "silu",
+                      "silu_backward",
+                      "slice_scatter",
+                      "sin",
+                      "sqrt",
+                      "tanh",
+                      "threshold_backward",
+                      "tril",
+                      "triu",
+                      "wait_tensor",
+                      "zeros_like"});
+    add(Elementwise, {"add", "bitwise_and", "bitwise_or", "fma", "maximum", "minimum", "mul", "pow",
                       "remainder", "rsub", "sub"});
     add(Compare, {"eq", "ge", "gt", "le", "logical_and", "logical_not", "logical_or", "lt", "ne"});
     add(Where, {"where"});
@@ -354,9 +361,6 @@ const std::unordered_map<std::string_view, InferRule>& Rules() {
     add(EmbeddingGradient, {"embedding_dense_backward"});
     add(Index, {"index"});
     add(Gather, {"gather"});
-    add(ReadNumber, {"_local_scalar_dense"});
-    add(SizeOf, {"sym_size"});
-    add(SumOfNumbers, {"sym_sum"});
     add(AllGather, {"all_gather_into_tensor"});
     add(ReduceScatter, {"reduce_scatter_tensor"});
     add(AllToAll, {"all_to_all_single"});
@@ -368,9 +372,9 @@ const std::unordered_map<std::string_view, InferRule>& Rules() {
 }  // namespace
 
 InferRule InferRuleOf(std::string_view op) {
+  if (const InferRule number = NumberRuleOf(op)) return number;
   const bool is_operator = op.starts_with("aten.") || op.starts_with("prims.") ||
-                           op.starts_with("_c10d_functional.") || op.starts_with("higher_order.") ||
-                           op == "torch.sym_sum";
+                           op.starts_with("_c10d_functional.") || op.starts_with("higher_order.");
   if (!is_operator) return nullptr;
   const std::string_view base = BaseName(op);
   if (const InferRule view = ViewRuleOf(base)) return view;

@@ -54,6 +54,8 @@ class InferredCall {
 using InferRule = std::vector<Type> (*)(const InferredCall& call);
 /// Null: none.
 InferRule InferRuleOf(std::string_view op);
+/// Of what computes sizes: "_operator.add", "aten.sym_size.int".
+InferRule NumberRuleOf(std::string_view op);
 /// Of operators that take a tensor apart, join tensors or name elements otherwise: "permute".
 InferRule ViewRuleOf(std::string_view base);
 

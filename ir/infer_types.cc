@@ -172,7 +172,10 @@ class Inference {
 
   bool TakeElement(NodeId node) {
     const auto args = graph_.args(node);
-    if (args.size() != 2 || !args[0].is_value() || args[1].kind() != ArgKind::kInt) return false;
+    if (args.size() != 2 || !args[0].is_value()) return false;
+    if (args[1].kind() == ArgKind::kString)
+      return TakeWritten(node, args[0].value(), args[1].str());
+    if (args[1].kind() != ArgKind::kInt) return false;
     const auto found = elements_.find(args[0].value());
     const auto index = static_cast<size_t>(std::max<int64_t>(args[1].as_int(), 0));
     if (found == elements_.end() || index >= found->second.size()) return false;
@@ -180,10 +183,27 @@ class Inference {
     return true;
   }
 
-  /// Functions of Python that compare and check sizes make no tensors.
+  /// `triton_kernel_wrapper_functional(…, kwargs={'out': x, …})['out']` is like x.
+  bool TakeWritten(NodeId node, ValueId kernel, StrId key) {
+    const Arg* kwargs = graph_.FindKwarg(graph_.value(kernel).def, "kwargs");
+    if (kwargs == nullptr || kwargs->kind() != ArgKind::kDict) return false;
+    const auto elements = graph_.elements(*kwargs);
+    for (size_t i = 0; i + 1 < elements.size(); i += 2) {
+      const Arg &name = elements[i], &value = elements[i + 1];
+      if (name.kind() != ArgKind::kString || name.str() != key || !value.is_value()) continue;
+      const TypeId type = graph_.value(value.value()).type;
+      if (type.valid()) rewriter_.SetType(graph_.result(node), type);
+      return type.valid();
+    }
+    return false;
+  }
+
+  /// Functions of Python that compare and check sizes make no tensors, and neither do kernels of
+  /// which only what they write is read.
   bool IsOfNumbers(NodeId node) const {
     const std::string_view op = graph_.op(node);
-    return op.starts_with("_operator.") || op == "aten._assert_scalar.default";
+    return op.starts_with("_operator.") || op == "aten._assert_scalar.default" ||
+           op == "higher_order.triton_kernel_wrapper_functional";
   }
 
   Graph& graph_;

@@ -101,6 +101,10 @@ Types Slice(const InferredCall& call) {
   const auto size = call.dims().AsConst(sizes[*dim]);
   const bool is_whole = start == 0 && step == 1 && end == std::numeric_limits<int64_t>::max();
   if (is_whole) return {call.Like(*x, sizes)};
+  if (!size && step == 1 && start >= 0 && end < 0) {  // all but the last ones
+    sizes[*dim] = call.dims().Add(sizes[*dim], call.dims().Const(end - start));
+    return {call.Like(*x, sizes)};
+  }
   if (!size || step < 1) return {};
   const auto place = [&](int64_t at) {
     return std::clamp(at < 0 ? at + *size : at, int64_t{0}, *size);

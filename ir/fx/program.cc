@@ -1,7 +1,6 @@
 #include "ir/fx/program.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <string>
@@ -65,8 +64,11 @@ class InputReader {
         types.push_back(type);
       } else if (Eat("reader.storage(") || Rest().find(" = reader.storage(") != npos) {
         ReadStorage();
+      } else if (Eat("reader.symint(")) {
+        STRATA_TRY(const TypeId type, ReadNumber());
+        types.push_back(type);
       } else if (Eat("reader.")) {
-        types.emplace_back();  // symint, const, unsupported
+        types.emplace_back();  // const, unsupported
       }
     }
     return types;
@@ -114,32 +116,67 @@ class InputReader {
     devices_[name] = index.empty() ? std::string(type) : fmt::format("{}:{}", type, index);
   }
 
-  /// `(6, 8)`
-  Result<std::vector<int64_t>> ReadSizes() {
-    std::vector<int64_t> sizes;
+  /// A number or an expression of symbols, up to a comma or the bracket around it.
+  Result<DimId> ReadSize() {
+    SkipBlanks();
+    const size_t begin = at_;
+    int depth = 0;
+    for (; at_ < limit_; ++at_) {
+      if (depth == 0 && (text_[at_] == ',' || text_[at_] == ')')) break;
+      depth += text_[at_] == '(' ? 1 : text_[at_] == ')' ? -1 : 0;
+    }
+    Result<DimId> size = module_.dims().Parse(TrimBlanks(text_.substr(begin, at_ - begin)));
+    const auto number = size ? module_.dims().AsConst(*size) : std::nullopt;
+    const bool is_size = size && !(number && *number < 0);
+    if (is_size) return size;
+    at_ = begin;
+    return Expected("a size");
+  }
+
+  /// `(6, 8*((u0 + 7)//8))`
+  Result<std::vector<DimId>> ReadSizes() {
+    std::vector<DimId> sizes;
     if (!Eat("(")) return Expected("'(' and sizes");
     while (!Eat(")")) {
-      SkipBlanks();
-      int64_t size = 0;
-      const char* begin = text_.data() + at_;
-      const auto [end, error] = std::from_chars(begin, text_.data() + limit_, size);
-      if (error != std::errc() || size < 0) return Expected("a size");
-      at_ += static_cast<size_t>(end - begin);
+      STRATA_TRY(const DimId size, ReadSize());
       sizes.push_back(size);
       if (!Eat(",") && !Rest().starts_with(")")) return Expected("',' or ')'");
     }
     return sizes;
   }
 
+  /// `512)  # _local_scalar_dense_3`, after the bracket. The third number that a program reads is
+  /// the symbol u3 in the sizes of its tensors.
+  Result<TypeId> ReadNumber() {
+    STRATA_TRY(const DimId size, ReadSize());
+    const auto value = module_.dims().AsConst(size);
+    constexpr std::string_view kRead = "_local_scalar_dense";
+    const size_t name = Rest().find(kRead);
+    if (value && name != npos) {
+      std::string_view number = TrimBlanks(Rest().substr(name + kRead.size()));
+      if (number.ends_with('\r')) number.remove_suffix(1);
+      if (number.starts_with('_')) number.remove_prefix(1);
+      const std::string symbol = fmt::format("u{}", number.empty() ? "0" : number);
+      module_.dims().Sym(symbol);
+      module_.dims().SetSymbol({.name = module_.Intern(symbol), .hint = value});
+    }
+    Type type;
+    type.kind = TypeKind::kSymInt;
+    type.dim = size;
+    return module_.types().Intern(type);
+  }
+
   /// `buf0, (6, 8), (1, 6), dtype=torch.int64, is_leaf=True)`, after the bracket.
   Result<TypeId> ReadTensor() {
     const std::string_view storage = TakeName();
     if (!Eat(",")) return Expected("','");
-    STRATA_TRY(const std::vector<int64_t> sizes, ReadSizes());
-    std::vector<int64_t> strides(sizes.size(), 1);
-    for (size_t dim = sizes.size(); dim-- > 1;)
-      strides[dim - 1] = strides[dim] * std::max<int64_t>(sizes[dim], 1);
-    DType dtype = DType::kF32;
+    STRATA_TRY(std::vector<DimId> sizes, ReadSizes());
+    const size_t rank = sizes.size();
+    Type type;
+    type.dtype = DType::kF32;
+    if (const auto device = devices_.find(storage); device != devices_.end())
+      type.device = module_.Intern(device->second);
+    type = module_.types().Contiguous(std::move(type), std::move(sizes));
     while (Eat(",")) {
       if (Eat("dtype=")) {
         Eat("torch.");
@@ -149,23 +186,20 @@ class InputReader {
           at_ = name_at;
           return Expected("a dtype of PyTorch");
         }
-        dtype = *named;
+        type.dtype = *named;
         continue;
       }
       SkipBlanks();
       if (Rest().starts_with("(")) {
-        STRATA_TRY(strides, ReadSizes());
-        if (strides.size() != sizes.size()) return Expected("as many strides as sizes before");
+        STRATA_TRY(type.strides, ReadSizes());
+        if (type.strides.size() != rank) return Expected("as many strides as sizes before");
       } else {
         while (at_ < limit_ && text_[at_] != ',' && text_[at_] != ')')
           ++at_;
       }
     }
     if (!Eat(")")) return Expected("',' or ')'");
-    const auto device = devices_.find(storage);
-    return module_.types().Parse(fmt::format("{}[{}][{}]{}", ShortName(dtype),
-                                             fmt::join(sizes, ", "), fmt::join(strides, ", "),
-                                             device == devices_.end() ? "" : device->second));
+    return module_.types().Intern(type);
   }
 
   const std::string_view text_;

@@ -61,14 +61,31 @@ double ExpectedSizes::CollectiveBytes(NodeId launch) const {
   return operands.empty() ? 0 : BytesOf(operands[0]);
 }
 
-/// Every rank sends as many rows as the others, so each gets what it gives.
+/// Every rank sends as many rows as the others, so each gets what it gives. Symbols that make up
+/// what it gets are equally large.
 void ExpectedSizes::LearnFromExchange(NodeId launch) {
   const std::vector<ValueId> operands = graph_->operands(launch);
   if (operands.empty()) return;
-  const std::optional<DimId> rows = UnknownSize(graph_->result(launch), 0);
+  const std::optional<DimId> rows = SizeOf(graph_->result(launch), 0);
   const std::optional<DimId> given = SizeOf(operands[0], 0);
-  if (!rows || !given) return;
-  if (const std::optional<int64_t> size = Of(*given)) Learn(*rows, *size);
+  std::optional<int64_t> left = given ? Of(*given) : std::nullopt;
+  if (!rows || !left) return;
+  const DimTable& dims = graph_->module().dims();
+  std::vector<DimId> unknown;
+  const auto take = [&](DimId part) {
+    if (dims.kind(part) == DimKind::kSymbol && !Of(part)) {
+      unknown.push_back(part);
+    } else {
+      *left -= Of(part).value_or(0);
+    }
+  };
+  if (dims.kind(*rows) == DimKind::kAdd) {
+    std::ranges::for_each(dims.operands(*rows), take);
+  } else {
+    take(*rows);
+  }
+  for (const DimId symbol : unknown)
+    Learn(symbol, std::max<int64_t>(0, *left) / std::ssize(unknown));
 }
 
 void ExpectedSizes::LearnFromSplit(NodeId node) {

@@ -111,6 +111,30 @@ TEST_CASE("fx program: operators promote and broadcast as PyTorch does") {
   CHECK(types.find("d f32[][]cuda:0\n") != std::string::npos);
 }
 
+TEST_CASE(
+    "fx program: sizes that depend on data are symbols, which numbers among the inputs give") {
+  const std::string inputs =
+      "    reader.symint(5)  # _local_scalar_dense_3\n"
+      "    reader.tensor(buf0, (8*((u3 + 3)//8), 2), is_leaf=True)  # b\n";
+  CHECK_EQ(TypesOf(R"(        d = a + 4
+        c = d - 1
+        v = torch.ops.aten.view.default(b, [-1])
+        s = torch.ops.aten.sym_size.int(v, 0)
+        k = torch.ops.higher_order.triton_kernel_wrapper_functional(kernel_idx = 0, kwargs = {'x': v, 'out': b}, tensors_to_clone = ['out'])
+        o = k['out']
+        return (c, o, s)
+)",
+                   inputs),
+           "a Sym(5)\n"
+           "b f32[8*((u3 + 3)//8), 2][2, 1]\n"
+           "d Sym(9)\n"
+           "c Sym(8)\n"
+           "v f32[16*(((u3 + 3)//8))][1]\n"
+           "s Sym(16*(((u3 + 3)//8)))\n"
+           "k ?\n"
+           "o f32[8*((u3 + 3)//8), 2][2, 1]\n");
+}
+
 TEST_CASE("fx program: what has no rule, and what reads it, is listed") {
   const std::string types = TypesOf(R"(        c = torch.ops.mine.magic.default(a)
         n = torch.ops.aten.neg.default(c)
@@ -123,9 +147,9 @@ TEST_CASE("fx program: what has no rule, and what reads it, is listed") {
 
 TEST_CASE("fx program: errors name the place in the program") {
   const std::string body = "        return (a, b)\n";
-  CHECK_EQ(TypesOf(body, "    reader.tensor(buf0, (8, x), is_leaf=True)  # a\n"),
+  CHECK_EQ(TypesOf(body, "    reader.tensor(buf0, (8, -2), is_leaf=True)  # a\n"),
            "p.py:14:29: expected a size\n"
-           "      reader.tensor(buf0, (8, x), is_leaf=True)  # a\n"
+           "      reader.tensor(buf0, (8, -2), is_leaf=True)  # a\n"
            "                              ^");
   CHECK_EQ(TypesOf(body, "    reader.tensor(buf0, (8, 6), dtype=torch.bf17)\n"),
            "p.py:14:45: expected a dtype of PyTorch\n"

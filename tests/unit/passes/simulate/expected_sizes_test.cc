@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <doctest/doctest.h>
@@ -42,6 +43,17 @@ TEST_CASE("expected sizes: an exchange brings as many rows as it takes") {
   CHECK_EQ(expected.CollectiveBytes(NodeNamed(graph, "c")), 12 * 5 * 4);
   CHECK_EQ(expected.Of(module->dims().Sym("u0")), std::nullopt);
   CHECK_EQ(expected.Of(module->dims().Mul(module->dims().Sym("u2"), module->dims().Const(2))), 24);
+}
+
+TEST_CASE("expected sizes: the parts that make up what an exchange brings are equally large") {
+  std::string text(kExchange);
+  for (size_t at = 0; (at = text.find("f32[u2,", at)) != std::string::npos; ++at)
+    text.replace(at, 7, "f32[u0 + u1 + 2,");
+  const auto module = ParseBody(text);
+  const Graph& graph = *module->FindGraph("g");
+  const ExpectedSizes expected(graph);
+  CHECK_EQ(expected.Of(module->dims().Sym("u0")), 5);
+  CHECK_EQ(expected.BytesOf(graph.result(NodeNamed(graph, "dw"))), 12 * 4 * 4);
 }
 
 TEST_CASE("expected sizes: products of experts and exchanges cost what their rows cost") {
