@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "cli/core/exec_runtime.h"
 #include "cli/core/flags.h"
+#include "cli/passes/place_exported.h"
 #include "cli/passes/place_search.h"
 #include "passes/core/pass_manager.h"
 #include "passes/placement/auto/auto_plan.h"
@@ -36,8 +37,10 @@ constexpr TagMemory::Policy kMemoryPolicies[] = {
 Result<bool> ParseFlags(Args args, PlaceFlags& out) {
   std::string memory_policy;
   Flags flags("place", "finds the placements of a training step that cost the least");
-  flags.Positional("SOURCE", &out.source,
-                   "configuration, TOML or JSON; or a graph that was not placed, as REF");
+  flags.Positional(
+      "SOURCE", &out.source,
+      "configuration, TOML or JSON; a graph that was not placed, as REF; or placements that "
+      "AutoParallel exported");
   flags.Option("--mesh", "MESH", &out.mesh, "axes of ranks, outermost first: fsdp=8,tp=8");
   flags.Option(
       "--world", "N", &out.world,
@@ -51,7 +54,7 @@ Result<bool> ParseFlags(Args args, PlaceFlags& out) {
                "TOML file");
   flags.Repeated("--set", "KEY=VALUE", &out.overrides, "override a field of the configuration");
   flags.Option("--constraints", "PLAN", &out.constraints,
-               "keep what the entries of this plan decide of parameters and nodes");
+               "keep what the entries of this plan decide");
   flags.Option("--memory", "GIB", &out.memory_gib,
                "most bytes of a rank when backward begins (default: 90 % of the topology's)");
   flags.Option("--memory-policy", "NAME", &memory_policy,
@@ -214,6 +217,10 @@ Result<Exit> RunPlaceWith(Args args, const PlaceTracer& tracer) {
   PlaceFlags flags;
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
+  if (IsConfig(flags.source)) {
+    STRATA_TRY(const bool is_exported, PrintExported(flags));
+    if (is_exported) return Exit::kOk;
+  }
   STRATA_RETURN_IF_ERROR(CheckFlags(flags));
   if (IsConfig(flags.source) && tracer.trace == nullptr) return ExecRuntime("place", args);
 
