@@ -127,7 +127,7 @@ class First(GuiCase):
     def test_the_last_command_has_its_effect(self):
         done = self.start("wait\nrun open-all\n", "--bench", LOG)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertRegex(done.stdout.splitlines()[-1], r"run open-all +\d+\.\d +([3-9]|\d\d)")
+        self.assertRegex(done.stdout.splitlines()[-1], r"run open-all +\d+\.\d +\d+\.\d +([3-9]|\d\d) ")
 
     def test_a_failed_assertion_is_one_line_with_its_place(self):
         done = self.start("wait\nassert state pass = nonsense\n", LOG)
