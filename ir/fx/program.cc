@@ -10,7 +10,7 @@
 
 #include "base/source_error.h"
 #include "base/text.h"
-#include "ir/infer_types.h"
+#include "ir/infer/infer_types.h"
 #include "ir/rewriter.h"
 
 namespace strata {

@@ -20,7 +20,7 @@ namespace strata {
 ///         reader.tensor(buf0, (6, 8), is_leaf=True)  # primals_1
 ///         …
 ///
-/// `load_args` gives the types of the inputs; all others are inferred (ir/infer_types.h).
+/// `load_args` gives the types of the inputs; all others are inferred (ir/infer/infer_types.h).
 struct FxProgram {
   FxDocument document;
   std::vector<NodeId> unknown;  ///< calls whose results have no type

@@ -31,7 +31,8 @@ ALLOWED = {
     "base": set(),
     "ir": BASE,
     "ir/text": IR,
-    "ir/fx": IR,
+    "ir/infer": IR,
+    "ir/fx": IR | {"ir/infer"},
     "include": set(),
     "store": IR,
     "diff/graph": IR,
@@ -208,7 +209,7 @@ def check_line(root, path, header, quoted):
     for pattern, where in RESTRICTED:
         if re.fullmatch(pattern, header) and not re.fullmatch(where, path):
             return f"<{header}> may not be included here"
-    if folder in ("base", "ir", "ir/text", "ir/fx") and not BASE_EXTERNAL.fullmatch(header):
+    if folder in ("base", "ir", "ir/infer", "ir/text", "ir/fx") and not BASE_EXTERNAL.fullmatch(header):
         return f"{folder}/ may include the standard library and small libraries, not <{header}>"
     return None
 

@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ir/infer_rules.h"
+#include "ir/infer/infer_rules.h"
 
 namespace strata {
 namespace {

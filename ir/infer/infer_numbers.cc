@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/infer_rules.h"
+#include "ir/infer/infer_rules.h"
 
 namespace strata {
 namespace {

@@ -1,4 +1,4 @@
-#include "ir/infer_types.h"
+#include "ir/infer/infer_types.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/infer_rules.h"
+#include "ir/infer/infer_rules.h"
 #include "ir/rewriter.h"
 
 namespace strata {

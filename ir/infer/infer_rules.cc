@@ -1,4 +1,4 @@
-#include "ir/infer_rules.h"
+#include "ir/infer/infer_rules.h"
 
 #include <algorithm>
 #include <array>
