@@ -100,8 +100,10 @@ Status Blamer::Cross(Stage& stage) const {
   const Stage& parent = stages_[stage.parent];
   STRATA_TRY(const LoadedGraph before, Load(parent, stage.parent_time));
   STRATA_TRY(const LoadedGraph after, Load(stage, 0));
+  STRATA_TRY(const std::vector<Provenance> provenance, history_->provenance(step(stage, 0)));
   STRATA_TRY(const GraphDiff diff,
-             Diff(before.graph(), after.graph(), {.stable_ids = history_->stable_ids}));
+             Diff(before.graph(), after.graph(),
+                  {.stable_ids = history_->stable_ids, .provenance = provenance}));
   stage.crossings.resize(diff.after.ids().size());
   const auto history_of = [&](EntityId id) {
     return parent.lineage.NodeHistoryAt(stage.parent_time, id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <unordered_map>
 
 #include "diff/graph/hash.h"
 #include "diff/graph/listing.h"
@@ -9,14 +10,23 @@
 namespace strata {
 namespace {
 
-/// Keys of the computations of a graph, sorted, each once.
-std::vector<uint64_t> KeysOf(const Graph& graph, bool stable_ids) {
+/// Keys of the computations of a graph, sorted, each once. A node that was made from one other has
+/// that one's key.
+std::vector<uint64_t> KeysOf(const Graph& graph, bool stable_ids,
+                             const std::vector<Provenance>& provenance = {}) {
+  std::unordered_map<StableId, StableId> origins;
+  for (const Provenance& record : provenance)
+    if (record.from.size() == 1) origins.emplace(record.node, record.from.front());
+  const auto id_of = [&](StableId id) {
+    const auto origin = origins.find(id);
+    return static_cast<uint64_t>(origin == origins.end() ? id : origin->second);
+  };
   std::vector<uint64_t> keys;
   const Listing listing(graph);
   for (EntityId id : listing.ids()) {
     const Entity& entity = listing[id];
     if (entity.kind != EntityKind::kCompute || entity.element.valid()) continue;
-    keys.push_back(stable_ids ? static_cast<uint64_t>(listing.graph(id).node(entity.node).stable_id)
+    keys.push_back(stable_ids ? id_of(listing.graph(id).node(entity.node).stable_id)
                               : Mix(HashText(listing.name(id)), HashText(listing.target(id))));
   }
   std::ranges::sort(keys);
@@ -56,11 +66,14 @@ Result<std::vector<Descent>> FindDescents(const History& history, int32_t graph)
       self->keys = std::move(keys);
       continue;
     }
+    STRATA_TRY(const std::vector<Provenance> provenance, history.provenance(step));
+    const std::vector<uint64_t> origins =
+        KeysOf(loaded.graph(), history.stable_ids, provenance);  // where the graph appears
     std::tuple<size_t, int64_t, bool, int32_t> best;
     for (const Known& other : known) {
       if (is_log && record(other.graph).name == record(step.graph).name) continue;
-      const size_t common = CountCommon(keys, other.keys);
-      if (common == 0 || common * 2 < keys.size()) continue;
+      const size_t common = CountCommon(origins, other.keys);
+      if (common == 0 || common * 2 < origins.size()) continue;
       const bool has_child = std::ranges::any_of(known, [&](const Known& third) {
         const int32_t parent = descents[static_cast<size_t>(third.graph)].parent;
         return is_log && parent == other.graph &&

@@ -122,6 +122,20 @@ class ScheduleTest(unittest.TestCase):
         with open(self.path("report.html"), encoding="utf-8") as file:
             self.assertIn(f'<template id="figure">{svg}</template>', file.read())
 
+    def test_nodes_of_stages_lead_to_those_of_the_step(self):
+        if not os.path.exists(os.path.join(os.path.dirname(self.strata), "strata-runtime")):
+            self.skipTest("no LibTorch")
+        trace = self.path("pp.strata")
+        self.run_strata("train", "configs/demo_llama3.toml", "--set", "steps=1", "--trace", trace,
+                        "--set", "parallelism.pipeline_parallel_degree=2",
+                        "--set", "parallelism.pipeline_parallel_microbatch_size=4")
+        forward = self.run_strata("show", f"{trace}#graph=stage1.forward")
+        node = re.search(r"^  (mm_\d+) = ", forward, flags=re.M)[1]
+        history = self.run_strata("blame", f"{trace}#graph=stage1.forward", node, "--follow")
+        self.assertRegex(history, f"split-backward +born: stands for {node} of 'stage1'")
+        self.assertRegex(history, f"split-stages +born: stands for {node} of 'step'")
+        self.assertRegex(history, rf"{node}  in graph 'step'\n")
+
     def test_names_what_was_not_measured(self):
         graph = self.write("graph.txt", "graph step\n  x = placeholder : f32[4][1]cpu\n  output([x])\n")
         trace = self.path("plain.strata")
