@@ -76,17 +76,19 @@ Result<std::vector<CodeOfCompilation>> CodeOf(const History& history) {
   return all;
 }
 
-/// The code of a graph: kernels of other compilations have the same names.
+/// The code of a graph: kernels of other compilations have the same names. Recordings do not say to
+/// which compilation a graph belongs.
 CodeOfCompilation FindCode(const std::vector<CodeOfCompilation>& all, const History& history,
                            int32_t graph, const Graph& program) {
-  if (history.records.empty()) return {};
+  const bool is_log = !history.records.empty();
   const bool is_backward = std::ranges::any_of(program.nodes(), [&](NodeId id) {
     return program.node(id).kind == NodeKind::kPlaceholder &&
            program.name(id).starts_with("tangents_");
   });
   const CodeOfCompilation* best = nullptr;
   for (const CodeOfCompilation& code : all) {
-    if (code.compilation != history.records[static_cast<size_t>(graph)].compilation) continue;
+    if (is_log && code.compilation != history.records[static_cast<size_t>(graph)].compilation)
+      continue;
     if (best == nullptr || code.is_backward == is_backward) best = &code;
   }
   return best == nullptr ? CodeOfCompilation{} : *best;
