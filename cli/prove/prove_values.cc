@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -31,6 +32,15 @@ bool HasChunks(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [&](NodeId node) {
     return !graph.attribute(node, kChunkedOriginalAttribute).empty();
   });
+}
+
+/// Why the values of a pass that `strata prove` proves are not compared; "": they are.
+std::string_view WhyNotExecuted(const Graph& before, const Graph& after) {
+  if (HasChunks(after) && !HasChunks(before))
+    return "sums over chunks are rounded otherwise; strata prove proves them";
+  if (IsLowered(after) && !HasGlobalTypes(after))
+    return "a part of a rank's program, which strata prove proves";
+  return "";
 }
 
 }  // namespace
@@ -77,18 +87,9 @@ Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
                  after.name_text(), lowered);
       continue;
     }
-    if (HasChunks(after) && !HasChunks(before)) {
-      fmt::print(stderr,
-                 "not executed: pass {} {}: graph {}: sums over chunks are rounded otherwise; "
-                 "strata prove proves them\n",
-                 run.index, run.name, after.name_text());
-      continue;
-    }
-    if (IsLowered(after) && !HasGlobalTypes(after)) {
-      fmt::print(stderr,
-                 "not executed: pass {} {}: graph {}: a part of a rank's program, "
-                 "which strata prove proves\n",
-                 run.index, run.name, after.name_text());
+    if (const std::string_view why = WhyNotExecuted(before, after); !why.empty()) {
+      fmt::print(stderr, "not executed: pass {} {}: graph {}: {}\n", run.index, run.name,
+                 after.name_text(), why);
       continue;
     }
     STRATA_TRY(const MatchedGraphs matched, MatchGraphs(before, after, /*stable_ids=*/true));
