@@ -165,6 +165,8 @@ Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
   }
   STRATA_TRY(std::string bytes, ReadFile(ref.file));
   STRATA_TRY(std::string read, Decompress(std::move(bytes), ref.file));
+  // A program is a whole file. In pasted text, what stands around a graph is skipped.
+  if (LooksLikeFxProgram(read)) return LoadFxProgram(ref, read, options);
   const PastedText pasted = ReadPasted(std::move(read));
   const std::string& content = pasted.text;
   for (const std::string& warning : pasted.warnings) {
@@ -172,7 +174,6 @@ Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
   }
   if (LooksLikeNativeText(content)) return LoadNativeText(ref, content, options);
   if (LooksLikeLog(content)) return LoadFromLog(ref, content, options);
-  if (LooksLikeFxProgram(content)) return LoadFxProgram(ref, content, options);
   if (LooksLikeFxGraph(content)) return LoadFxText(ref, content, options);
   return Error("not a graph: {}: give a trace, a log of PyTorch, or the text of a graph", ref.file);
 }

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/source_error.h"
+#include "base/text.h"
 
 namespace strata {
 namespace {
@@ -110,6 +111,7 @@ Result<CollectiveTable> CollectiveTable::Parse(std::string_view text, std::strin
 
 Result<CollectiveTable> CollectiveTable::Load(const std::string& file) {
   STRATA_TRY(const std::string text, ReadFile(file));
+  if (TrimBlanks(text).empty()) return Error("no table of collectives: {}: it is empty", file);
   return Parse(text, file);
 }
 

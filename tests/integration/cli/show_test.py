@@ -41,6 +41,12 @@ class ShowTest(StrataCase):
         self.write("again.txt", self.run_strata("show", "fx.txt", "--format", "fx").stdout)
         self.assertEqual(self.run_strata("diff", "fx.txt", "again.txt").returncode, 0)
 
+    def test_a_program_that_begins_with_its_graph_has_the_types_of_its_inputs(self):
+        self.write("p.py", "class Repro(torch.nn.Module):\n    def __init__(self) -> None:\n        super().__init__()\n\n"
+                   "    def forward(self, a):\n        b = torch.ops.aten.mm.default(a, a);  a = None\n        return (b,)\n\n"
+                   "def load_args(reader):\n    buf0 = reader.storage(None, 144)\n    reader.tensor(buf0, (6, 6))  # a\n")
+        self.assertIn("b = aten.mm.default(a, a) : f32[6, 6]", self.run_strata("show", "p.py").stdout)
+
     def test_output_file(self):
         self.write("native.txt", NATIVE)
         self.assertEqual(self.run_strata("show", "native.txt", "-o", "copy.txt").returncode, 0)
