@@ -126,7 +126,7 @@ Result<std::vector<History>> LoadHistories(std::string_view text) {
   std::vector<History> chosen;
   for (History& history : all) {
     const bool fits = (!ref.run || history.ref.ends_with(fmt::format("#run={}", *ref.run))) &&
-                      (!ref.rank || history.rank == *ref.rank);
+                      (!ref.rank || history.HasRank(*ref.rank));
     if (fits) chosen.push_back(std::move(history));
   }
   if (chosen.empty()) {

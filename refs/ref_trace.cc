@@ -47,9 +47,10 @@ Result<std::vector<const StoredRun*>> FindRuns(const Ref& ref, const TraceReader
   std::vector<std::string> ids, ranks;
   for (const StoredRun& run : trace.runs()) {
     ids.push_back(fmt::format("{}", static_cast<int64_t>(run.id)));
-    ranks.push_back(fmt::format("{}", run.info.rank));
+    ranks.push_back(run.info.is_of_all_ranks ? fmt::format("0..{}", run.info.world - 1)
+                                             : fmt::format("{}", run.info.rank));
     if (ref.run && *ref.run != static_cast<int64_t>(run.id)) continue;
-    if (ref.rank && *ref.rank != run.info.rank) continue;
+    if (ref.rank && !HasRank(run.info, *ref.rank)) continue;
     runs.push_back(&run);
   }
   if (!runs.empty()) return runs;

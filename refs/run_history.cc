@@ -206,6 +206,7 @@ Result<History> HistoryOfRun(const std::shared_ptr<TraceReader>& trace, const St
   History history;
   history.ref = fmt::format("{}#run={}", file, static_cast<int64_t>(run.id));
   history.rank = run.info.rank;
+  if (run.info.is_of_all_ranks) history.num_ranks = run.info.world;
   history.stable_ids = run.info.kind != RunKind::kImport;
   STRATA_TRY(history.records, RecordsOf(*trace, run));
   for (const ArtifactInfo& artifact : run.artifacts) {

@@ -11,6 +11,9 @@ inline constexpr int32_t kApplicationId = 0x53545241;  // "STRA"
 /// Raised when an older reader would misread the file; then older files are still read.
 inline constexpr int32_t kSchemaVersion = 2;
 
+/// In the column `rank` of a run whose graphs are those of all ranks.
+inline constexpr int64_t kAllRanks = -1;
+
 /// Tables of a trace. Every table has a column `id`, dense from 1 (pools: the id of the first
 /// record of a block), and a last column `sum`, the XXH3-64 of the other cells of the row.
 enum class TableId : uint8_t {

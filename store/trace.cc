@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
+
 #include "store/schema.h"
 
 namespace strata {
@@ -44,6 +46,15 @@ std::string_view ToString(PassOutcome outcome) {
       return "failed";
   }
   return "";
+}
+
+bool HasRank(const RunInfo& run, int64_t rank) {
+  return run.is_of_all_ranks ? 0 <= rank && rank < run.world : rank == run.rank;
+}
+
+std::string RanksText(const RunInfo& run) {
+  return run.is_of_all_ranks ? fmt::format("ranks 0..{}", run.world - 1)
+                             : fmt::format("rank {} of {}", run.rank, run.world);
 }
 
 const StoredGraph* StoredRun::FindGraph(std::string_view wanted) const {

@@ -41,15 +41,23 @@ std::string_view ToString(RunStatus status);  ///< "running", "finished", "faile
 enum class PassOutcome : uint8_t { kOk = 1, kUnchanged = 2, kFailed = 3 };
 std::string_view ToString(PassOutcome outcome);  ///< "ok", "unchanged", "failed"
 
-/// One execution of a pipeline, or one imported log of one rank.
+/// One execution of a pipeline, by one rank or all, or one imported log of one rank.
 struct RunInfo {
   RunKind kind = RunKind::kOpt;
   int32_t rank = 0, world = 1;
+  /// The graphs are those of all `world` ranks, each the same on every rank that executes it;
+  /// `rank` is 0.
+  bool is_of_all_ranks = false;
   std::string source;    ///< the log, the model or the REF it started from
   std::string command;   ///< as the user typed it
   std::string pipeline;  ///< passes as text
   std::string config;    ///< the whole configuration, as text
 };
+
+/// Whether the graphs of the run are those of this rank.
+bool HasRank(const RunInfo& run, int64_t rank);
+/// "rank 1 of 4", or of all ranks "ranks 0..3".
+std::string RanksText(const RunInfo& run);
 
 /// A graph at one point of a run, with the bodies of its higher-order nodes.
 struct SnapshotInfo {

@@ -231,7 +231,8 @@ class Reader final : public TraceReader {
       StoredRun run;
       run.id = static_cast<RunId>(row.id());
       run.info.kind = static_cast<RunKind>(row.Integer(0));
-      run.info.rank = static_cast<int32_t>(row.Integer(1));
+      run.info.is_of_all_ranks = row.Integer(1) == kAllRanks;
+      if (!run.info.is_of_all_ranks) run.info.rank = static_cast<int32_t>(row.Integer(1));
       run.info.world = static_cast<int32_t>(row.Integer(2));
       run.info.source = row.String(3);
       run.info.command = row.String(4);

@@ -300,9 +300,10 @@ class Writer final : public TraceWriter {
 
   Status PutRun(RunId id, RunStatus status) {
     const RunInfo& run = RunOf(id);
-    return database_->Put(TableId::kRun, Number(id),
-                          {Number(run.kind), int64_t{run.rank}, int64_t{run.world}, run.source,
-                           run.command, run.pipeline, run.config, Number(status)});
+    return database_->Put(
+        TableId::kRun, Number(id),
+        {Number(run.kind), run.is_of_all_ranks ? kAllRanks : int64_t{run.rank}, int64_t{run.world},
+         run.source, run.command, run.pipeline, run.config, Number(status)});
   }
 
   Result<int64_t> GraphRow(RunId run, std::string_view name) {

@@ -98,7 +98,7 @@ function refreshFrame(subject) {
           h(
             "option",
             { value: i, selected: r === run },
-            `Run ${r.id} · rank ${r.rank}${r.kind === report.runs[0].kind ? "" : ` · ${r.kind}`}`,
+            `Run ${r.id} · ${r.ranks}${r.kind === report.runs[0].kind ? "" : ` · ${r.kind}`}`,
           )
         ),
       )

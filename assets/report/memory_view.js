@@ -22,7 +22,7 @@ views.set("memory", {
       last = factsOf(snapshots.at(-1));
     const words = `bytes alive after each node of ${
       graph || ""
-    } in program order, estimated from shapes, rank ${run.rank}`;
+    } in program order, estimated from shapes, ${run.ranks}`;
     const head = [pageHead("Memory", words), choice];
     const linkOf = (name) => nodeLink(run, graph, name), several = snapshots.length > 1;
     return h(

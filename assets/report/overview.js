@@ -79,7 +79,7 @@ function runTable(run) {
       href: hashOf({ view: "overview", run: other.id }),
       "aria-current": other === run && "true",
     }, `run ${other.id}`),
-    other.rank,
+    other.ranks,
     other.kind,
     other.source,
     number(other.passes.length),
@@ -88,13 +88,13 @@ function runTable(run) {
   return boxed(
     "Runs of this file",
     "",
-    table(["run", "#rank", "?kind", "~source", "?#passes", "status"], rows),
+    table(["run", "ranks", "?kind", "~source", "?#passes", "status"], rows),
   );
 }
 const runWords = (run) =>
   ["diff", "graph"].includes(run.kind) ? run.source : [
     run.kind === "import" ? "imported log" : `${run.kind} run ${run.id}`,
-    `rank ${run.rank}${run.world > 1 ? ` of ${run.world}` : ""}`,
+    run.ranks,
     run.status,
     run.source || run.command,
   ].join(" · ");

@@ -27,18 +27,18 @@ views.set("ranks", {
         "div.page",
         pageHead(
           "Ranks",
-          `${plural(runs.length, "run")} of ${
-            plural(new Set(runs.map((run) => run.rank)).size, "rank")
-          }`,
+          plural(runs.length, "run"),
         ),
       );
     if (runs.length < 2) {
       page.append(
         h(
           "div.empty",
-          h("h2", "One rank in this file"),
-          h("p", "Join the traces of all ranks to compare them pass by pass."),
-          h("pre", "strata merge rank0.strata rank1.strata -o all.strata"),
+          runs[0]?.is_of_all_ranks ? h("h2", `All ${runs[0].world} ranks run these graphs`) : [
+            h("h2", "One rank in this file"),
+            h("p", "Join the traces of all ranks to compare them pass by pass."),
+            h("pre", "strata merge rank0.strata rank1.strata -o all.strata"),
+          ],
         ),
       );
       return page;

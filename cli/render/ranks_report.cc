@@ -66,7 +66,10 @@ void WriteDifference(JsonWriter& json, const RankDifference& difference,
 
 }  // namespace
 
-std::string RanksReportText(const RanksReport& report, size_t num_ranks) {
+std::string RanksReportText(const RanksReport& report) {
+  size_t num_ranks = 0;
+  for (const RankClass& c : report.classes)
+    num_ranks += c.ranks.size();
   std::string out = fmt::format("{} rank{}, {} class{}\n", num_ranks, num_ranks == 1 ? "" : "s",
                                 report.classes.size(), report.classes.size() == 1 ? "" : "es");
   for (const RankClass& c : report.classes) {

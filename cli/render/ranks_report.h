@@ -7,7 +7,7 @@
 namespace strata::cli {
 
 /// Classes of ranks, where they differ first, collectives that do not match, constants of ranks.
-std::string RanksReportText(const RanksReport& report, size_t num_ranks);
+std::string RanksReportText(const RanksReport& report);
 
 /// The same as `strata.ranks/1` (docs/json.md).
 std::string RanksReportJson(const RanksReport& report);

@@ -44,6 +44,7 @@ class JsonListing {
     json_.Field("kind", ToString(run.info.kind));
     json_.Field("rank", run.info.rank);
     json_.Field("world", run.info.world);
+    if (run.info.is_of_all_ranks) json_.Field("is_of_all_ranks", true);
     json_.Field("source", run.info.source);
     json_.Field("command", run.info.command);
     json_.Field("pipeline", run.info.pipeline);
@@ -201,9 +202,8 @@ class TextListing {
 
  private:
   void Run(const StoredRun& run) {
-    out_ +=
-        fmt::format("run {}: {}, rank {} of {}, {}\n", static_cast<int64_t>(run.id),
-                    ToString(run.info.kind), run.info.rank, run.info.world, ToString(run.status));
+    out_ += fmt::format("run {}: {}, {}, {}\n", static_cast<int64_t>(run.id),
+                        ToString(run.info.kind), RanksText(run.info), ToString(run.status));
     if (const std::string why = WhyEnded(run); !why.empty())
       out_ += fmt::format("  ended: {}\n", Visible(why));
     if (!run.info.source.empty()) out_ += fmt::format("  source: {}\n", Visible(run.info.source));

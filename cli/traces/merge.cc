@@ -65,7 +65,10 @@ Result<Exit> RunMerge(Args args) {
   for (size_t i = 0; i < traces.size(); ++i) {
     for (const StoredRun& run : traces[i]->runs()) {
       RunInfo info = run.info;
-      if (renumber) info.rank = static_cast<int32_t>(i);
+      if (renumber) {
+        info.rank = static_cast<int32_t>(i);
+        info.is_of_all_ranks = false;
+      }
       info.world = world;
       STRATA_TRY(const RunId id, CopyRun(*traces[i], run, info, *merged));
       static_cast<void>(id);

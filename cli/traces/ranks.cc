@@ -4,6 +4,7 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -15,15 +16,19 @@
 namespace strata::cli {
 namespace {
 
-/// Numbers logs without ranks in order.
+/// Numbers runs in order, if several have the same rank.
 void NumberRanks(std::vector<History>& histories) {
-  std::set<int32_t> ranks;
-  for (const History& history : histories)
-    ranks.insert(history.rank);
-  if (ranks.size() == histories.size()) return;
+  std::set<int32_t> distinct;
+  size_t all = 0;
+  for (const History& history : histories) {
+    for (int32_t k = 0; k < history.num_ranks; ++k, ++all)
+      distinct.insert(history.rank + k);
+  }
+  if (distinct.size() == all) return;
   Warn("several runs have the same rank: they are numbered in the order of the command line");
-  for (size_t i = 0; i < histories.size(); ++i)
-    histories[i].rank = static_cast<int32_t>(i);
+  int32_t next = 0;
+  for (History& history : histories)
+    history.rank = std::exchange(next, next + history.num_ranks);
 }
 
 }  // namespace
@@ -46,8 +51,8 @@ Result<Exit> RunRanks(Args args) {
   }
   NumberRanks(histories);
   STRATA_TRY(const RanksReport report, CompareRanks(histories));
-  STRATA_RETURN_IF_ERROR(WriteFile(
-      "-", as_json ? RanksReportJson(report) : RanksReportText(report, histories.size())));
+  STRATA_RETURN_IF_ERROR(
+      WriteFile("-", as_json ? RanksReportJson(report) : RanksReportText(report)));
   return report.Equal() ? Exit::kOk : Exit::kDifferences;
 }
 

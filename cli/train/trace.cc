@@ -133,8 +133,11 @@ Result<Exit> RunTrace(Args args) {
       manager.Add(std::move(pass));
   }
   STRATA_TRY(std::string text, ReadFile(flags.config));
+  const auto num_ranks = static_cast<int32_t>(config.parallelism.mesh.num_ranks());
   STRATA_TRY(Recording recording,
              Recording::Begin(flags.trace, {.kind = RunKind::kOpt,
+                                            .world = num_ranks,
+                                            .is_of_all_ranks = num_ranks > 1,
                                             .source = flags.config,
                                             .command = CommandLine("trace", args),
                                             .pipeline = manager.Text(),

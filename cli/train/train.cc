@@ -83,12 +83,15 @@ Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const Trai
 }
 
 /// The configuration as it stands in its file; what flags change of it stands in the command.
-Result<RunInfo> DescribeRun(const TrainFlags& flags, Args args, const std::string& pipeline) {
+Result<RunInfo> DescribeRun(const TrainFlags& flags, Args args, const Trainer& trainer) {
   STRATA_TRY(std::string config, ReadFile(flags.config));
+  const auto world = static_cast<int32_t>(trainer.config().parallelism.mesh.num_ranks());
   return RunInfo{.kind = RunKind::kTrain,
+                 .world = world,
+                 .is_of_all_ranks = world > 1,
                  .source = flags.config,
                  .command = CommandLine("train", args),
-                 .pipeline = pipeline,
+                 .pipeline = trainer.pipeline(),
                  .config = std::move(config)};
 }
 
@@ -267,7 +270,7 @@ int64_t PatienceSeconds(const TrainConfig& config) {
 
 /// Trains, records and writes what the flags ask for.
 Result<Exit> TrainAndRecord(Trainer& trainer, const TrainFlags& flags, Args args) {
-  STRATA_TRY(const RunInfo run, DescribeRun(flags, args, trainer.pipeline()));
+  STRATA_TRY(const RunInfo run, DescribeRun(flags, args, trainer));
   // Created early: a bad path fails before the training.
   if (flags.inputs) {
     if (const auto file = AtomicFile::Create(*flags.inputs); !file) return file.error();

@@ -65,6 +65,7 @@ struct CodeText;
 struct History {
   std::string ref;  ///< the REF of the run: "run.strata#run=2"
   int32_t rank = 0;
+  int32_t num_ranks = 1;  ///< from `rank` on, all with these graphs
   /// Nodes keep their StableIds from snapshot to snapshot of a graph.
   bool stable_ids = false;
   std::vector<std::string> graphs;
@@ -82,6 +83,7 @@ struct History {
   /// Provenance records of a step's pass; empty if the pass recorded none.
   std::function<Result<std::vector<Provenance>>(const HistoryStep& step)> provenance;
 
+  bool HasRank(int64_t one) const { return rank <= one && one < rank + num_ranks; }
   const std::string& GraphOf(const HistoryStep& step) const {
     return graphs[static_cast<size_t>(step.graph)];
   }

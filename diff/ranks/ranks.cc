@@ -271,7 +271,8 @@ class RankComparer {
       rank_class.ref = first.ref;
       for (size_t i : members.histories) {
         const History& history = histories_[i];
-        rank_class.ranks.push_back(history.rank);
+        for (int32_t rank = 0; rank < history.num_ranks; ++rank)
+          rank_class.ranks.push_back(history.rank + rank);
         rank_class.identical &= SameConstants(first, history);
       }
     }

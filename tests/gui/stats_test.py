@@ -178,8 +178,12 @@ class Stats(GuiCase):
         self.assertEqual((done.returncode, done.stderr), (1, ""))
         self.assertIn(f"\n{tree['state']['nodes']} inserted\n", done.stdout)
 
-    def test_one_rank_says_how_to_join_more(self):
+    def test_one_rank_says_how_to_join_more_and_all_ranks_that_they_are_all(self):
         self.view("run ranks\nassert ranks/empty contains Join\n", LOG)
+        trace = self.path("of_all_ranks.strata")
+        subprocess.run([STRATA, "trace", "configs/demo_llama3.toml", "--set", "parallelism.data_parallel_shard_degree=4",
+                        "-o", trace], check=True)
+        self.view("run ranks\nassert ranks/empty contains All 4 ranks\n", trace)
 
     def test_two_cells_of_the_matrix_of_ranks_are_compared(self):
         merged = self.path("ranks.strata")

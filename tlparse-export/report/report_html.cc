@@ -46,8 +46,8 @@ void AppendPassRow(const ReportPass& pass, std::string& html) {
 void AppendSummary(const ReportModel& model, std::string& html) {
   html += "<noscript><h1>" + PlainText(model.title) + "</h1>\n";
   for (const ReportRun& run : model.runs) {
-    html += fmt::format("<h2>Run {}, {}, rank {} of {}, {}</h2><p>{}</p>\n", run.id, run.kind,
-                        run.rank, run.world, run.status, PlainText(run.source));
+    html += fmt::format("<h2>Run {}, {}, {}, {}</h2><p>{}</p>\n", run.id, run.kind, run.ranks,
+                        run.status, PlainText(run.source));
     if (!run.passes.empty()) {
       html += "<table><caption>Passes</caption><thead><tr>";
       for (std::string_view head : {"#", "Pass", "Graph", "Status", "Nodes", "Added", "Removed",

@@ -60,7 +60,8 @@ void AppendRun(const ReportRun& run, JsonWriter& json) {
   AppendText("source", run.source, json);
   AppendText("command", run.command, json);
   AppendText("pipeline", run.pipeline, json);
-  json.Field("rank", run.rank).Field("world", run.world);
+  json.Field("rank", run.rank).Field("world", run.world).Field("ranks", run.ranks);
+  json.Field("is_of_all_ranks", run.is_of_all_ranks);
   json.Key("graphs").BeginArray();
   for (const ReportGraph& graph : run.graphs) {
     json.BeginObject();

@@ -96,6 +96,8 @@ class ReportMaker {
     run.pipeline = stored.info.pipeline;
     run.rank = stored.info.rank;
     run.world = stored.info.world;
+    run.is_of_all_ranks = stored.info.is_of_all_ranks;
+    run.ranks = RanksText(stored.info);
     chains_.clear();
     const Measures& measures = measures_[stored.id];
     std::set<std::string> seen;  // graphs that a pass shows

@@ -86,6 +86,8 @@ struct ReportRun {
   int64_t id = 0;
   std::string kind, status, source, command, pipeline;
   int32_t rank = 0, world = 1;
+  bool is_of_all_ranks = false;  ///< see RunInfo
+  std::string ranks;             ///< "rank 1 of 4", "ranks 0..3"
   std::vector<ReportGraph> graphs;
   std::vector<ReportPass> passes;
   std::vector<ReportStage> stages;

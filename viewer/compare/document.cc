@@ -122,8 +122,9 @@ std::string Subject::Title() const {
 std::string Contents::PlaceOf(const Subject& subject) const {
   std::string place;
   if (const RunEntry* run = runs.size() > 1 ? RunOf(subject) : nullptr; run != nullptr)
-    place = run->world > 1 ? fmt::format("rank {}", run->rank)
-                           : fmt::format("run {}", static_cast<int64_t>(run->id));
+    place = run->world > 1 && !run->is_of_all_ranks
+                ? fmt::format("rank {}", run->rank)
+                : fmt::format("run {}", static_cast<int64_t>(run->id));
   if (subject.kind == Subject::Kind::kPass)
     place += (place.empty() ? "" : ", ") + Visible(subject.graph);
   return place;
@@ -176,6 +177,8 @@ Status Document::ReadContents() {
     entry.pipeline = run.info.pipeline;
     entry.rank = run.info.rank;
     entry.world = run.info.world;
+    entry.is_of_all_ranks = run.info.is_of_all_ranks;
+    entry.ranks = RanksText(run.info);
     entry.first_subject = static_cast<int32_t>(contents->subjects.size());
     const PassProofs proofs = ProofsOf(run);
     std::set<std::string> with_passes;

@@ -59,6 +59,8 @@ struct RunEntry {
   std::string kind, status;  ///< "train", "running"
   std::string source, command, pipeline;
   int32_t rank = 0, world = 1;
+  bool is_of_all_ranks = false;
+  std::string ranks;                           ///< "rank 1 of 4", "ranks 0..3"
   int32_t first_subject = 0, end_subject = 0;  ///< of Contents::subjects
   std::vector<std::string> graphs;
   int64_t last_step = 0;      ///< of training; 0: none

@@ -60,7 +60,7 @@ std::string RunWords(const RunEntry& run) {
   if (run.last_step > 0)
     words +=
         fmt::format(", {}{}", run.last_step > 1 ? "steps 1–" : "step ", NumberText(run.last_step));
-  if (run.world > 1) words += fmt::format(", rank {} of {}", run.rank, run.world);
+  if (run.world > 1) words += ", " + run.ranks;
   if (run.status == "running") words += ", live";
   if (run.status == "failed") words += ", failed";
   return words;

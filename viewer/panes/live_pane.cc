@@ -44,9 +44,7 @@ void LivePane::State(Ui& ui, const Area& area, const RunEntry& run) const {
     ui.Register(name, "text", words, at);
   };
   const std::vector<StepRecord>& steps = *run.steps;
-  row("run", "run",
-      fmt::format("{}: {}, rank {} of {}", static_cast<int64_t>(run.id), run.kind, run.rank,
-                  run.world));
+  row("run", "run", fmt::format("{}: {}, {}", static_cast<int64_t>(run.id), run.kind, run.ranks));
   row("status", "status",
       run.status == "running" && !ui.model.following ? "running, following paused" : run.status);
   row("passes", "passes", NumberText(run.end_subject - run.first_subject));

@@ -31,10 +31,9 @@ std::vector<Entry> EntriesOf(const Contents& contents, const std::string& filter
   };
   std::vector<Entry> entries;
   for (const RunEntry& run : contents.runs) {
-    std::string heading =
-        contents.runs.size() > 1
-            ? fmt::format("run {}, rank {}", static_cast<int64_t>(run.id), run.rank)
-            : std::string();
+    std::string heading = contents.runs.size() > 1
+                              ? fmt::format("run {}, {}", static_cast<int64_t>(run.id), run.ranks)
+                              : std::string();
     std::string graph;
     const bool several = run.graphs.size() > 1;
     for (int32_t i = run.first_subject; i < run.end_subject; ++i) {

@@ -91,6 +91,11 @@ void RanksPane::Draw(Ui& ui, const Area& area) {
               ui.font(Face::kSans, 12), color);
     ui.Register(name, "text", words, at);
   };
+  if (contents.runs.size() == 1 && contents.runs[0].is_of_all_ranks) {
+    sentence("empty", fmt::format("All {} ranks run these graphs.", contents.runs[0].world),
+             theme.ink_2);
+    return;
+  }
   if (contents.runs.size() < 2) {
     sentence("empty",
              "One rank in this file. Join the traces of all ranks to compare them:", theme.ink_2);

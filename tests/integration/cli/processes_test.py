@@ -141,8 +141,14 @@ class ProcessesTest(StrataCase):
                    "t.strata", "--nproc", "2")
         listing = self.run_strata("ls", "t.strata").stdout
         self.assertIn('place{mesh="fsdp=2"},lower', listing)
-        self.assertIn("run 1: train, rank 0 of 1, finished", listing)
+        self.assertIn("run 1: train, ranks 0..1, finished", listing)
         self.assertEqual(self.run_strata("check", "t.strata").returncode, 0)
+        self.assertEqual(self.run_strata("ranks", "t.strata").stdout,
+                         "2 ranks, 1 class\n  ranks 0, 1  t.strata#run=1\n")
+        of_each = [self.run_strata("show", f"t.strata#rank={rank},graph=step") for rank in range(3)]
+        self.assertEqual(of_each[0].stdout, of_each[1].stdout)
+        self.assertEqual((of_each[2].returncode, of_each[2].stderr),
+                         (2, "strata: error: no rank '2': t.strata: it has 0..1\n"))
 
     def test_ranks_are_inferred_from_the_number_of_processes(self):
         self.train("inferred", *sets("parallelism.data_parallel_shard_degree=-1", "batch_size=4"), "--nproc", "2")

@@ -59,7 +59,10 @@ TEST_CASE("runs, passes, steps, artifacts and events read back as written") {
   OrDie(writer->RecordStep(run, {1, 4.5, NAN, 1000}, {}));
   OrDie(writer->RecordStep(run, {2, -0.0, INFINITY, 900}, {}));
   OrDie(writer->EndRun(run, RunStatus::kFinished));
-  const RunId second = OrDie(writer->BeginRun({}));
+  RunInfo four;
+  four.world = 4;
+  four.is_of_all_ranks = true;
+  const RunId second = OrDie(writer->BeginRun(four));
   OrDie(writer->Finish());
 
   const auto reader = OrDie(TraceReader::Open(folder / "t.strata"));
@@ -70,6 +73,14 @@ TEST_CASE("runs, passes, steps, artifacts and events read back as written") {
   CHECK_EQ(read.info.kind, RunKind::kTrain);
   CHECK_EQ(read.info.rank, 3);
   CHECK_EQ(read.info.world, 8);
+  CHECK(!HasRank(read.info, 0));
+  CHECK(HasRank(read.info, 3));
+  CHECK_EQ(RanksText(read.info), "rank 3 of 8");
+  const RunInfo& of_all = reader->FindRun(second)->info;
+  CHECK_EQ(of_all.rank, 0);
+  CHECK(HasRank(of_all, 3));
+  CHECK(!HasRank(of_all, 4));
+  CHECK_EQ(RanksText(of_all), "ranks 0..3");
   CHECK_EQ(read.info.source, info.source);
   CHECK_EQ(read.info.command, info.command);
   CHECK_EQ(read.info.pipeline, info.pipeline);

@@ -120,7 +120,8 @@ Status ExportTorchTrace(TraceReader& trace, const ExportSelection& selection,
     runs.push_back(trace.FindRun(id));
     STRATA_TRY(records.emplace_back(), ReadStoredRecords(trace, *runs.back()));
     const RunInfo& info = runs.back()->info;
-    has_ranks = has_ranks || info.rank > 0 || info.world > 1 || TellsRank(records.back());
+    has_ranks = has_ranks || info.rank > 0 || (info.world > 1 && !info.is_of_all_ranks) ||
+                TellsRank(records.back());
   }
   // A log of nothing but strings is a log too.
   if (runs.empty()) return folder.Write("dedicated_log_torch_trace.log", "");
