@@ -48,6 +48,15 @@ class First(GuiCase):
         self.assertEqual(tree["state"]["pass_index"], "1")
         self.assertTrue(element(tree, "passes/pass:1")["selected"])
 
+    def test_a_click_meets_the_part_of_a_row_that_is_not_scrolled_out(self):
+        self.view("""
+            resize 1280 420
+            click passes/pass:0
+            assert state pass_index = 0
+            click passes/pass:3
+            assert state pass_index = 3
+        """, LOG)
+
     def test_conditions_paths_and_dumps_of_scripts(self):
         dump = self.path("dump.json")
         self.view(f"""

@@ -74,11 +74,16 @@ void NodeSheet::Fields() {
   const Font small = ui_.font(Face::kSans, 11);
   const float column = head.x + ui_.px(kFieldColumn), room = head.right() - column;
   ui_.TextIn(head, "field", small, theme_.ink_3);
-  ui_.TextIn({column, head.y, room / 2, head.height}, "before", small, theme_.ink_3);
-  ui_.TextIn({column + room / 2, head.y, room / 2, head.height}, "after", small, theme_.ink_3);
+  const Pair* const pair = c_.PairOf(node_);
+  if (pair != nullptr && !pair->fields.empty()) {
+    ui_.TextIn({column, head.y, room / 2, head.height}, "before", small, theme_.ink_3);
+    ui_.TextIn({column + room / 2, head.y, room / 2, head.height}, "after", small, theme_.ink_3);
+  } else {
+    ui_.TextIn({column, head.y, room, head.height}, "value", small, theme_.ink_3);
+  }
   std::vector<std::string> shown;
   bool has_cause = false, has_derived = false;
-  if (const Pair* pair = c_.PairOf(node_)) {
+  if (pair != nullptr) {
     for (const bool derived : {false, true}) {
       for (const FieldDiff& field : pair->fields) {
         if (field.derived != derived) continue;

@@ -31,7 +31,7 @@ class NodeSheet {
   void Draw();
 
  private:
-  static constexpr float kFieldColumn = 104;  // width of the names of fields
+  static constexpr float kFieldColumn = 116;  // width of the names of fields
 
   Area Inner(float height);
   void Title(std::string_view words);

@@ -34,6 +34,15 @@ std::string CountText(const StatusCount& count) {
 
 constexpr float kCountGap = 8;
 
+/// Without what is scrolled out of its pane, so that a click on its middle meets it. What is not
+/// shown at all stays as it is.
+Area ShownPart(const Area& area, const ImDrawList& draw) {
+  const ImVec2 low = draw.GetClipRectMin(), high = draw.GetClipRectMax();
+  const float x = std::max(area.x, low.x), y = std::max(area.y, low.y);
+  const float right = std::min(area.right(), high.x), bottom = std::min(area.bottom(), high.y);
+  return x < right && y < bottom ? Area{x, y, right - x, bottom - y} : area;
+}
+
 }  // namespace
 
 void Ui::Register(std::string_view name, std::string_view role, std::string_view text,
@@ -43,10 +52,11 @@ void Ui::Register(std::string_view name, std::string_view role, std::string_view
   element.name = Path(name);
   element.role = role;
   element.text = text;
-  element.x = area.x;
-  element.y = area.y;
-  element.width = area.width;
-  element.height = area.height;
+  const Area shown = ShownPart(area, draw());
+  element.x = shown.x;
+  element.y = shown.y;
+  element.width = shown.width;
+  element.height = shown.height;
   element.selected = selected;
   element.enabled = enabled;
   tree.Add(std::move(element));
