@@ -23,6 +23,7 @@ struct Limits {
   std::optional<TagMemory::Policy> policy;  ///< none: the cheapest that fits
   double memory_bytes = 0;                  ///< 0: not limited
   int64_t rounds = 1;                       ///< SpaceOptions::rounds
+  double price = 0;                         ///< SolverOptions::price
 };
 
 double MemoryOf(const PlaceFlags& flags, const Topology& topology) {
@@ -49,7 +50,7 @@ Result<Placed> PlaceOn(const PlaceFlags& flags, const Topology& topology, const 
   AutoOptions options{.space = {.reshard = flags.reshard(),
                                 .has_twins = !flags.no_clustering,
                                 .rounds = limits.rounds},
-                      .solver = {.seconds = flags.seconds},
+                      .solver = {.seconds = flags.seconds, .price = limits.price},
                       .memory_bytes = limits.memory_bytes};
   if (limits.policy) {
     options.memory_policy = *limits.policy;
@@ -138,13 +139,14 @@ Result<Placed> PlacePipeline(const PlaceFlags& flags, const Topology& topology, 
 }
 
 Result<Placed> PlaceOnOneOf(const PlaceFlags& flags, const Topology& topology, int64_t stages,
-                            const std::string& text, const PlaceTracer& tracer) {
+                            const std::string& text, double price, const PlaceTracer& tracer) {
   STRATA_TRY(const Mesh mesh, Mesh::Parse(text));
   if (stages > 1) return PlacePipeline(flags, topology, mesh, stages, tracer);
   STRATA_TRY(const Work work, EqualWork(flags, mesh, stages, tracer.batch_size));
-  return PlaceOn(flags, topology, mesh, work.overrides,
-                 {.policy = flags.memory_policy, .memory_bytes = MemoryOf(flags, topology)},
-                 tracer.trace);
+  return PlaceOn(
+      flags, topology, mesh, work.overrides,
+      {.policy = flags.memory_policy, .memory_bytes = MemoryOf(flags, topology), .price = price},
+      tracer.trace);
 }
 
 std::string MeshText(int64_t stages, const std::string& mesh) {
@@ -185,12 +187,13 @@ Result<Placed> PlaceOnWorld(const PlaceFlags& flags, const Topology& topology,
   STRATA_TRY(const std::vector<std::string> axes, AxesOf(flags, tracer.trace));
   const bool has_stages = std::ranges::count(axes, "pp") != 0;
   std::optional<Placed> best;
+  double price = 0;  // of memory, on the mesh before
   fmt::print("{:>12}  {:>12}  {:>12}  {:>10}  {:>7}  mesh\n", "ms", "compute", "exchange", "GiB",
              "policy");
   for (int64_t stages = 1; stages <= (has_stages ? flags.world : 1); ++stages) {
     if (flags.world % stages != 0) continue;
     for (const std::string& mesh : MeshesOf(flags.world / stages, axes)) {
-      auto placed = PlaceOnOneOf(flags, topology, stages, mesh, tracer);
+      auto placed = PlaceOnOneOf(flags, topology, stages, mesh, price, tracer);
       if (!placed && placed.error().code() == ErrorCode::kNotFound)
         return std::move(placed).error();
       if (!placed) {
@@ -199,6 +202,7 @@ Result<Placed> PlaceOnWorld(const PlaceFlags& flags, const Topology& topology,
         continue;
       }
       PrintLine(*placed);
+      if (placed->placement.is_memory_tight) price = placed->placement.solved.price;
       if (!best || placed->us() < best->us()) best = *std::move(placed);
     }
   }

@@ -92,9 +92,11 @@ class PlacementSearch {
     if (options_.memory_bytes > 0) problem.rows.push_back(placement.memory);
     SolverOptions solver = options_.solver;
     solver.enough_cost = enough;
+    if (price_ > 0) solver.price = price_;
     solver.seconds = seconds;
     placement.solved = Solve(problem, solver);
     placement.is_memory_tight = placement.solved.is_row_tight;
+    if (placement.solved.price > 0) price_ = placement.solved.price;
     placement.split_layer = layer;
     return placement;
   }
@@ -104,6 +106,7 @@ class PlacementSearch {
   const CostModel& model_;
   const AutoOptions& options_;
   Recomputation recomputation_;
+  double price_ = 0;  ///< of memory, of the last solution
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
@@ -235,6 +238,7 @@ Result<AutoPlacement> PlaceWithMemoryPolicies(Graph& graph, const PlacementPlan&
     Result<AutoPlacement> placement = PlaceAutomatically(graph, constraints, model, options);
     if (!placement && placement.error().code() != ErrorCode::kUnsupported) return placement;
     const bool is_free = placement && !placement->is_memory_tight;
+    if (placement && placement->solved.price > 0) options.solver.price = placement->solved.price;
     if (placement && (!best || placement->solved.cost < best->solved.cost)) {
       best = std::move(placement);
     } else if (!best) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "passes/placement/solver/multipliers.h"
@@ -21,31 +22,19 @@ class PriceSearch {
     priced_.rows.clear();
   }
 
-  RowPrice Run(const PairwiseProblem::Choices& free) {
-    Corner above = CornerOf(free);
+  RowPrice Run(const PairwiseProblem::Choices& free, double guess) {
+    above_ = CornerOf(free);
     price_.found.push_back(free);
-    Corner below;
-    if (!FindLightest(below)) return std::move(price_);
+    if (guess > 0) TryPrice(guess);
+    if (!below_ && !FindLightest()) return std::move(price_);
     constexpr int kSteps = 40;
-    for (int step = 0; step < kSteps && !IsLate() && above.weight > below.weight; ++step) {
-      const double price = (below.cost - above.cost) / (above.weight - below.weight);
-      if (price <= 0) break;  // what is lighter costs nothing more
-      const SolverResult solved = SolveAt(price);
-      if (solved.choices.empty()) break;
-      const double bound = solved.bound - price * row_.limit;
-      if (bound > price_.bound) {
-        price_.bound = bound;
-        price_.price = price;
-      }
-      const Corner corner = CornerOf(solved.choices);
-      const double line = above.cost + price * above.weight;
-      if (corner.cost + price * corner.weight >= line - 1e-9 * std::abs(line)) break;
-      price_.found.push_back(solved.choices);
-      Offer(solved.choices);
-      (Fits(corner) ? below : above) = corner;
+    for (int step = 0; step < kSteps && !IsLate() && above_.weight > below_->weight; ++step) {
+      const double price = (below_->cost - above_.cost) / (above_.weight - below_->weight);
+      // What is lighter costs nothing more, or nothing is cheaper.
+      if (price <= 0 || !TryPrice(price)) break;
     }
-    price_.heavier = above.weight;
-    price_.lighter = below.weight;
+    price_.heavier = above_.weight;
+    price_.lighter = below_->weight;
     return std::move(price_);
   }
 
@@ -58,23 +47,46 @@ class PriceSearch {
   }
   bool Fits(const Corner& corner) const { return corner.weight <= row_.limit; }
 
+  /// Replaces a corner by the cheapest choices at a price. False: none cost less than the corners.
+  bool TryPrice(double price) {
+    double known = above_.cost + price * above_.weight;
+    if (below_) known = std::min(known, below_->cost + price * below_->weight);
+    const SolverResult solved = SolveAt(price, known);
+    const double bound = std::min(solved.bound, known) - price * row_.limit;
+    if (bound > price_.bound) {
+      price_.bound = bound;
+      price_.price = price;
+    }
+    if (solved.choices.empty()) return false;
+    const Corner corner = CornerOf(solved.choices);
+    if (corner.cost + price * corner.weight >= known - 1e-9 * std::abs(known)) return false;
+    price_.found.push_back(solved.choices);
+    Offer(solved.choices);
+    if (Fits(corner)) {
+      below_ = corner;
+    } else {
+      above_ = corner;
+    }
+    return true;
+  }
+
   bool IsLate() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() >
            seconds_;
   }
 
-  SolverResult SolveAt(double price) {
+  SolverResult SolveAt(double price, double known) {
     priced_.variables = problem_.variables;
     for (const auto& term : row_.terms)
       for (size_t choice = 0; choice < term.weights.size(); ++choice)
         priced_.variables[static_cast<size_t>(term.variable)][choice] +=
             price * term.weights[choice];
-    return solve_(priced_);
+    return solve_(priced_, known);
   }
 
   /// The least weight of all choices, in parts of the limit. False: it exceeds the limit, or is not
   /// known.
-  bool FindLightest(Corner& lightest) {
+  bool FindLightest() {
     PairwiseProblem weights = priced_;
     const auto zero = [](double& cost) { cost = std::isinf(cost) ? cost : 0; };
     for (auto& costs : weights.variables)
@@ -86,12 +98,12 @@ class PriceSearch {
       for (size_t choice = 0; choice < term.weights.size(); ++choice)
         weights.variables[static_cast<size_t>(term.variable)][choice] +=
             scale * term.weights[choice];
-    const SolverResult solved = solve_(weights);
+    const SolverResult solved = solve_(weights, kInfiniteCost);
     price_.is_feasible = solved.status != SolverResult::Status::kInfeasible &&
                          solved.bound * row_.limit <= row_.limit * (1 + 1e-9);
     if (!price_.is_feasible || solved.choices.empty()) return false;
-    lightest = CornerOf(solved.choices);
-    if (!Fits(lightest)) return false;
+    below_ = CornerOf(solved.choices);
+    if (!Fits(*below_)) return false;
     price_.found.push_back(solved.choices);
     Offer(solved.choices);
     return true;
@@ -112,14 +124,16 @@ class PriceSearch {
   const double seconds_;
   PairwiseProblem priced_;  ///< without the row
   RowPrice price_;
+  Corner above_;                 ///< beyond the limit
+  std::optional<Corner> below_;  ///< within it
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace
 
 RowPrice FindRowPrice(const PairwiseProblem& problem, const PairwiseProblem::Choices& free,
-                      const RowlessSolver& solve, double seconds) {
-  return PriceSearch(problem, solve, seconds).Run(free);
+                      double guess, const RowlessSolver& solve, double seconds) {
+  return PriceSearch(problem, solve, seconds).Run(free, guess);
 }
 
 }  // namespace strata

@@ -17,15 +17,17 @@ struct RowPrice {
   std::vector<PairwiseProblem::Choices> found;  ///< the cheapest ones at each price that was tried
 };
 
-/// Solves a problem without rows.
-using RowlessSolver = std::function<SolverResult(const PairwiseProblem&)>;
+/// Solves a problem without rows. Choices of the cost `known` need not be found.
+using RowlessSolver = std::function<SolverResult(const PairwiseProblem&, double known)>;
 
 /// Prices the only row of `problem`. Choices with the row priced have a cost and a weight; those
 /// that are cheapest at some price are corners of a convex curve. The search keeps a corner on each
 /// side of the limit, and tries the price at which both cost the same, until nothing is cheaper:
-/// this is the best bound that a price gives. `free`: the cheapest choices without the row.
-/// Source: Lagrangian relaxation, by the method of Dinkelbach on both sides of the limit.
+/// this is the best bound that a price gives. The cost of the corners at a price is known, so only
+/// what is cheaper is searched for there. `free`: the cheapest choices without the row. `guess`:
+/// the price of a similar problem, which is tried first; 0: none. Source: Lagrangian relaxation, by
+/// the method of Dinkelbach on both sides of the limit.
 RowPrice FindRowPrice(const PairwiseProblem& problem, const PairwiseProblem::Choices& free,
-                      const RowlessSolver& solve, double seconds);
+                      double guess, const RowlessSolver& solve, double seconds);
 
 }  // namespace strata

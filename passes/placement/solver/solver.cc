@@ -195,8 +195,12 @@ class RowSearch {
     if (!HasChoices(best_) || problem_.Satisfies(best_.choices)) return std::move(best_);
     best_.is_row_tight = true;
     const RowPrice price = FindRowPrice(
-        problem_, best_.choices,
-        [&](const PairwiseProblem& priced) { return SolveReduced(priced, Within(0.3), {}); },
+        problem_, best_.choices, options_.price,
+        [&](const PairwiseProblem& priced, double known) {
+          SolverOptions options = Within(0.3);
+          options.known_cost = known;
+          return SolveReduced(priced, options, {});
+        },
         0.5 * Left());
     best_.bound = best_.price_bound = std::max(best_.bound, price.bound);
     best_.price = price.price;

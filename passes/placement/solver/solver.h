@@ -14,6 +14,7 @@ struct SolverOptions {
   bool use_lp = true;   ///< with Clp, where the build has it
   /// Choices of this cost are known: others need not be found.
   double known_cost = std::numeric_limits<double>::infinity();
+  double price = 0;  ///< of the only row in a similar problem, tried first; 0: not known
   /// Where the price of the only row finds choices of this cost, branch and bound does not look for
   /// cheaper ones.
   double enough_cost = -std::numeric_limits<double>::infinity();

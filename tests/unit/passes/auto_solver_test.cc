@@ -140,8 +140,15 @@ TEST_CASE("auto placement: the price of a row bounds the cost, and proves that n
     rowless.rows.clear();
     const SolverResult free = Solve(rowless, {});
     if (free.choices.empty() || problem.Satisfies(free.choices)) continue;
-    const RowPrice price = FindRowPrice(
-        problem, free.choices, [](const PairwiseProblem& rest) { return Solve(rest, {}); }, 60);
+    const auto find_price = [&](double guess) {
+      return FindRowPrice(
+          problem, free.choices, guess,
+          [](const PairwiseProblem& rest, double known) {
+            return Solve(rest, {.known_cost = known});
+          },
+          60);
+    };
+    const RowPrice price = find_price(0);
     CheckLeast(problem, Solve(problem, {}), least);
     CHECK_EQ(price.is_feasible, least.has_value());
     infeasible += least ? 0 : 1;
@@ -154,6 +161,15 @@ TEST_CASE("auto placement: the price of a row bounds the cost, and proves that n
     CHECK_GE(price.bound, free.cost - 1e-6);
     CHECK_GT(price.heavier, problem.rows[0].limit);
     CHECK_LE(price.lighter, problem.rows[0].limit);
+    for (const double part : {0.01, 0.7, 1.0, 1.4, 100.0}) {
+      INFO(fmt::format("guess {} of the price", part));
+      const RowPrice guessed = find_price(part * price.price);
+      CHECK_EQ(guessed.bound, doctest::Approx(price.bound));
+      REQUIRE(!guessed.choices.empty());
+      CHECK(problem.Satisfies(guessed.choices));
+      CHECK_GT(guessed.heavier, problem.rows[0].limit);
+      CHECK_LE(guessed.lighter, problem.rows[0].limit);
+    }
   }
   CHECK_GT(priced, 40);
   CHECK_GT(infeasible, 10);
