@@ -166,8 +166,8 @@ void PrintFrontGates(const Contenders& contenders, double StepTime::* of) {
   }
 }
 
-/// PyTorch's ways to need less memory for activations.
-std::vector<PeerRequest> Peers(int threads) {
+/// PyTorch's ways to need less memory for activations; those of `names`, all if it is empty.
+Result<std::vector<PeerRequest>> Peers(int threads, const std::vector<std::string>& names) {
   std::vector<PeerRequest> peers = {
       {.name = "eager", .threads = threads},
       {.name = "full", .threads = threads, .checkpoint = "full"},
@@ -178,11 +178,18 @@ std::vector<PeerRequest> Peers(int threads) {
                      .threads = threads,
                      .memory_budget = budget});
   }
+  for (const std::string& name : names) {
+    if (std::ranges::find(peers, name, &PeerRequest::name) == peers.end())
+      return Error("unknown peer '{}': strata bench memory: see its --help", name);
+  }
+  std::erase_if(peers, [&](const PeerRequest& peer) {
+    return !names.empty() && std::ranges::find(names, peer.name) == names.end();
+  });
   return peers;
 }
 
 struct MemoryBenchFlags {
-  std::vector<std::string> shapes;
+  std::vector<std::string> shapes, peers;
   std::string python;
   int64_t threads = 1, rounds = 9;
 };
@@ -249,7 +256,8 @@ class ShapeBench {
     STRATA_RETURN_IF_ERROR(contenders_[0]->Create());
     const Trainer& trainer = OursOf(*contenders_[0])->trainer();
     Contenders peers;
-    for (const PeerRequest& request : Peers(threads_)) {
+    STRATA_TRY(const std::vector<PeerRequest> requests, Peers(threads_, flags_.peers));
+    for (const PeerRequest& request : requests) {
       STRATA_TRY(peers.emplace_back(), StartPeer(flags_.python, request, trainer, folder));
       STRATA_TRY(peers.back()->first, peers.back()->Begin());
     }
@@ -289,10 +297,14 @@ Result<Exit> BenchMemory(Args args) {
                  "as of strata bench train (default: debugmodel)");
   flags.Option("--python", "FILE", &options.python,
                "interpreter with PyTorch (default: .venv-bench/bin/python where it is)");
+  flags.Repeated("--peer", "NAME", &options.peers,
+                 "eager, full, op, 'compiled 1', 'compiled 0.75', 'compiled 0.5', 'compiled 0.25', "
+                 "'compiled 0' (default: all, which large shapes may not find memory for)");
   flags.Option("--threads", "N", &options.threads, "threads inside operators (default: 1)", 1,
                kMaxThreads);
   flags.Option("--rounds", "N", &options.rounds, "turns of each");
   flags.Example("strata bench memory --shape debugmodel");
+  flags.Example("strata bench memory --shape 36m --peer eager --peer 'compiled 0.5'");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
   if (options.shapes.empty()) options.shapes = {"debugmodel"};
