@@ -135,6 +135,30 @@ TEST_CASE("import: one run per rank") {
   CHECK_EQ(imported.trace->runs()[1].info.world, 2);
 }
 
+TEST_CASE("import: a program that runs a graph again is its graph, with inferred types") {
+  constexpr std::string_view kProgram = R"(import torch
+
+class Repro(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+
+    def forward(self, a):
+        relu = torch.ops.aten.relu.default(a);  a = None
+        return (relu,)
+
+def load_args(reader):
+    buf0 = reader.storage(None, 48)
+    reader.tensor(buf0, (3, 4), is_leaf=True)  # a
+)";
+  const Imported imported(Texts({{"again.py", kProgram}}));
+  const StoredRun& run = imported.trace->runs()[0];
+  REQUIRE_EQ(run.graphs.size(), 1);
+  CHECK_EQ(run.graphs[0].name, "again");
+  auto module = imported.trace->LoadSnapshot(run.graphs[0].snapshots[0]);
+  REQUIRE_OK(module);
+  CHECK_NE(PrintFx((*module)->graph({0})).find("relu: \"f32[3, 4]"), std::string::npos);
+}
+
 TEST_CASE("import: an unreadable graph is kept as text and reported") {
   const std::string broken =
       "class A(torch.nn.Module):\n    def forward(self, x):\n        y = f(x\n        return x\n";

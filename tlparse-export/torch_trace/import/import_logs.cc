@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "ir/fx/fx.h"
+#include "ir/fx/program.h"
 #include "tlparse-export/torch_trace/import/import.h"
 #include "tlparse-export/torch_trace/read/pasted_text.h"
 
@@ -32,9 +33,8 @@ class BatchReader {
     STRATA_TRY(std::string_view piece, input_.bytes->Read());
     if (is_text_) {
       STRATA_TRY(std::string rest, ReadRest(piece));
-      const std::string text = ReadPasted(std::move(rest)).text;
-      const bool is_graph = !LooksLikeLog(text) && LooksLikeFxGraph(text);
-      STRATA_RETURN_IF_ERROR(is_graph ? AddFxText(text) : splitter_->Feed(text));
+      STRATA_RETURN_IF_ERROR(LooksLikeFxProgram(rest) ? AddFxProgram(rest)
+                                                      : AddPasted(std::move(rest)));
       piece = {};
     }
     while (!piece.empty()) {
@@ -80,6 +80,21 @@ class BatchReader {
       }
     }
     return text;
+  }
+
+  Status AddPasted(std::string pasted) {
+    const std::string text = ReadPasted(std::move(pasted)).text;
+    const bool is_graph = !LooksLikeLog(text) && LooksLikeFxGraph(text);
+    return is_graph ? AddFxText(text) : splitter_->Feed(text);
+  }
+
+  /// Its graph, with the types that are inferred.
+  Status AddFxProgram(std::string_view text) {
+    FxOptions options;
+    options.file = input_.path;
+    options.strict = strict_;
+    STRATA_TRY(const FxProgram program, ParseFxProgram(text, options));
+    return AddFxText(PrintFx(program.document.graph()));
   }
 
   Status AddFxText(std::string_view text) {
