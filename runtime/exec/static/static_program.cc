@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <c10/core/InferenceMode.h>
 
@@ -11,6 +12,28 @@
 namespace strata {
 
 using at::Tensor;
+
+namespace {
+
+/// Begin and end of it in a block of `bytes`.
+std::pair<int64_t, int64_t> LargestPartWithoutOutputs(const StaticState& state, int64_t bytes) {
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (const StaticStorage& storage : state.storages) {
+    if (storage.kind == StaticStorage::Kind::kOutput)
+      taken.emplace_back(storage.offset, storage.offset + storage.bytes);
+  }
+  taken.emplace_back(bytes, bytes);
+  std::ranges::sort(taken);
+  std::pair<int64_t, int64_t> best{0, 0};
+  int64_t begin = 0;
+  for (const auto& [first, last] : taken) {
+    if (first - begin > best.second - best.first) best = {begin, first};
+    begin = std::max(begin, (last + 63) / 64 * 64);
+  }
+  return best;
+}
+
+}  // namespace
 
 c10::IValue StaticState::Dynamic(SlotId slot) {
   const std::optional<int64_t>& number = numbers[slot];
@@ -112,30 +135,18 @@ bool StaticProgram::lends_outputs() const {
 
 ScratchMemory StaticProgram::scratch() {
   state_->EnsureBlock();
-  std::vector<std::pair<int64_t, int64_t>> taken;
-  for (const StaticStorage& storage : state_->storages) {
-    if (storage.kind == StaticStorage::Kind::kOutput) {
-      taken.emplace_back(storage.offset, storage.offset + storage.bytes);
-    }
-  }
-  taken.emplace_back(state_->block.bytes, state_->block.bytes);
-  std::ranges::sort(taken);
-  int64_t begin = 0, best = 0, bytes = 0;
-  for (const auto& [first, last] : taken) {
-    if (first - begin > bytes) {
-      best = begin;
-      bytes = first - begin;
-    }
-    begin = std::max(begin, (last + 63) / 64 * 64);
-  }
-  return {.owner = state_->block.memory, .address = state_->Base() + best, .bytes = bytes};
+  const auto [begin, end] = LargestPartWithoutOutputs(*state_, state_->block.bytes);
+  return {.owner = state_->block.memory, .address = state_->Base() + begin, .bytes = end - begin};
 }
 
 PlannedMemory StaticProgram::planned_memory() const {
   TransientMemory all = state_->transient;
   state_->dynamic_arena.AddAll(all);
   const int64_t held = state_->block.memory != nullptr ? state_->block.bytes : state_->block_bytes;
+  const auto [begin, end] = LargestPartWithoutOutputs(*state_, held);
   PlannedMemory memory{.held = state_->scratch != nullptr ? 0 : held,
+                       .lendable = state_->scratch != nullptr ? 0 : end - begin,
+                       .borrows = state_->can_borrow,
                        .constants = state_->hoisted_bytes,
                        .transient_at_most = all.AtMost(state_->plan.partitions),
                        .outputs = state_->transient_outputs.With(state_->numbers),

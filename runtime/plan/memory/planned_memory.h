@@ -7,6 +7,8 @@ namespace strata {
 /// The memory that a plan uses, in bytes.
 struct PlannedMemory {
   int64_t held = 0;       ///< between runs: the arena, with the outputs in it
+  int64_t lendable = 0;   ///< the largest part of `held` in which no output is
+  bool borrows = false;   ///< a program with as much lendable memory can hold this arena
   int64_t constants = 0;  ///< held, too: results that are computed once, when the plan is bound
   /// Peak of what operators allocate during a run, for the data-dependent sizes of the last run;
   /// `transient_at_most` before the first run.

@@ -201,6 +201,24 @@ TEST_CASE("a budget holds, planned and measured, and leaves every bit") {
   }
 }
 
+TEST_CASE("a budget counts what the optimizer needs beside the gradients") {
+  at::set_num_threads(1);
+  // Most of the gradients is that of one table. The longer the sequence, the larger is the rest.
+  for (const int seq_len : {32, 96, 160, 224}) {
+    INFO(seq_len);
+    const Overrides overrides = {"dim=64", "batch_size=2", "seq_len=" + std::to_string(seq_len),
+                                 "rope.max_seq_len=224", "vocab_size=2048"};
+    const Training full = Train(SmallConfig(testing::kSmallLlama3, With(overrides, "full")), 2);
+    const int64_t bytes = full.planned_bytes * 102 / 100;
+    Overrides budget = With(overrides, "budget");
+    budget.push_back("compile.memory_budget_bytes=" + std::to_string(bytes));
+    budget.emplace_back("compile.memory_budget_offload=false");
+    const Training actual = Train(SmallConfig(testing::kSmallLlama3, budget), 2);
+    CHECK_LE(actual.planned_bytes, bytes);
+    CHECK_EQ(actual.losses, full.losses);
+  }
+}
+
 TEST_CASE("offloaded results leave the arena: the peak falls as planned") {
   at::set_num_threads(1);
   for (const std::string_view text :

@@ -1,4 +1,4 @@
-#include "runtime/exec/predicted_peak.h"
+#include "runtime/exec/predicted_memory.h"
 
 #include <memory>
 #include <optional>
@@ -14,8 +14,8 @@
 
 namespace strata {
 
-Result<int64_t> PredictPeak(const Graph& graph, const PlanOptions& options,
-                            const Constants& constants) {
+Result<PlannedMemory> PredictMemory(const Graph& graph, const PlanOptions& options,
+                                    const Constants& constants) {
   // What a rank computes of its place alone is computed when the plan is bound.
   std::optional<LoneRank> rank;
   const std::string_view mesh = graph.attribute(graph.output(), kMeshAttribute);
@@ -24,18 +24,15 @@ Result<int64_t> PredictPeak(const Graph& graph, const PlanOptions& options,
     rank.emplace(std::move(parsed));
   }
   STRATA_TRY(Plan plan, Lower(graph, options, HintsOf(graph)));
-  PlannedMemory memory;
   if (options.is_static() || !plan.kernels.empty()) {
     RegisterPlanOperators();
     const auto kernels = KernelLibrary::Unbuilt(plan.kernels.size(), plan.flex_kernels.size());
     STRATA_TRY(const std::unique_ptr<StaticProgram> program,
                StaticProgram::Bind(plan, constants, kernels.get(), {}));
-    memory = program->planned_memory();
-  } else {
-    STRATA_TRY(const Executor executor, Executor::Bind(std::move(plan), constants));
-    memory = executor.planned_memory();
+    return program->planned_memory();
   }
-  return memory.held + memory.constants + memory.transient;
+  STRATA_TRY(const Executor executor, Executor::Bind(std::move(plan), constants));
+  return executor.planned_memory();
 }
 
 }  // namespace strata
