@@ -10,7 +10,7 @@
 namespace strata {
 namespace {
 
-constexpr std::string_view kKind = "node_statistics";
+constexpr std::string_view kKind = "node_statistics", kOfOtherRanks = "rank_statistics";
 constexpr std::string_view kColumns =
     "node\tcalls\ttime_ns\tbytes\thas_values\telements\tnan_count\tinf_count\tmin\tmax\tmean\n";
 constexpr std::string_view kRest = "rest\t";
@@ -67,6 +67,7 @@ std::optional<StatisticsTable> Parse(std::string_view text) {
   // Older traces have only tables of steps that follow each other.
   table.steps =
       reader.IsAt(kColumns) ? table.last_step - table.first_step + 1 : reader.Number<int64_t>();
+  if (!reader.IsAt(kColumns)) table.rank = reader.Number<int32_t>();
   reader.Skip(kColumns);
   while (reader.is_sound() && !reader.at_end() && !reader.IsAt(kRest)) {
     NodeStatistics node;
@@ -93,12 +94,11 @@ std::optional<StatisticsTable> Parse(std::string_view text) {
   return table;
 }
 
-}  // namespace
-
-Status AddNodeStatistics(TraceWriter& trace, RunId run, const StatisticsTable& table) {
-  std::string text = fmt::format("strata.node-statistics/1\t{}\t{}\t{}\t{}\t{}\n{}", table.graph,
-                                 ToString(table.fingerprint), table.first_step, table.last_step,
-                                 table.steps, kColumns);
+std::string Print(const StatisticsTable& table) {
+  std::string text =
+      fmt::format("strata.node-statistics/1\t{}\t{}\t{}\t{}\t{}{}\n{}", table.graph,
+                  ToString(table.fingerprint), table.first_step, table.last_step, table.steps,
+                  table.rank > 0 ? fmt::format("\t{}", table.rank) : "", kColumns);
   for (const NodeStatistics& node : table.nodes) {
     text += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
                         static_cast<uint64_t>(node.node), node.calls, node.time_ns, node.bytes,
@@ -107,14 +107,13 @@ Status AddNodeStatistics(TraceWriter& trace, RunId run, const StatisticsTable& t
   }
   for (const StatisticsTable::Rest& rest : table.rest)
     text += fmt::format("{}{}\t{}\n", kRest, rest.time_ns, OneField(rest.name));
-  const auto added = trace.AddArtifact(run, table.graph + ".nodes.tsv", kKind, text);
-  return added ? Ok() : Status(added.error());
+  return text;
 }
 
-Result<std::vector<StatisticsTable>> LoadNodeStatistics(TraceReader& trace, const StoredRun& run) {
-  std::vector<StatisticsTable> tables;
+Status LoadOfKind(TraceReader& trace, const StoredRun& run, std::string_view kind,
+                  std::vector<StatisticsTable>& tables) {
   for (const ArtifactInfo& artifact : run.artifacts) {
-    if (artifact.kind != kKind) continue;
+    if (artifact.kind != kind) continue;
     STRATA_TRY(const std::string text, trace.LoadArtifact(artifact.id));
     std::optional<StatisticsTable> table = Parse(text);
     if (!table) {
@@ -124,6 +123,32 @@ Result<std::vector<StatisticsTable>> LoadNodeStatistics(TraceReader& trace, cons
     }
     tables.push_back(*std::move(table));
   }
+  return Ok();
+}
+
+}  // namespace
+
+Status AddNodeStatistics(TraceWriter& trace, RunId run, const StatisticsTable& table) {
+  const auto added = trace.AddArtifact(run, table.graph + ".nodes.tsv", kKind, Print(table));
+  return added ? Ok() : Status(added.error());
+}
+
+Status AddRankStatistics(TraceWriter& trace, RunId run, const StatisticsTable& table) {
+  const std::string name = fmt::format("{}.rank{}.nodes.tsv", table.graph, table.rank);
+  const auto added = trace.AddArtifact(run, name, kOfOtherRanks, Print(table));
+  return added ? Ok() : Status(added.error());
+}
+
+Result<std::vector<StatisticsTable>> LoadNodeStatistics(TraceReader& trace, const StoredRun& run) {
+  std::vector<StatisticsTable> tables;
+  STRATA_RETURN_IF_ERROR(LoadOfKind(trace, run, kKind, tables));
+  return tables;
+}
+
+Result<std::vector<StatisticsTable>> LoadRankStatistics(TraceReader& trace, const StoredRun& run) {
+  std::vector<StatisticsTable> tables;
+  STRATA_RETURN_IF_ERROR(LoadOfKind(trace, run, kOfOtherRanks, tables));
+  if (!tables.empty()) STRATA_RETURN_IF_ERROR(LoadOfKind(trace, run, kKind, tables));
   return tables;
 }
 

@@ -29,6 +29,7 @@ struct StatisticsTable {
   Fingerprint fingerprint;  ///< FingerprintScope::kComputation of what was executed
   int64_t first_step = 0, last_step = 0;
   int64_t steps = 1;                  ///< of these, those that were looked at
+  int32_t rank = 0;                   ///< that executed it
   std::vector<NodeStatistics> nodes;  ///< by StableId
   /// What ran in the graph and belongs to no node that is known, in all steps of the table.
   struct Rest {
@@ -42,8 +43,14 @@ struct StatisticsTable {
 /// each node with its columns, which other programs read as well; then, for what belongs to no
 /// node, lines of `rest`, its time and its name.
 Status AddNodeStatistics(TraceWriter& trace, RunId run, const StatisticsTable& table);
+/// A table of a graph whose first one is of another rank: an artifact of kind `rank_statistics`,
+/// named `<graph>.rank<N>.nodes.tsv`.
+Status AddRankStatistics(TraceWriter& trace, RunId run, const StatisticsTable& table);
 
-/// The tables of a run, in order of writing. Errors: an artifact that is damaged.
+/// The tables of a run, in order of writing, one rank of each graph. Errors: an artifact that is
+/// damaged.
 Result<std::vector<StatisticsTable>> LoadNodeStatistics(TraceReader& trace, const StoredRun& run);
+/// Those of all ranks; empty if there are none of a second one.
+Result<std::vector<StatisticsTable>> LoadRankStatistics(TraceReader& trace, const StoredRun& run);
 
 }  // namespace strata

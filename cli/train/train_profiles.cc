@@ -1,6 +1,7 @@
 #include "cli/train/train_profiles.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,12 +36,14 @@ Status RecordProfiles(Recording& recording, const Trainer& trainer, int64_t firs
   int64_t steps = 0;
   for (int64_t step = first_step; step <= last_step; ++step)
     steps += is_profiled(step) ? 1 : 0;
+  std::set<std::string> measured;
   for (const GraphProfile& profile : trainer.Profiles()) {
     StatisticsTable table{.graph = profile.graph,
                           .fingerprint = profile.fingerprint,
                           .first_step = first_step,
                           .last_step = last_step,
                           .steps = std::max<int64_t>(steps, 1),
+                          .rank = profile.rank,
                           .nodes = {}};
     for (const auto& [id, node] : profile.nodes) {
       table.nodes.push_back({.node = id,
@@ -56,7 +59,9 @@ Status RecordProfiles(Recording& recording, const Trainer& trainer, int64_t firs
                              .mean = node.values.mean});
     }
     std::ranges::sort(table.nodes, {}, &NodeStatistics::node);
-    STRATA_RETURN_IF_ERROR(AddNodeStatistics(*recording.trace(), recording.run(), table));
+    const bool is_first = measured.insert(table.graph).second;
+    STRATA_RETURN_IF_ERROR((is_first ? AddNodeStatistics : AddRankStatistics)(
+        *recording.trace(), recording.run(), table));
   }
   return Ok();
 }

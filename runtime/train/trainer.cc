@@ -54,10 +54,10 @@ Result<StepReport> Trainer::Step(TrainingObserver* observer) {
   state_->first().graphs().Observe(observer);
   STRATA_TRY(StepReport report, state_->RunAndReport([&] { return state_->RunGraphs(); },
                                                      [&] { return state_->RunOptimizer(); }));
-  for (const std::unique_ptr<RankTraining>& rank : state_->programs()) {
+  for (const std::unique_ptr<RankTraining>& rank : state_->ranks.all())
     rank->graphs().EndStep();
+  for (const std::unique_ptr<RankTraining>& rank : state_->programs())
     AddExecuted(rank->graphs().StepPlans(), report);
-  }
   return report;
 }
 
@@ -153,17 +153,17 @@ Status Trainer::Validate(StepReport& report) {
 
 void Trainer::ProfileNext(bool values) {
   state_->measures = true;
-  for (const std::unique_ptr<RankTraining>& rank : state_->programs())
+  for (const std::unique_ptr<RankTraining>& rank : state_->ranks.all())
     rank->graphs().Profile(values);
 }
 
 std::vector<GraphProfile> Trainer::Profiles() const {
   std::vector<GraphProfile> profiles;
-  for (const std::unique_ptr<RankTraining>& rank : state_->programs()) {
-    for (GraphProfile& profile : rank->graphs().Profiles()) {
-      // Ranks of one stage run the same graphs.
-      if (std::ranges::find(profiles, profile.graph, &GraphProfile::graph) == profiles.end())
-        profiles.push_back(std::move(profile));
+  const auto& ranks = state_->ranks.all();
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    for (GraphProfile& profile : ranks[i]->graphs().Profiles()) {
+      profile.rank = static_cast<int32_t>(i);
+      profiles.push_back(std::move(profile));
     }
   }
   return profiles;

@@ -120,7 +120,7 @@ class Trainer {
   /// Times the nodes of the next step's graphs, and with `values` looks at what they give.
   /// REQUIRES: compiled.
   void ProfileNext(bool values);
-  /// By graph.
+  /// Of all ranks of this process, in their order.
   std::vector<GraphProfile> Profiles() const;
 
   /// What the ranks of a pipeline did in the last step, if `ProfileNext` was called before it: in

@@ -44,6 +44,7 @@ struct GraphProfile {
   std::string graph;
   Fingerprint fingerprint;
   std::vector<std::pair<StableId, NodeProfile>> nodes;  ///< in program order
+  int32_t rank = 0;                                     ///< among those of this process
 };
 
 /// Which nodes of a graph's captured device graph came from which module.

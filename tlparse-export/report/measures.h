@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <unordered_map>
 
 #include "base/result.h"
@@ -13,5 +14,9 @@ using Measures = std::unordered_map<uint64_t, NodeStatistics>;
 
 /// From the statistics and the events of a run. Errors: an artifact that is damaged.
 Result<Measures> LoadMeasures(TraceReader& trace, const StoredRun& run);
+
+/// By rank, of a run whose graphs are those of all ranks; empty if one was measured at most.
+using RankMeasures = std::map<int32_t, Measures>;
+Result<RankMeasures> LoadRankMeasures(TraceReader& trace, const StoredRun& run);
 
 }  // namespace strata

@@ -118,7 +118,8 @@ bool HasOneRunPerRank(const TraceReader& trace) {
 Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const std::string& graph,
                               const StoredPass* pass, const Listing& listing,
                               const std::map<RunId, Measures>& measures,
-                              const RankPrograms& programs, int64_t& budget) {
+                              const RankMeasures& of_ranks, const RankPrograms& programs,
+                              int64_t& budget) {
   RankFacts facts;
   if (!HasOneRunPerRank(trace)) return facts;
   struct Kind {
@@ -129,7 +130,7 @@ Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const st
   std::set<int32_t> all;
   Fingerprint own;
   int64_t nodes = 0;
-  bool is_measured = false;
+  bool is_measured = !of_ranks.empty();
   for (const StoredRun& other : trace.runs()) {
     const SnapshotId id = SnapshotAt(other, graph, pass);
     const SnapshotInfo* info = trace.FindSnapshot(id);
@@ -152,8 +153,11 @@ Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const st
 
   const auto size = static_cast<size_t>(listing.size());
   std::vector<std::set<int32_t>> sets(size, kinds[own].ranks);
-  std::vector<RankView> views = {
-      {&measures.at(run.id), run.info.rank, &listing, Identity(listing.size())}};
+  std::vector<RankView> views;
+  for (const auto& [rank, measured] : of_ranks)
+    views.push_back({&measured, rank, &listing, Identity(listing.size())});
+  if (views.empty())
+    views.push_back({&measures.at(run.id), run.info.rank, &listing, Identity(listing.size())});
   // Modules and listings of other ranks, as long as views refer to them.
   std::vector<std::unique_ptr<Module>> modules;
   std::vector<std::unique_ptr<Listing>> listings;

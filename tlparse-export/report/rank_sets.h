@@ -33,12 +33,13 @@ struct RankFacts {
 };
 
 /// Compares the graph of a run after a pass (null: its last one) with what the other ranks have
-/// there, node by node where their programs differ. `budget`: nodes of both sides that may still be
-/// compared. REQUIRES: `listing` is of that graph.
+/// there, node by node where their programs differ. `of_ranks`: of this run. `budget`: nodes of
+/// both sides that may still be compared. REQUIRES: `listing` is of that graph.
 Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const std::string& graph,
                               const StoredPass* pass, const Listing& listing,
                               const std::map<RunId, Measures>& measures,
-                              const RankPrograms& programs, int64_t& budget);
+                              const RankMeasures& of_ranks, const RankPrograms& programs,
+                              int64_t& budget);
 
 /// A place at which ranks have different programs, and two runs that do.
 struct RankPair {

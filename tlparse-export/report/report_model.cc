@@ -36,6 +36,7 @@ class ReportMaker {
   Result<ReportModel> Run() {
     for (const StoredRun& run : trace_.runs()) {
       STRATA_TRY(measures_[run.id], LoadMeasures(trace_, run));
+      STRATA_TRY(rank_measures_[run.id], LoadRankMeasures(trace_, run));
     }
     STRATA_TRY(programs_, RankProgramsOf(trace_));
     for (const StoredRun& run : trace_.runs())
@@ -215,7 +216,7 @@ class ReportMaker {
     if (!compared.diff.Equal()) {
       STRATA_TRY(const RankFacts ranks,
                  RankFactsOf(trace_, stored, record.graph, &pass, compared.diff.after, measures_,
-                             programs_, rank_nodes_));
+                             rank_measures_[stored.id], programs_, rank_nodes_));
       // Only the graph that ran was timed, so bytes and the peak alone can be compared.
       const CostComparison costs = ShapeCosts(compared.diff);
       STRATA_TRY(known.detail, parts_.AddScene(fmt::format("pass {}", record.name), compared.diff,
@@ -340,7 +341,7 @@ class ReportMaker {
         STRATA_TRY(const GraphDiff diff, Diff(module->graph({0}), module->graph({0}), options));
         STRATA_TRY(const RankFacts ranks,
                    RankFactsOf(trace_, stored, graph.name, nullptr, diff.after, measures_,
-                               programs_, rank_nodes_));
+                               rank_measures_[stored.id], programs_, rank_nodes_));
         STRATA_TRY(known->second.detail, parts_.AddScene(fmt::format("graph {}", graph.name), diff,
                                                          {.measures = &measures, .ranks = &ranks}));
       }
@@ -359,6 +360,7 @@ class ReportMaker {
   RankPrograms programs_;
   std::map<Fingerprint, int32_t> facts_of_;  // by everything
   std::map<RunId, Measures> measures_;
+  std::map<RunId, RankMeasures> rank_measures_;
   // Nodes that may still be compared.
   int64_t stage_nodes_ = 0, rank_nodes_ = kNodesOfRanks, pair_nodes_ = kNodesOfRanks;
   std::array<std::pair<SnapshotId, std::shared_ptr<const Module>>, 2> loaded_;

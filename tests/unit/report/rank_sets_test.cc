@@ -15,6 +15,7 @@
 namespace strata {
 namespace {
 
+using testing::OrDie;
 using testing::ParseOrDie;
 using testing::TempDir;
 
@@ -65,7 +66,8 @@ RankFacts FactsOfFirst(TraceReader& trace, int64_t budget) {
   auto module = trace.LoadSnapshot(run.graphs[0].snapshots.back());
   REQUIRE_OK(module);
   const Listing listing((*module)->graph({0}));
-  auto facts = RankFactsOf(trace, run, "step", nullptr, listing, measures, {}, budget);
+  auto facts = RankFactsOf(trace, run, "step", nullptr, listing, measures,
+                           OrDie(LoadRankMeasures(trace, run)), {}, budget);
   REQUIRE_OK(facts);
   return *facts;
 }
@@ -113,6 +115,39 @@ TEST_CASE("ranks with equal graphs have times but no sets") {
   REQUIRE(facts.times.size() == 4);
   CHECK(facts.times[1].slowest == 0);
   CHECK(RankPairsOf(**trace, {}).empty());
+}
+
+TEST_CASE("ranks of one run have times, too") {
+  const TempDir dir;
+  {
+    const auto writer = OrDie(TraceWriter::Create(dir / "all.strata"));
+    RunInfo info;
+    info.world = 3;
+    info.is_of_all_ranks = true;
+    const RunId run = OrDie(writer->BeginRun(info));
+    const auto module = ParseOrDie(Step("abs"));
+    OrDie(writer->AddSnapshot(run, "step", module->graph({0})));
+    for (int32_t rank = 0; rank < 3; ++rank) {
+      const StatisticsTable table{
+          .graph = "step",
+          .fingerprint = {},
+          .steps = 2,
+          .rank = rank,
+          .nodes = {{.node = StableId{2}, .calls = 2, .time_ns = 1000 * (3 - rank)}}};
+      REQUIRE_OK((rank == 0 ? AddNodeStatistics : AddRankStatistics)(*writer, run, table));
+    }
+    REQUIRE_OK(writer->EndRun(run, RunStatus::kFinished));
+    REQUIRE_OK(writer->Finish());
+  }
+  const auto trace = OrDie(TraceReader::Open(dir / "all.strata"));
+  CHECK_EQ(OrDie(LoadNodeStatistics(*trace, trace->runs()[0])).size(), 1);
+  const RankFacts facts = FactsOfFirst(*trace, 0);
+  CHECK(facts.sets.empty());
+  REQUIRE_EQ(facts.times.size(), 4);
+  CHECK_EQ(facts.times[1].least_ns, 500);
+  CHECK_EQ(facts.times[1].median_ns, 1000);
+  CHECK_EQ(facts.times[1].most_ns, 1500);
+  CHECK_EQ(facts.times[1].slowest, 0);
 }
 
 TEST_CASE("ranks that are too large to compare are reported as omitted") {
