@@ -1,7 +1,7 @@
 #include "runtime/ranks/measure_topology.h"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <unistd.h>
@@ -25,19 +25,25 @@ namespace strata {
 namespace {
 
 using at::Tensor;
-using std::chrono::steady_clock;
 
-/// The median time of a call in µs, of several rounds of `calls` calls.
-double MedianUs(int calls, const std::function<void()>& call) {
+/// Of a clock, in µs.
+double NowUs(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
+}
+
+/// The median time of a call in µs, of several rounds of `calls` calls. Of processor time, which
+/// other work on the machine hardly changes: `clock` says whether of the thread or of the process.
+double MedianUs(clockid_t clock, int calls, const std::function<void()>& call) {
   constexpr size_t kRounds = 9;
   call();
   std::vector<double> times;
   for (size_t round = 0; round < kRounds; ++round) {
-    const auto start = steady_clock::now();
+    const double start = NowUs(clock);
     for (int i = 0; i < calls; ++i)
       call();
-    const std::chrono::duration<double, std::micro> time = steady_clock::now() - start;
-    times.push_back(time.count() / calls);
+    times.push_back((NowUs(clock) - start) / calls);
   }
   std::ranges::nth_element(times, times.begin() + kRounds / 2);
   return times[kRounds / 2];
@@ -53,21 +59,23 @@ Status MeasureDevice(int64_t cores, DeviceSpec& device) {
   ThreadTeam team(std::move(mesh));
   return team.Run([&](int64_t rank) -> Status {
     const c10::InferenceMode no_autograd;
+    constexpr clockid_t kThread = CLOCK_THREAD_CPUTIME_ID;
     DeviceSpec mine;
     mine.cores = cores;
     constexpr int64_t kSmall = 16, kLarge = 1 << 20, kSide = 384;
     const Tensor small = at::ones({kSmall}), small_sum = at::empty({kSmall});
     Tensor sum = small_sum;
-    mine.launch_us = MedianUs(2000, [&] { at::add_out(sum, small, small); });
+    mine.launch_us = MedianUs(kThread, 2000, [&] { at::add_out(sum, small, small); });
     const Tensor x = at::ones({kLarge}), y = at::ones({kLarge});
     Tensor z = at::empty({kLarge});
-    mine.bytes_per_us = 3 * sizeof(float) * kLarge / MedianUs(10, [&] { at::add_out(z, x, y); });
+    mine.bytes_per_us =
+        3 * sizeof(float) * kLarge / MedianUs(kThread, 10, [&] { at::add_out(z, x, y); });
     for (const auto& [dtype, type] : {std::pair(DType::kF32, at::kFloat),
                                       {DType::kF64, at::kDouble},
                                       {DType::kBF16, at::kBFloat16}}) {
       const Tensor a = at::ones({kSide, kSide}, type), b = at::ones({kSide, kSide}, type);
       Tensor product = at::empty({kSide, kSide}, type);
-      const double us = MedianUs(4, [&] { at::mm_out(product, a, b); });
+      const double us = MedianUs(kThread, 4, [&] { at::mm_out(product, a, b); });
       mine.flops_per_us[dtype] = 2.0 * kSide * kSide * kSide / us;
     }
     if (rank == 0) device = mine;
@@ -75,7 +83,7 @@ Status MeasureDevice(int64_t cores, DeviceSpec& device) {
   });
 }
 
-/// Between `ranks` ranks, as plans call it: beside the computation, and then waited for.
+/// What one of `ranks` ranks spends, as plans call it: beside the computation, and then waited for.
 /// `bytes`: of the result of an all-gather, of the operand of a reduce-scatter.
 Result<double> ExchangeUs(CollectiveOp collective, int64_t ranks, int64_t bytes, int calls) {
   STRATA_TRY(Mesh mesh, MeshOf(ranks));
@@ -95,26 +103,24 @@ Result<double> ExchangeUs(CollectiveOp collective, int64_t ranks, int64_t bytes,
     const AsyncCollectives async(true);
     const bool gathers = collective == CollectiveOp::kAllGather;
     const Tensor part = at::ones({gathers ? count / ranks : count});
-    const double mine = MedianUs(calls, [&] {
+    const double all = MedianUs(CLOCK_PROCESS_CPUTIME_ID, calls, [&] {
       wait.call(gathers ? gather.call(part, ranks, "fsdp")
                         : scatter.call(part, "sum", ranks, "fsdp"));
     });
-    if (rank == 0) us = mine;
+    if (rank == 0) us = all / static_cast<double>(ranks);
     return Ok();
   }));
   return us;
 }
 
 /// The model of memory: waits for each other rank, then all bytes at the rate of a core.
-Status MeasureNetwork(const Topology& topology, NetworkSpec& network) {
+Status MeasureNetwork(NetworkSpec& network) {
   constexpr int64_t kSmall = 256, kLarge = 8 << 20;
   constexpr auto kGather = CollectiveOp::kAllGather, kScatter = CollectiveOp::kReduceScatter;
-  STRATA_TRY(double two, ExchangeUs(kGather, 2, kSmall, 500));
-  STRATA_TRY(double four, ExchangeUs(kGather, 4, kSmall, 500));
-  STRATA_TRY(double copied, ExchangeUs(kGather, 2, kLarge, 5));
-  STRATA_TRY(double summed, ExchangeUs(kScatter, 2, kLarge, 5));
-  two /= topology.Crowding(2), four /= topology.Crowding(4);
-  copied /= topology.Crowding(2), summed /= topology.Crowding(2);
+  STRATA_TRY(const double two, ExchangeUs(kGather, 2, kSmall, 500));
+  STRATA_TRY(const double four, ExchangeUs(kGather, 4, kSmall, 500));
+  STRATA_TRY(const double copied, ExchangeUs(kGather, 2, kLarge, 5));
+  STRATA_TRY(const double summed, ExchangeUs(kScatter, 2, kLarge, 5));
   network.hop_us = std::max(0.0, (four - two) / 2);
   network.base_us = std::max(0.0, two - network.hop_us);
   const auto rate = [&](double us) {
@@ -134,7 +140,7 @@ Result<Topology> MeasureTopology() {
   topology.network.model = NetworkModel::kMemory;
   topology.network.ranks_per_node = 1024;
   STRATA_RETURN_IF_ERROR(MeasureDevice(topology.device.cores, topology.device));
-  STRATA_RETURN_IF_ERROR(MeasureNetwork(topology, topology.network));
+  STRATA_RETURN_IF_ERROR(MeasureNetwork(topology.network));
   topology.device.memory_bytes =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   return topology;
