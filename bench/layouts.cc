@@ -7,9 +7,12 @@
 
 #include "base/file.h"
 #include "bench/step_module.h"
+#include "passes/core/collectives.h"
 #include "passes/placement/auto/auto_plan.h"
+#include "passes/simulate/node_cost.h"
 #include "runtime/train/placed_step.h"
 #include "runtime/train/programs.h"
+#include "runtime/train/trainer.h"
 
 namespace strata::cli {
 namespace {
@@ -54,14 +57,15 @@ std::vector<std::string> WordsOf(const BenchShape& shape, const Layout& layout) 
 }
 
 /// Data ranks share the batch.
-Result<TrainConfig> ConfigOn(std::vector<std::string> words, int64_t batch) {
+Result<TrainConfig> ConfigOn(std::vector<std::string> words, const Batch& batch) {
+  words.push_back(fmt::format("seq_len={}", batch.tokens));
   STRATA_TRY(const TrainConfig config, ConfigOf(words));
   const int64_t ranks = config.parallelism.data_ranks();
-  if (batch % ranks != 0) {
-    return Error("the ranks' parts of a batch are equal: --batch {}: take a multiple of {}", batch,
-                 ranks);
+  if (batch.sequences % ranks != 0) {
+    return Error("the ranks' parts of a batch are equal: --batch {}: take a multiple of {}",
+                 batch.sequences, ranks);
   }
-  words.push_back(fmt::format("batch_size={}", batch / ranks));
+  words.push_back(fmt::format("batch_size={}", batch.sequences / ranks));
   return ConfigOf(words);
 }
 
@@ -76,13 +80,25 @@ Result<std::string> FindPlan(const TrainConfig& config, const CostModel& model,
   return path;
 }
 
+/// Adds what a graph costs a rank.
+Status AddCost(const Graph& graph, const Topology& topology, PredictedLayout& predicted) {
+  const NodeCost cost = NodeCost::OnMesh(topology, graph, predicted.config.parallelism.mesh);
+  for (const NodeId node : graph.nodes()) {
+    predicted.compute_us += cost.ComputeUs(graph, node);
+    if (!CollectiveOf(graph, node)) continue;
+    STRATA_TRY(const double us, cost.CollectiveUs(graph, node));
+    predicted.communication_us += us;
+  }
+  return Ok();
+}
+
 }  // namespace
 
 std::span<const Layout> BenchLayouts() {
   return kLayouts;
 }
 
-Result<PredictedLayout> Predict(const BenchShape& shape, const Layout& layout, int64_t batch,
+Result<PredictedLayout> Predict(const BenchShape& shape, const Layout& layout, const Batch& batch,
                                 const Topology& topology, const std::string& folder) {
   std::vector<std::string> words = WordsOf(shape, layout);
   PredictedLayout predicted;
@@ -97,10 +113,9 @@ Result<PredictedLayout> Predict(const BenchShape& shape, const Layout& layout, i
     STRATA_TRY(predicted.config, ConfigOn(words, batch));
   }
   predicted.ranks = mesh.num_ranks();
-  STRATA_TRY(const std::unique_ptr<Module> module, TracePlaced(predicted.config));
-  STRATA_TRY(const PlacedCost cost, CostOfPlaced(*module->FindGraph(kStepGraph), model));
-  predicted.compute_us = cost.compute_us;
-  predicted.communication_us = cost.communication_us;
+  STRATA_TRY(const std::unique_ptr<Module> module, StepModule(predicted.config, kFusingPasses));
+  for (const std::string_view graph : {kStepGraph, kOptimizerGraph})
+    STRATA_RETURN_IF_ERROR(AddCost(*module->FindGraph(graph), topology, predicted));
   return predicted;
 }
 

@@ -23,7 +23,8 @@ struct Layout {
 /// Layouts of 2 and of 4 ranks that differ in what a step costs.
 std::span<const Layout> BenchLayouts();
 
-/// A layout of a shape, and what its step costs under the cost model of `strata place`.
+/// A layout of a shape, and what `strata simulate` estimates of the graphs that a step executes,
+/// one node after another: ranks that are threads exchange by the cores that compute.
 struct PredictedLayout {
   std::string name;
   TrainConfig config;
@@ -32,9 +33,14 @@ struct PredictedLayout {
   double us() const { return compute_us + communication_us; }
 };
 
-/// `batch`: sequences of all ranks. A found plan is written to `folder`, which must last as long as
-/// the configuration is used. Errors: ranks that do not divide the batch; those of the search.
-Result<PredictedLayout> Predict(const BenchShape& shape, const Layout& layout, int64_t batch,
+/// The sequences of all ranks in a step.
+struct Batch {
+  int64_t sequences = 0, tokens = 0;  ///< tokens: of each
+};
+
+/// A found plan is written to `folder`, which must last as long as the configuration is used.
+/// Errors: ranks that do not divide the batch; those of the search.
+Result<PredictedLayout> Predict(const BenchShape& shape, const Layout& layout, const Batch& batch,
                                 const Topology& topology, const std::string& folder);
 
 }  // namespace strata::cli

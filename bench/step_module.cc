@@ -23,6 +23,10 @@ Result<std::unique_ptr<Module>> StepModule(std::initializer_list<std::string_vie
   for (const std::string_view text : settings)
     AddWords(text, words);
   STRATA_TRY(const TrainConfig config, ConfigOf(words));
+  return StepModule(config, pipeline);
+}
+
+Result<std::unique_ptr<Module>> StepModule(const TrainConfig& config, std::string_view pipeline) {
   auto module = std::make_unique<Module>();
   Constants constants;
   STRATA_RETURN_IF_ERROR(TraceTraining(TrainSpec(config), *module, constants));

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "ir/module.h"
+#include "runtime/config/config.h"
 
 namespace strata::cli {
 
@@ -31,6 +32,7 @@ inline constexpr std::string_view kDeepSeek671b =
 /// placement is inserted. `settings`: words that `strata train --set` takes, separated by spaces.
 Result<std::unique_ptr<Module>> StepModule(std::initializer_list<std::string_view> settings,
                                            std::string_view pipeline);
+Result<std::unique_ptr<Module>> StepModule(const TrainConfig& config, std::string_view pipeline);
 
 /// Appends the words of `text` to `words`.
 void AddWords(std::string_view text, std::vector<std::string>& words);

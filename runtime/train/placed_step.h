@@ -11,7 +11,4 @@ namespace strata {
 /// all ranks. Errors: those of the tracer and of the passes.
 Result<std::unique_ptr<Module>> TraceUnplaced(const TrainConfig& config);
 
-/// The same as `place` leaves them. REQUIRES: a configuration of several ranks.
-Result<std::unique_ptr<Module>> TracePlaced(const TrainConfig& config);
-
 }  // namespace strata
