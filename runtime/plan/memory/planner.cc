@@ -27,6 +27,24 @@ int64_t MostLiveBytes(std::span<const MemoryRequest> requests) {
 /// The greatest is the most urgent.
 using Urgency = std::array<int64_t, 3>;
 
+/// A request with its place. What the search reads lies together.
+struct Placed {
+  int64_t begin = 0, end = 0;  ///< bytes
+  int32_t first = 0, last = 0;
+};
+
+/// The lowest offset at which `request` fits among `placed`, which is sorted by offset.
+int64_t LowestFreeOffset(std::span<const Placed> placed, const MemoryRequest& request,
+                         int64_t bytes) {
+  int64_t offset = 0;
+  for (const Placed& other : placed) {
+    if (other.last < request.first || request.last < other.first) continue;
+    if (offset + bytes <= other.begin) break;
+    offset = std::max(offset, other.end);
+  }
+  return offset;
+}
+
 /// The most urgent first, each at the lowest offset that is free for its lifetime.
 MemoryPlan PlaceByUrgency(std::span<const MemoryRequest> requests,
                           const std::function<Urgency(const MemoryRequest&)>& urgency) {
@@ -37,21 +55,18 @@ MemoryPlan PlaceByUrgency(std::span<const MemoryRequest> requests,
 
   MemoryPlan plan;
   plan.offsets.assign(requests.size(), 0);
-  std::vector<size_t> placed;  // by offset
+  std::vector<Placed> placed;
+  placed.reserve(requests.size());
   for (const size_t index : order) {
     const MemoryRequest& request = requests[index];
     const int64_t bytes = AlignedBytes(request.bytes);
     if (bytes == 0) continue;
-    int64_t offset = 0;
-    for (const size_t other : placed) {
-      if (requests[other].last < request.first || request.last < requests[other].first) continue;
-      if (offset + bytes <= plan.offsets[other]) break;
-      offset = std::max(offset, plan.offsets[other] + AlignedBytes(requests[other].bytes));
-    }
+    const int64_t offset = LowestFreeOffset(placed, request, bytes);
     plan.offsets[index] = offset;
     plan.bytes = std::max(plan.bytes, offset + bytes);
-    const auto by_offset = [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; };
-    placed.insert(std::ranges::upper_bound(placed, index, by_offset), index);
+    placed.insert(
+        std::ranges::upper_bound(placed, offset, {}, &Placed::begin),
+        {.begin = offset, .end = offset + bytes, .first = request.first, .last = request.last});
   }
   return plan;
 }
@@ -74,12 +89,15 @@ MemoryPlan PlanMemory(std::span<const MemoryRequest> requests) {
       [](const MemoryRequest& r) { return Urgency{r.bytes * (int64_t{r.last} - r.first + 1)}; },
       [](const MemoryRequest& r) { return Urgency{r.last}; },
   };
-  MemoryPlan best;
-  for (const auto& urgency : urgencies) {
-    MemoryPlan plan = PlaceByUrgency(requests, urgency);
-    if (&urgency == &urgencies[0] || plan.bytes < best.bytes) best = std::move(plan);
-  }
+  MemoryPlan best = PlaceByUrgency(requests, urgencies[0]);
   best.live_bytes = MostLiveBytes(requests);
+  for (const auto& urgency : std::span(urgencies).subspan(1)) {
+    if (best.bytes == best.live_bytes) break;  // no plan is smaller
+    MemoryPlan plan = PlaceByUrgency(requests, urgency);
+    if (plan.bytes >= best.bytes) continue;
+    plan.live_bytes = best.live_bytes;
+    best = std::move(plan);
+  }
   return best;
 }
 

@@ -38,6 +38,7 @@ int64_t AlignedBytes(int64_t bytes);
 ///   2. by size, largest first (as TFLite and Static Runtime do);
 ///   3. by size times lifetime, largest first;
 ///   4. by last step, latest first.
+/// No order is tried after one whose arena is the lower bound, `live_bytes`.
 /// Cost is quadratic in requests that overlap in time.
 MemoryPlan PlanMemory(std::span<const MemoryRequest> requests);
 
