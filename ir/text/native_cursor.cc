@@ -45,7 +45,14 @@ Result<std::string> NativeCursor::Quoted() {
   if (quote != '\'' && quote != '"') return Fail("expected a quoted text");
   const size_t begin = at_++;
   std::string value;
-  while (Peek() != quote) {
+  const auto is_plain = [quote](char c) { return c != quote && c != '\\' && c != '\n'; };
+  for (;;) {
+    size_t end = at_;
+    while (end < text_.size() && is_plain(text_[end]))
+      ++end;
+    value.append(text_, at_, end - at_);
+    at_ = end;
+    if (Peek() == quote) break;
     if (AtEnd() || Peek() == '\n') return FailAt(begin, "this quote is not closed");
     char c = text_[at_++];
     if (c == '\\') {

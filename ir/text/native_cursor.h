@@ -53,21 +53,13 @@ class NativeCursor {
     return text_.substr(at_, end - at_);
   }
   bool TakeWord(std::string_view word) {
-    if (PeekWord() != word) return false;
+    if (!IsWord(word) || IsNameChar(Peek(word.size()))) return false;
     at_ += word.size();
     return true;
   }
   /// `word` directly followed by `(`.
-  bool TakeCall(std::string_view word) {
-    if (PeekWord() != word || Peek(word.size()) != '(') return false;
-    at_ += word.size() + 1;
-    return true;
-  }
-  bool TakeKey(std::string_view key) {
-    if (PeekWord() != key || Peek(key.size()) != '=') return false;
-    at_ += key.size() + 1;
-    return true;
-  }
+  bool TakeCall(std::string_view word) { return TakeWordAnd(word, '('); }
+  bool TakeKey(std::string_view key) { return TakeWordAnd(key, '='); }
 
   /// A text in single or double quotes, its escapes resolved.
   Result<std::string> Quoted();
@@ -83,6 +75,18 @@ class NativeCursor {
   std::string_view text_, file_;
   const TextOrigin* origin_;
   size_t at_ = 0;
+
+ private:
+  /// Whether the name characters of `word` are here; more of them may follow.
+  bool IsWord(std::string_view word) {
+    SkipBlanks();
+    return text_.substr(at_).starts_with(word);
+  }
+  bool TakeWordAnd(std::string_view word, char next) {
+    if (!IsWord(word) || Peek(word.size()) != next) return false;
+    at_ += word.size() + 1;
+    return true;
+  }
 };
 
 }  // namespace strata

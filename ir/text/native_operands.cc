@@ -113,9 +113,9 @@ Status NativeOperands::ParseArguments(std::vector<Arg>& args, std::vector<NamedA
 }
 
 std::optional<std::string> NativeOperands::TakeKeyword() {
-  const std::string word(PeekWord());
-  const bool is_key = IsPlainName(word) || std::ranges::find(kKeywords, word) != kKeywords.end();
-  if (is_key && TakeKey(word)) return word;
+  const std::string_view word = PeekWord();
+  if (!word.empty() && !(word[0] >= '0' && word[0] <= '9') && TakeKey(word))
+    return std::string(word);
   if (Peek() != '%') return std::nullopt;
   const size_t begin = at_;
   if (Result<std::string> name = Name(); name && Peek() == '=') {
@@ -219,6 +219,11 @@ Result<Arg> NativeOperands::ParseNumber() {
   const char* end = text_.data() + text_.size();
   int64_t integer = 0;
   const auto as_integer = std::from_chars(begin, end, integer);
+  const bool ends = as_integer.ptr == end || (*as_integer.ptr != '.' && *as_integer.ptr != 'e');
+  if (as_integer.ec == std::errc{} && ends) {
+    at_ = static_cast<size_t>(as_integer.ptr - text_.data());
+    return Arg::Int(integer);
+  }
   double number = 0;
   const auto as_float = std::from_chars(begin, end, number);
   if (as_float.ec != std::errc{}) return Fail("expected a number");
