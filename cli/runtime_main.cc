@@ -1,5 +1,7 @@
 #include <array>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,6 +60,17 @@ Result<Exit> Plain(Args args) {
   }
 }
 
+/// Ends the program without LibTorch's destructors, which remove its operators from the dispatcher
+/// one by one: 340 million instructions. Sanitizers report when destructors have run.
+[[noreturn]] void Leave(Exit status) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  std::fflush(nullptr);
+  std::_Exit(static_cast<int>(status));
+#else
+  std::exit(static_cast<int>(status));
+#endif
+}
+
 }  // namespace
 
 }  // namespace strata::cli
@@ -93,5 +106,5 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   strata::CleanUpOnInterrupt();
   const std::vector<std::string> words(argv + 1, argv + argc);
-  return static_cast<int>(strata::cli::Main(words, kCommands));
+  strata::cli::Leave(strata::cli::Main(words, kCommands));
 }
