@@ -244,7 +244,7 @@ class Nccl {
       return Time(50, bytes, spec_.architecture == Architecture::kBlackwell ? 675 : 380);
     if (spec_.nvswitch && axis_.nodes > 1) {
       constexpr Point kLatency[] = {{2, 37}, {4, 42}, {8, 60}, {16, 98}, {32, 290}};
-      double ramp = At(kAllToAllCard, bytes / n_);
+      double ramp = Between(kAllToAllCard, bytes / n_);
       ramp = 1 - (1 - ramp) / std::max(1.0, std::log2(nodes_));
       const double remote = bytes * (n_ - per_node_) / n_;
       return Time(Interpolate(kLatency, nodes_), remote, spec_.inter * (1 - 0.44 / nodes_) * ramp);

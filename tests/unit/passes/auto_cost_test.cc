@@ -133,6 +133,25 @@ TEST_CASE("T47: more bytes take no less time, on any number of nodes") {
   }
 }
 
+TEST_CASE("T48: times do not jump where the tables of the reference model have their entries") {
+  for (const char* topology : {"a100", "h100", "h200", "b200", "cpu"}) {
+    const NetworkSpec network = Network(topology);
+    for (const CollectiveOp collective : {kGather, kScatter, kReduce, kExchange}) {
+      for (const int64_t nodes : {1, 2, 4, 8, 16, 32}) {
+        const AxisTopology axis{.ranks = nodes * 8, .nodes = nodes, .ranks_per_node = 8};
+        for (int power = 10; power <= 32; ++power) {
+          const double below = CollectiveUs(network, collective, 0.999 * std::exp2(power), axis),
+                       above = CollectiveUs(network, collective, 1.001 * std::exp2(power), axis);
+          INFO(fmt::format("{} {} nodes, 2^{} bytes: {} µs, then {} µs", topology, nodes, power,
+                           below, above));
+          CHECK_LE(above, 1.15 * below);
+          CHECK_GE(above, 0.85 * below);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("T49: reducing to all costs more than to one part, which costs what gathering does") {
   const AxisTopology node{.ranks = 8, .nodes = 1, .ranks_per_node = 8};
   for (const double bytes : {1e5, 1e7, 1e9}) {
@@ -182,6 +201,19 @@ TEST_CASE("T58: redistributions on one axis take the times of the reference mode
   check(kHidden, "S(0)P(sum)", "S(0)S(1)", 474.765);
   check(kHidden, "S(0)P(sum)", "S(0)R", 533.688);
   check(kHidden, "S(0)S(1)", "S(2)S(1)", 395.529);
+}
+
+TEST_CASE("T61: parts of another dimension than the slowest in memory are copied once") {
+  constexpr std::string_view kRows = "bf16[4096, 4096][4096, 1]cpu",
+                             kColumns = "bf16[4096, 4096][1, 4096]cpu";
+  const auto gather = [&](std::string_view type, std::string_view from) {
+    return RedistributionUs("tp=8", type, from, "R");
+  };
+  CHECK_EQ(gather(kColumns, "S(1)"), doctest::Approx(gather(kRows, "S(0)")));
+  CHECK_EQ(gather(kColumns, "S(0)"), doctest::Approx(gather(kRows, "S(1)")));
+  const Topology h100 = OrDie(Topology::Load("h100"));
+  const double copy = 2 * 4096.0 * 4096 * 2 / h100.device.bytes_per_us / h100.device.efficiency;
+  CHECK_EQ(gather(kColumns, "S(0)") - gather(kColumns, "S(1)"), doctest::Approx(copy));
 }
 
 TEST_CASE("T59: cutting is free, and making summands costs a copy") {
