@@ -65,8 +65,8 @@ Residue FromInteger(int64_t value);
 /// double.
 Residue FromLiteral(double value);
 
-/// An order of the field, the same for both graphs: numbers below half of the prime are positive.
-/// -1, 0, 1. REQUIRES: neither is NaN or undefined.
+/// An order of the field, the same for both graphs, in which opposites have opposite signs and
+/// small fractions stand as their numbers do. -1, 0, 1. REQUIRES: neither is NaN or undefined.
 int Compare(Residue a, Residue b);
 
 /// A function of which only this is known: equal arguments give equal results. Never 0.

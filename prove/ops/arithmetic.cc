@@ -233,8 +233,8 @@ Result<Values> EvaluateAbs(Call& call) {
   if (a.domain() == Domain::kInteger)
     return Values{Map(a, Domain::kInteger, [](uint64_t x) { return Word(std::abs(Signed(x))); })};
   return Values{Map(a, Domain::kFloat, [](Residue x) {
-    const bool is_negative = x == kMinusInfinity || (IsNumber(x) && x > kPrime / 2);
-    return is_negative ? Neg(x) : x;
+    const bool has_order = x != kUndefined && x != kNan;
+    return has_order && Compare(x, 0) < 0 ? Neg(x) : x;
   })};
 }
 
