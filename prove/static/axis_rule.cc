@@ -21,7 +21,7 @@ class AxisRule {
     for (int i = 0; std::cmp_less(i, operands_.size()); ++i) {
       const AxisPlacement& p = operands_[static_cast<size_t>(i)].placement;
       if (std::ranges::count(rule_.ignored, i) > 0) continue;
-      if (!p || (IsCut(*p) && p->split != 0)) return Unknown();
+      if (!p || (IsCut(*p) && IsRows(*p))) return Unknown();
       if (IsPartial(*p)) partial.push_back(i);
       if (IsCut(*p)) cut.push_back(i);
     }
@@ -93,12 +93,24 @@ class AxisRule {
     return -1;
   }
 
+  /// The factor that makes up all of a dimension; -1: there are several.
+  int OnlyFactor(const std::vector<int>& dim) const {
+    int only = -1;
+    for (const int factor : dim) {
+      if (dim.size() > 1 && SizeOf(factor) == 1) continue;
+      if (only >= 0) return -1;
+      only = factor;
+    }
+    return only;
+  }
+
   int CutFactor(int operand) const {
     const FactorDims& dims = rule_.operands[static_cast<size_t>(operand)];
-    const auto dim = static_cast<size_t>(At(operand).dim);
-    return dim < dims.size()
-               ? FactorToCut(dims[dim], operands_[static_cast<size_t>(operand)].outer_parts)
-               : -1;
+    const Placement& p = At(operand);
+    const auto dim = static_cast<size_t>(p.dim);
+    if (dim >= dims.size()) return -1;
+    if (p.split != 0) return OnlyFactor(dims[dim]);
+    return FactorToCut(dims[dim], operands_[static_cast<size_t>(operand)].outer_parts);
   }
 
   AxisResult OfCut(const std::vector<int>& cut) const {
@@ -109,6 +121,7 @@ class AxisRule {
     for (const int operand : cut) {
       if (CutFactor(operand) != index)
         return Wrong(operand, "is cut in another dimension than the other operands");
+      if (At(operand).split != At(cut[0]).split) return Unknown();
     }
     const Factor& factor = rule_.factors[static_cast<size_t>(index)];
     if (factor.kind == Factor::Kind::kWhole)
@@ -121,15 +134,16 @@ class AxisRule {
     }
     AxisResult result{.results = {}, .operand = cut[0], .error = ""};
     for (const FactorDims& dims : rule_.results)
-      result.results.push_back(ResultOf(dims, index, factor));
+      result.results.push_back(ResultOf(dims, index, factor, At(cut[0]).split));
     return result;
   }
 
-  AxisPlacement ResultOf(const FactorDims& dims, int index, const Factor& factor) const {
+  AxisPlacement ResultOf(const FactorDims& dims, int index, const Factor& factor,
+                         int32_t split) const {
     for (size_t dim = 0; dim < dims.size(); ++dim) {
       if (std::ranges::count(dims[dim], index) == 0) continue;
-      if (FactorToCut(dims[dim], 1) == index) return Shard(dim);
-      return std::nullopt;
+      const int cut = split == 0 ? FactorToCut(dims[dim], 1) : OnlyFactor(dims[dim]);
+      return cut == index ? AxisPlacement(Shard(dim, split)) : std::nullopt;
     }
     if (factor.kind == Factor::Kind::kReduce) return Partial(factor.reduce);
     return std::nullopt;

@@ -126,29 +126,41 @@ class Checker {
     const auto dim = static_cast<size_t>(args[1].as_int());
     for (const size_t axis : AxesOf(module_.str(args[2].str()))) {
       AxisPlacement& p = result.axes[axis];
-      if (p && IsReplicate(*p) && result.packed == 0) {
-        p = Shard(dim);
-      } else {
-        p.reset();
-      }
+      const bool is_whole = p && IsReplicate(*p) && result.packed == 0;
+      p = is_whole ? CutInside(result, axis, static_cast<int32_t>(dim)) : std::nullopt;
     }
-    ForgetNested(AxesOf(module_.str(args[2].str())), result);
   }
 
-  /// Forgets the cuts on `axes` of a dimension that other axes cut, too, or may cut: how the
-  /// cuts nest does not follow from the placement on one axis.
-  void ForgetNested(const std::vector<size_t>& axes, State& state) const {
-    for (const size_t axis : axes) {
-      const AxisPlacement& p = state.axes[axis];
-      if (!p || !IsCut(*p)) continue;
-      for (size_t other = 0; other < num_axes(); ++other) {
-        const AxisPlacement& q = state.axes[other];
-        const bool may_cut = !q || (IsCut(*q) && q->dim == p->dim);
-        if (!may_cut || std::ranges::count(axes, other) > 0) continue;
-        state.axes[axis].reset();
-        break;
-      }
+  /// A cut on `axis` of the parts that other axes leave of a dimension. None: how the others cut it
+  /// is not known, or they cut it in another order than that of the mesh.
+  AxisPlacement CutInside(const State& state, size_t axis, int32_t dim) const {
+    int64_t split = 1;  // parts that inner axes make
+    for (size_t other = 0; other < num_axes(); ++other) {
+      if (other == axis) continue;
+      const AxisPlacement& q = state.axes[other];
+      if (!q) return std::nullopt;
+      if (!IsCut(*q) || q->dim != dim) continue;
+      if (q->split != 0) return std::nullopt;
+      if (other > axis) split *= mesh_.axes()[other].size;
     }
+    return Shard(static_cast<size_t>(dim), split == 1 ? 0 : static_cast<int32_t>(split));
+  }
+
+  /// Whether the parts of `axis` lie one after the other in what all other axes leave of their
+  /// dimension: none of these cuts it further.
+  bool IsInnermost(const State& state, size_t axis) const {
+    const Placement& p = *state.axes[axis];
+    if (p.split < 0) return false;  // rows, or parts of blocks
+    int64_t split = 1;
+    for (size_t other = 0; other < num_axes(); ++other) {
+      if (other == axis) continue;
+      const AxisPlacement& q = state.axes[other];
+      if (!q) return false;
+      if (!IsCut(*q) || q->dim != p.dim) continue;
+      if (q->split != 0) return false;
+      if (other > axis) split *= mesh_.axes()[other].size;
+    }
+    return split == std::max(p.split, 1);
   }
 
   void Exchange(NodeId node, State& result) {
@@ -156,7 +168,11 @@ class Checker {
     const ValueId operand = lowered_.operands(node)[0];
     const State from = At(operand);
     result = from;
-    for (const size_t axis : AxesOf(GroupOf(lowered_, node))) {
+    std::vector<size_t> axes = AxesOf(GroupOf(lowered_, node));
+    // What cuts last is gathered first.
+    if (kind == CollectiveKind::kAllGather) std::ranges::reverse(axes);
+    for (const size_t axis : axes) {
+      const State before = result;
       result.axes[axis].reset();
       if (!from.axes[axis]) continue;
       const Placement& p = *from.axes[axis];
@@ -164,14 +180,14 @@ class Checker {
       switch (kind) {
         case CollectiveKind::kAllReduce:
         case CollectiveKind::kReduceScatter:
-          error = Reduce(node, p, kind, from.packed, result.axes[axis]);
+          error = Reduce(node, before, axis, kind, result.axes[axis]);
           break;
         case CollectiveKind::kAllGather:
-          error = Gather(p, result, axis);
+          error = Gather(before, axis, result);
           break;
         case CollectiveKind::kAllToAll:
-          if (IsShard(p) && p.split == 0 && p.dim != from.packed) {
-            result.axes[axis] = Shard(static_cast<size_t>(from.packed));
+          if (IsCut(p) && p.dim != from.packed && IsInnermost(before, axis)) {
+            result.axes[axis] = CutInside(before, axis, from.packed);
             result.packed = p.dim;
           }
           break;
@@ -183,31 +199,28 @@ class Checker {
       culprit_[axis] = lowered_.value(operand).def;
     }
     if (kind == CollectiveKind::kReduceScatter) result.packed = 0;
-    ForgetNested(AxesOf(GroupOf(lowered_, node)), result);
   }
 
   /// Why what is reduced cannot be reduced, or null.
-  const char* Reduce(NodeId node, const Placement& p, CollectiveKind kind, int32_t packed,
+  const char* Reduce(NodeId node, const State& from, size_t axis, CollectiveKind kind,
                      AxisPlacement& result) const {
+    const Placement& p = *from.axes[axis];
     const std::string_view reduce = ReduceOpOf(lowered_, node);
     if (IsCut(p)) return "a reduction of parts";
     if (IsReplicate(p)) return reduce == "sum" ? "a sum of copies" : nullptr;
     const std::string_view wanted = placed_.module().str(p.reduce);
     if (wanted == "norm2") return nullptr;  // of several operators
     if (wanted != reduce) return "another reduction than that of the summands";
-    result = kind == CollectiveKind::kAllReduce ? Replicate() : Shard(static_cast<size_t>(packed));
+    result = kind == CollectiveKind::kAllReduce ? AxisPlacement(Replicate())
+                                                : CutInside(from, axis, from.packed);
     return nullptr;
   }
 
-  const char* Gather(const Placement& p, State& result, size_t axis) const {
+  const char* Gather(const State& from, size_t axis, State& result) const {
+    const Placement& p = *from.axes[axis];
     if (IsReplicate(p)) return "a gather of copies";
     if (IsPartial(p)) return "a gather of summands";
-    // Parts of parts are gathered first.
-    for (size_t inner = axis + 1; inner < num_axes(); ++inner) {
-      const AxisPlacement& other = result.axes[inner];
-      if (!other || (IsCut(*other) && other->dim == p.dim)) return nullptr;
-    }
-    if (p.split != 0) return nullptr;
+    if (!IsInnermost(from, axis)) return nullptr;
     result.axes[axis] = Replicate();
     result.packed = p.dim;
     return nullptr;
@@ -298,8 +311,9 @@ class Checker {
       for (size_t axis = 0; axis < num_axes(); ++axis) {
         const Placement& wanted = (*contract)[axis];
         const AxisPlacement derived = std::exchange(state.axes[axis], wanted);
-        is_unknown = is_unknown || !derived;
-        if (!derived || !error_[axis].empty() || !IsPlain(wanted) || *derived == wanted) continue;
+        const bool is_known = derived && IsPlain(wanted) == IsPlain(*derived);
+        is_unknown = is_unknown || !is_known;
+        if (!is_known || !error_[axis].empty() || *derived == wanted) continue;
         const bool is_new_dim = rule_ && i < rule_->results.size() && IsReplicate(*derived) &&
                                 IsCut(wanted) && IsNewDim(*rule_, i, wanted.dim);
         if (!is_new_dim) Add(node, culprit_[axis], axis, Text(wanted), Text(*derived));
@@ -321,7 +335,7 @@ class Checker {
       for (size_t axis = 0; axis < num_axes(); ++axis) {
         const AxisPlacement& derived = At(to[i]).axes[axis];
         const Placement& wanted = (*contract)[axis];
-        if (!derived || !IsPlain(wanted) || *derived == wanted) continue;
+        if (!derived || IsPlain(wanted) != IsPlain(*derived) || *derived == wanted) continue;
         Add(lowered_.output(), lowered_.value(to[i]).def, axis, Text(wanted), Text(*derived));
       }
     }

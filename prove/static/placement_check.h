@@ -31,9 +31,10 @@ struct PlacementCheck {
 /// value.
 ///
 /// No value is computed, so this holds for all sizes, and says nothing of values: parts of another
-/// rank, other literals, other operands of equal placement. Rows by token or expert, parts of
-/// blocks and strided parts count as unknown. Takes microseconds per node. Checks no nodes unless
-/// `lowered` is the program of a rank and `placed` is not.
+/// rank, other literals, other operands of equal placement. Rows by token or expert, and parts that
+/// axes cut neither in the order of the mesh nor in the reverse, count as unknown. Takes
+/// microseconds per node. Checks no nodes unless `lowered` is the program of a rank and `placed` is
+/// not.
 PlacementCheck CheckPlacements(const Graph& placed, const Graph& lowered);
 
 }  // namespace strata::prove

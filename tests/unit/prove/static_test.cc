@@ -13,12 +13,14 @@
 #include "passes/placement/lower.h"
 #include "passes/placement/place.h"
 #include "prove/mutations.h"
+#include "prove/on_ranks.h"
 #include "prove/static/placement_check.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {
 namespace {
 
+using testing::NodeNamed;
 using testing::OrDie;
 using testing::ParseBody;
 using testing::ValueNamed;
@@ -105,6 +107,17 @@ TEST_CASE("PV-31: parts that collectives pack and unpack are followed") {
   }
 }
 
+TEST_CASE("PV-31: parts of parts are followed, in the order in which axes cut") {
+  for (const std::string_view from : {"_S(0, 2)S(0)", "S(0)S(0)", "RS(0)", "S(0)R", "RR"}) {
+    for (const std::string_view to : {"_S(0, 2)S(0)", "S(0)S(0)", "RS(0)", "S(0)R", "RR"}) {
+      CAPTURE(from);
+      CAPTURE(to);
+      const PlacementCheck check = Lowered(ParseBody(Redistributed(from, to))).Check();
+      CHECK_EQ(TextOf(check), "0 unknown");
+    }
+  }
+}
+
 TEST_CASE("PV-31: an inner axis cuts what outer axes leave of a dimension") {
   CHECK_EQ(TextOf(Lowered(ParseBody(Unflattened(2, "S(0)S(1)"))).Check()), "0 unknown");
   CHECK_EQ(TextOf(Lowered(ParseBody(Unflattened(4, "S(0)S(0)"))).Check()), "0 unknown");
@@ -115,6 +128,32 @@ TEST_CASE("PV-31: a sum over ranks that is missing is named at what reads it") {
   Graph& after = *lowered.lowered->FindGraph("g");
   Rewriter(after).ReplaceUses(ValueNamed(after, "wait_tensor_2"), ValueNamed(after, "loss"));
   CHECK_EQ(TextOf(lowered.Check()), "0 unknown\noutput: P(sum) on fsdp, expected R: from loss");
+}
+
+TEST_CASE("PV-32: copies that are summed are named, though a factor cancels them on this mesh") {
+  Lowered lowered(ParseBody(R"(
+  x = placeholder : DTensor(f32[4, 6][6, 1]cpu, R) {+fqn='x' +input='parameter'}
+  y = aten.mul.Tensor(x, x) : DTensor(f32[4, 6][6, 1]cpu, R)
+  z = aten.mul.Tensor(y, 3.0) : DTensor(f32[4, 6][6, 1]cpu, R)
+  output([z]) {+mesh='tp=2'}
+)"));
+  Graph& after = *lowered.lowered->FindGraph("g");
+  const NodeId z = NodeNamed(after, "z");
+  Rewriter rewriter(after);
+  rewriter.SetCursorBefore(z);
+  const ValueId y = ValueNamed(after, "y");
+  ValueId sum = y;
+  const auto text = [&](std::string_view word) { return Arg::String(after.module().Intern(word)); };
+  const auto then = [&](std::string_view op, std::initializer_list<Arg> args) {
+    sum = after.result(rewriter.Create(op, args, From{z}));
+    rewriter.SetType(sum, after.value(y).type);
+  };
+  then("_c10d_functional.all_reduce.default", {Arg(sum), text("sum"), text("tp")});
+  then("_c10d_functional.wait_tensor.default", {Arg(sum)});
+  then("aten.mul.Tensor", {Arg(sum), Arg::Float(0.5)});
+  rewriter.SetSlot(z, after.node(z).args_begin, Arg(sum));
+  CHECK(ProvePass(lowered.before(), after, {.stable_ids = true}).verdict == Verdict::kProven);
+  CHECK_EQ(TextOf(lowered.Check()), "1 unknown\nall_reduce: a sum of copies on tp: from y");
 }
 
 TEST_CASE("PV-31: of an edit that the placement rules refute, no value is proven") {
