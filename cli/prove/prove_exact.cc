@@ -1,6 +1,7 @@
 #include "cli/prove/prove_exact.h"
 
 #include <cstdio>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "cli/prove/prove_stages.h"
 #include "cli/render/proof_text.h"
 #include "prove/on_ranks.h"
+#include "prove/static/placement_check.h"
 
 namespace strata::cli {
 namespace {
@@ -17,6 +19,24 @@ Error Refuted(const PassRun& run, const Graph& after, const prove::Proof& proof)
   return Error(
       "pass {} changes what is computed: graph {}: {}: strata prove of the recorded run lists all",
       run.name, after.name_text(), FindingText(proof.findings.front()));
+}
+
+/// What the rules of placement refute, of what evaluation does not.
+Error Misplaced(const PassRun& run, const Graph& after, const prove::Proof& proof,
+                const prove::PlacementFinding& finding) {
+  if (proof.verdict == prove::Verdict::kProven)
+    return Error(
+        "{}: {}",
+        ContradictionText(fmt::format("pass {}", run.name), after.name_text(), finding.node),
+        prove::ToString(finding));
+  return Error("pass {} changes how ranks hold a value: graph {}: {}", run.name, after.name_text(),
+               prove::ToString(finding));
+}
+
+std::string RulesText(const prove::PlacementCheck& check) {
+  if (check.nodes == 0) return "";
+  return fmt::format("; rules give the placements of {} of {} nodes", check.nodes - check.unknown,
+                     check.nodes);
 }
 
 }  // namespace
@@ -34,13 +54,15 @@ Status ProveExactly::AfterPass(const PassRun& run, const Module& module) {
     prove::ProofOptions options = {.stable_ids = true};
     for (const std::string& name : MakersOf(after.name_text()))
       if (const Graph* maker = before_->FindGraph(name)) options.makers.push_back(maker);
-    const prove::Proof proof = prove::ProvePass(before_->graph(change.graph), after, options);
+    const Graph& before = before_->graph(change.graph);
+    const prove::Proof proof = prove::ProvePass(before, after, options);
+    const prove::PlacementCheck rules = prove::CheckPlacements(before, after);
     // A trace that cannot be written to is reported by what records the passes.
     static_cast<void>(recording_.AddProof(run, PassProofOf(proof, after.name_text())));
     switch (proof.verdict) {
       case prove::Verdict::kProven:
-        fmt::print(stderr, "proved exactly: pass {} {}: graph {}: {} values are equal\n", run.index,
-                   run.name, Visible(after.name_text()), proof.values);
+        fmt::print(stderr, "proved exactly: pass {} {}: graph {}: {} values are equal{}\n",
+                   run.index, run.name, Visible(after.name_text()), proof.values, RulesText(rules));
         break;
       case prove::Verdict::kDiffers:
         return Refuted(run, after, proof);
@@ -49,6 +71,7 @@ Status ProveExactly::AfterPass(const PassRun& run, const Module& module) {
                          after.name_text(), proof.reason));
         break;
     }
+    if (!rules.findings.empty()) return Misplaced(run, after, proof, rules.findings.front());
   }
   return Ok();
 }

@@ -84,10 +84,7 @@ void AppendStep(const StepProof& proof, std::string& out) {
 void AppendPlacements(const StepProof& proof, std::string& out) {
   const std::vector<prove::PlacementFinding>& findings = proof.placements.findings;
   if (proof.IsContradiction())
-    out += fmt::format(
-        "\nerror of Strata: {}, {}: placement rules and evaluation disagree at {}; please report "
-        "it\n",
-        Visible(proof.name), Visible(proof.graph), Visible(findings[0].node));
+    out += fmt::format("\n{}\n", ContradictionText(proof.name, proof.graph, findings[0].node));
   for (const prove::PlacementFinding& finding : findings)
     out += fmt::format("\nplacement: {}\n", Visible(prove::ToString(finding)));
 }
@@ -204,6 +201,14 @@ std::string FindingText(const Finding& finding) {
 
 PassProof PassProofOf(const prove::Proof& proof, std::string_view graph) {
   PassProof record;
+std::string ContradictionText(std::string_view pass, std::string_view graph,
+                              std::string_view node) {
+  return fmt::format(
+      "error of Strata, or a factor that cancels on this mesh alone: {}, {}: placement rules and "
+      "evaluation disagree at {}; please report it",
+      Visible(pass), Visible(graph), Visible(node));
+}
+
   record.graph = graph;
   record.verdict = prove::ToString(proof.verdict);
   record.what = proof.reason;

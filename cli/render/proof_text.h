@@ -33,6 +33,10 @@ struct StepProof {
 /// `layers.3.norm: mul_7: 1/2 of the expected value`
 std::string FindingText(const prove::Finding& finding);
 
+/// Placement rules refute what evaluation proves: one of them is wrong, or a factor cancels on this
+/// mesh alone.
+std::string ContradictionText(std::string_view pass, std::string_view graph, std::string_view node);
+
 /// What is recorded of a proof of `graph`, but for the index of its pass.
 PassProof PassProofOf(const prove::Proof& proof, std::string_view graph);
 

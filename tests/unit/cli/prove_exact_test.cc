@@ -1,13 +1,16 @@
 #include "cli/prove/prove_exact.h"
 
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <doctest/doctest.h>
 
 #include "cli/render/proof_text.h"
 #include "ir/rewriter.h"
 #include "passes/core/pass_manager.h"
+#include "passes/placement/lower.h"
 #include "refs/recording.h"
 #include "store/proofs.h"
 #include "store/trace_reader.h"
@@ -83,6 +86,49 @@ TEST_CASE("prove-exact: a pass that changes a value ends the pipeline, with its 
   CHECK_MESSAGE(
       message.find("pass add-twice changes what is computed: graph g: sum") != std::string::npos,
       message);
+}
+
+/// Lowers, and then sums copies and halves the sum: right for two ranks, by chance.
+class LowerWithFactor final : public Pass {
+ public:
+  LowerWithFactor() { SetText("lower-with-factor", ""); }
+  Result<Changed> Run(Module& module) override {
+    STRATA_TRY(const Changed changed, LowerPlacements().Run(module));
+    Graph& graph = *module.FindGraph("g");
+    const NodeId z = testing::NodeNamed(graph, "z");
+    const ValueId y = testing::ValueNamed(graph, "y");
+    Rewriter rewriter(graph);
+    rewriter.SetCursorBefore(z);
+    ValueId value = y;
+    const auto then = [&](std::string_view op, std::initializer_list<Arg> args) {
+      value = graph.result(rewriter.Create(op, args, From{z}));
+      rewriter.SetType(value, graph.value(y).type);
+    };
+    then("_c10d_functional.all_reduce.default",
+         {Arg(value), Arg::String(module.Intern("sum")), Arg::String(module.Intern("tp"))});
+    then("_c10d_functional.wait_tensor.default", {Arg(value)});
+    then("aten.mul.Tensor", {Arg(value), Arg::Float(0.5)});
+    rewriter.SetSlot(z, graph.node(z).args_begin, Arg(value));
+    return changed;
+  }
+};
+
+constexpr std::string_view kPlaced = R"(
+  x = placeholder : DTensor(f32[4, 6][6, 1]cpu, R) {+fqn='x' +input='parameter'}
+  y = aten.mul.Tensor(x, x) : DTensor(f32[4, 6][6, 1]cpu, R)
+  z = aten.mul.Tensor(y, 3.0) : DTensor(f32[4, 6][6, 1]cpu, R)
+  output([z]) {+mesh='tp=2'}
+)";
+
+TEST_CASE("prove-exact: placement rules are asked, too") {
+  CHECK(RunOn(kPlaced, std::make_unique<LowerPlacements>()));
+  const Result<Changed> wrong = RunOn(kPlaced, std::make_unique<LowerWithFactor>());
+  REQUIRE_FALSE(wrong);
+  CHECK_EQ(
+      wrong.error().message(),
+      "error of Strata, or a factor that cancels on this mesh alone: pass lower-with-factor, "
+      "g: placement rules and evaluation disagree at all_reduce; please report it: all_reduce: "
+      "a sum of copies on tp: from y");
 }
 
 TEST_CASE("prove-exact: the trace of a run has the verdict, also of a pass that changes a value") {
