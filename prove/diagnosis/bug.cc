@@ -5,13 +5,29 @@
 namespace strata::prove {
 
 std::string_view ToString(BugKind kind) {
-  constexpr std::array<std::string_view, 22> kNames = {
-      "other",           "missing-collective", "extra-collective", "wrong-group",
-      "wrong-reduction", "partial-operand",    "wrong-dim",        "wrong-offset",
-      "exchanged",       "missing-operation",  "wrong-operation",  "literal",
-      "wrong-factor",    "in-flight",          "unwritten",        "invalid-operation",
-      "contract",        "permuted",           "some-ranks",       "extra-operation",
-      "overwritten",     "precision"};
+  constexpr std::array<std::string_view, 23> kNames = {"other",
+                                                       "missing-collective",
+                                                       "extra-collective",
+                                                       "wrong-group",
+                                                       "wrong-reduction",
+                                                       "partial-operand",
+                                                       "wrong-dim",
+                                                       "wrong-offset",
+                                                       "exchanged",
+                                                       "missing-operation",
+                                                       "wrong-operation",
+                                                       "literal",
+                                                       "wrong-factor",
+                                                       "in-flight",
+                                                       "unwritten",
+                                                       "invalid-operation",
+                                                       "contract",
+                                                       "permuted",
+                                                       "some-ranks",
+                                                       "extra-operation",
+                                                       "overwritten",
+                                                       "precision",
+                                                       "order"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -29,6 +29,7 @@ enum class BugKind : uint8_t {
   kExtraOperation,     ///< an operator that was not there
   kOverwritten,        ///< something was written to memory that is read again
   kPrecision,          ///< the same numbers, rounded otherwise
+  kCollectiveOrder,    ///< ranks of a group call collectives in another order
 };
 /// "missing-collective"
 std::string_view ToString(BugKind kind);

@@ -163,10 +163,35 @@ class Explanation {
 
   std::string WhatDiffers(const Group& group) const {
     const ComparedOutput& output = *group.output;
-    const std::string what =
-        fmt::format("not {}: {}", RelationText(output.relation, setup_.mesh), *output.difference);
+    const std::string what = fmt::format("not {}: {}{}", RelationText(output.relation, setup_.mesh),
+                                         *output.difference, WeightsText(output));
     if (!group.cause) return what;
     return fmt::format("the difference begins here; {} is {}", output.key, what);
+  }
+
+  /// "; the ranks' values add up to it with the weights 3/7, 4/7"; "": with none.
+  std::string WeightsText(const ComparedOutput& output) const {
+    const auto value = ValueOf(output);
+    const auto expected = SingleValueOf(output);
+    if (!value || !expected) return "";
+    const auto parts = evidence_.of_ranks.find(finder_.PlaceOf(output.part, *value));
+    const strata::Value& single = GraphOf(evidence_.single, output.part).value(*expected);
+    const auto whole = evidence_.of_single.find({output.part, single.def, single.index});
+    if (parts == evidence_.of_ranks.end() || whole == evidence_.of_single.end()) return "";
+    const std::vector<std::string> weights = WeightsOf(whole->second, parts->second);
+    // Equal ones are a missing sum, or a factor.
+    if (weights.empty() || std::ranges::count(weights, weights[0]) == std::ssize(weights))
+      return "";
+    return fmt::format("; the ranks' values add up to it with the weights {}",
+                       fmt::join(weights, ", "));
+  }
+
+  /// The output of one device; none: it has no such output.
+  std::optional<ValueId> SingleValueOf(const ComparedOutput& output) const {
+    const Graph& graph = GraphOf(evidence_.single, output.part);
+    for (const KeyedOutput& other : OutputsOf(graph, setup_.names))
+      if (other.key == output.key) return graph.operands(graph.output())[other.index];
+    return std::nullopt;
   }
 
   static std::string Shortened(const std::vector<std::string>& keys) {
@@ -189,12 +214,9 @@ class Explanation {
       const auto origin = OperandOrigin(*group.cause);
       return origin == nullptr ? "none" : NameOf(origin->place);
     }
-    const Graph& graph = GraphOf(evidence_.single, group.output->part);
-    for (const KeyedOutput& other : OutputsOf(graph, setup_.names)) {
-      if (other.key == group.output->key)
-        return std::string(graph.value_name(graph.operands(graph.output())[other.index]));
-    }
-    return "none";
+    const auto value = SingleValueOf(*group.output);
+    return value ? std::string(GraphOf(evidence_.single, group.output->part).value_name(*value))
+                 : "none";
   }
 
   std::string NameOf(const Place& place) const {

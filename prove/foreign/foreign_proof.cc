@@ -11,6 +11,7 @@
 
 #include "ir/module.h"
 #include "prove/foreign/attempt.h"
+#include "prove/foreign/collective_order.h"
 #include "prove/foreign/contracts.h"
 #include "prove/foreign/explain.h"
 #include "prove/foreign/setup.h"
@@ -35,6 +36,12 @@ class ForeignProver {
       : single_(single), ranks_(ranks), options_(options) {}
 
   Result<Proof> Run() {
+    if (auto finding = FindOtherOrder(ranks_)) {
+      Proof proof;
+      proof.verdict = Verdict::kDiffers;
+      proof.findings.push_back(*std::move(finding));
+      return proof;
+    }
     STRATA_TRY(setup_, SetUp(single_, ranks_));
     STRATA_TRY(values_, EvaluateSingle(single_, options_.seed, {}));
     STRATA_RETURN_IF_ERROR(FindChoices());

@@ -132,6 +132,76 @@ std::optional<std::string> DifferenceOnRanks(const Value& whole, std::span<const
   return std::nullopt;
 }
 
+namespace {
+
+/// An equation between unknowns: their factors, and what they add up to.
+using Equation = std::vector<Residue>;
+
+/// Subtracts `by` so that unknown `i` is gone. REQUIRES: its factor in `by` is 1.
+void Eliminate(Equation& equation, const Equation& by, size_t i) {
+  const Residue factor = equation[i];
+  for (size_t k = 0; factor != 0 && k < equation.size(); ++k)
+    equation[k] = Sub(equation[k], Mul(factor, by[k]));
+}
+
+/// Equations solved for one unknown each.
+class LinearSystem {
+ public:
+  explicit LinearSystem(size_t unknowns) : solved_(unknowns) {}
+
+  /// False: the equation contradicts those before it.
+  bool Add(Equation equation) {
+    for (size_t i = 0; i < solved_.size(); ++i)
+      if (solved_[i]) Eliminate(equation, *solved_[i], i);
+    for (size_t i = 0; i < solved_.size(); ++i) {
+      if (equation[i] == 0) continue;
+      const Residue inverse = Inverse(equation[i]);
+      for (Residue& factor : equation)
+        factor = Mul(factor, inverse);
+      for (auto& other : solved_)
+        if (other) Eliminate(*other, equation, i);
+      solved_[i] = std::move(equation);
+      return true;
+    }
+    return equation.back() == 0;
+  }
+  /// None: unknown `i` is not determined.
+  std::optional<Residue> Solution(size_t i) const {
+    return solved_[i] ? std::optional(solved_[i]->back()) : std::nullopt;
+  }
+
+ private:
+  std::vector<std::optional<Equation>> solved_;  // by unknown
+};
+
+}  // namespace
+
+std::vector<std::string> WeightsOf(const Value& whole, std::span<const Value> parts) {
+  std::vector<std::vector<uint64_t>> columns;
+  const auto add = [&](const Value& value) {
+    const auto* tensor = std::get_if<Tensor>(&value);
+    if (tensor == nullptr || tensor->domain() != Domain::kFloat) return false;
+    columns.push_back(tensor->Read());
+    return columns.back().size() == columns[0].size() &&
+           std::ranges::all_of(columns.back(), IsNumber);
+  };
+  if (!std::ranges::all_of(parts, add) || !add(whole)) return {};
+  LinearSystem system(parts.size());
+  for (size_t i = 0; i < columns[0].size(); ++i) {
+    Equation equation;
+    for (const std::vector<uint64_t>& column : columns)
+      equation.push_back(column[i]);
+    if (!system.Add(std::move(equation))) return {};
+  }
+  std::vector<std::string> weights;
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    const auto weight = system.Solution(rank);
+    weights.push_back(weight ? FractionText(*weight) : "");
+    if (weights.back().empty()) return {};
+  }
+  return weights;
+}
+
 std::optional<Tensor> WholeOf(std::span<const Value> parts, const Relation& relation,
                               const Mesh& mesh) {
   std::vector<Tensor> tensors;

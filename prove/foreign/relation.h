@@ -42,6 +42,11 @@ Tensor PartOf(const Tensor& whole, const Relation& relation, const Mesh& mesh, i
 std::optional<std::string> DifferenceOnRanks(const Value& whole, std::span<const Value> parts,
                                              const Relation& relation, const Mesh& mesh);
 
+/// Small fractions, one for each rank, with which the values of the ranks add up to `whole`: a mean
+/// of each rank's own tokens is the mean of all if ranks count by their tokens. Empty: there are
+/// none, or others would do, too.
+std::vector<std::string> WeightsOf(const Value& whole, std::span<const Value> parts);
+
 /// The tensor of which the ranks hold what `relation` says; none: there is no such tensor, as where
 /// ranks hold different replicas.
 std::optional<Tensor> WholeOf(std::span<const Value> parts, const Relation& relation,

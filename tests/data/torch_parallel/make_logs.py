@@ -26,6 +26,7 @@ PROGRAMS = {
     "vocabulary_parallel": (2, []),
     "fsdp": (2, []),
     "ddp": (2, []),
+    "token_mean": (2, ["local_count"]),
     "two_axes": (4, []),
     "by_hand": (2, ["norm_gradient", "loss_twice", "no_sum", "no_offset"]),
     "buckets": (2, ["exchanged"]),

@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -40,7 +41,7 @@ class ProveForeignTest(StrataCase):
                 self.assertEqual(step["unknown_operators"], [])
 
     def test_pv_70_programs_of_fsdp2_and_ddp_are_proven_if_they_average(self):
-        for program, steps, axis in (("fsdp", 2, "world"), ("ddp", 1, "world"), ("two_axes", 2, "outer")):
+        for program, steps, axis in (("fsdp", 2, "world"), ("ddp", 1, "world"), ("token_mean", 1, "world"), ("two_axes", 2, "outer")):
             with self.subTest(program):
                 proof = self.prove(program, "--accept-inferred")
                 self.assertEqual(proof["summary"], {"proven": steps, "differs": 0, "unproven": 0})
@@ -66,6 +67,20 @@ inferred: ranks hold R on tp: L_x_
 
 proven: 1 of 1 steps, seed 1, p = 2^61-1
 """)
+
+    def test_pv_78_means_of_each_ranks_own_tokens_have_weights(self):
+        proof = self.prove("token_mean", "--accept-inferred")
+        self.assertEqual(proof["summary"], {"proven": 1, "differs": 0, "unproven": 0})
+        self.prove("token_mean", "--accept-inferred", "--assume", "world=sums", status=1)
+        proof = self.prove("token_mean", "--accept-inferred", "--assume", "world=averages", ranks="local_count", status=1)
+        gradients = proof["findings"][-1]
+        self.assertEqual((gradients["class"], gradients["module"]),
+                         ("missing-collective", "gradient of w1.weight, gradient of w1.bias and 2 more"))
+        weights = re.search(r"the ranks' values add up to it with the weights (\d+)/(\d+), (\d+)/(\d+)$", gradients["what"])
+        self.assertTrue(weights, gradients["what"])
+        tokens, total, others, of_all = map(int, weights.groups())
+        self.assertNotEqual(tokens * of_all, others * total)
+        self.assertEqual(tokens * of_all + others * total, total * of_all)
 
     def test_pv_71_errors_of_programs_are_found_and_named(self):
         found = self.found("by_hand", "norm_gradient")

@@ -217,6 +217,29 @@ TEST_CASE("ranks that compute the same prove nothing of their axis") {
            "have the batch of all ranks");
 }
 
+TEST_CASE("B89: ranks of a group that call collectives in another order are found") {
+  constexpr std::string_view kTwo = R"(
+  primals_1 = placeholder : f32[4, 3][3, 1]cpu {{+descriptor='PlainAOTInput(idx=0)'}}
+  primals_2 = placeholder : f32[3, 8][8, 1]cpu {{+descriptor='PlainAOTInput(idx=1)' +fqn='w'}}
+  mm = aten.mm.default(primals_1, primals_2) : f32[4, 8][8, 1]cpu
+{}  wait = _c10d_functional.wait_tensor.default(sum) : f32[4, 8][8, 1]cpu
+  largest = _c10d_functional.wait_tensor.default(max) : f32[4, 3][3, 1]cpu
+  output((wait, largest,)) {{+descriptors='PlainAOTOutput(idx=0)\nPlainAOTOutput(idx=1)'}}
+)";
+  const std::string sum =
+      "  sum = _c10d_functional.all_reduce.default(mm, 'sum', '0') : f32[4, 8][8, 1]cpu\n";
+  const std::string max =
+      "  max = _c10d_functional.all_reduce.default(primals_1, 'max', '0') : f32[4, 3][3, 1]cpu\n";
+  const Proof proof = ProofOfRanks({fmt::format(kTwo, sum + max), fmt::format(kTwo, max + sum)});
+  REQUIRE_EQ(proof.findings.size(), 1);
+  CHECK_EQ(proof.verdict, Verdict::kDiffers);
+  CHECK_EQ(proof.findings[0].diagnosis.kind, BugKind::kCollectiveOrder);
+  CHECK_EQ(proof.findings[0].node, "max");
+  CHECK_EQ(proof.findings[0].what,
+           "collective 0 of group '0': rank 0: all_reduce(sum) of f32[4, 8][8, 1]cpu, rank 1: "
+           "all_reduce(max) of f32[4, 3][3, 1]cpu");
+}
+
 TEST_CASE("ranks with other nodes are not evaluated") {
   const std::string rank = fmt::format(kRank, "sum", "wait");
   const Proof proof = ProofOfRanks({rank, fmt::format(kRank, "sum", "mm")});
