@@ -111,6 +111,10 @@ uint64_t HashOf(uint64_t hash, const Argument& argument) {
 
 }  // namespace
 
+bool DrawsNumbers(std::string_view op) {
+  return TraitsOf(op).random && FindDefinition(op) == nullptr;
+}
+
 Value CopyOf(const Value& value) {
   if (const auto* tensor = std::get_if<Tensor>(&value)) return tensor->Copy();
   return value;
@@ -210,8 +214,11 @@ Result<Call> Evaluator::CallOf(NodeId node) {
   Call call(graph_.op(node), std::move(args), std::move(kwargs), graph_.node(node).num_results);
   call.run_body = [this](GraphId body, std::span<const Value> inputs) -> Result<Values> {
     Evaluator evaluator(graph_.module().graph(body), seed_, rounds_);
+    evaluator.generator_ = generator_;
     STRATA_TRY(Values results, evaluator.Run(inputs));
+    generator_ = evaluator.generator_;
     opaque_.insert(evaluator.opaque().begin(), evaluator.opaque().end());
+    opaque_calls_.insert(evaluator.opaque_calls().begin(), evaluator.opaque_calls().end());
     evaluations_ += evaluator.evaluations();
     at_bound_ += evaluator.at_bound();
     return results;
@@ -219,11 +226,28 @@ Result<Call> Evaluator::CallOf(NodeId node) {
   return call;
 }
 
+Result<uint64_t> Evaluator::Draw(const Call& call) {
+  if (!generator_)
+    return Error(ErrorCode::kUnsupported, "draws random numbers, in one of several graphs");
+  generator_ = Mix(*generator_ ^ FunctionKey(call.Literals()));
+  return Mix(seed_ ^ *generator_);
+}
+
 Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
-  opaque_.insert(std::string(call.op()));
+  const OpTraits traits = TraitsOf(call.op());
   uint64_t hash = FunctionKey(call.Literals());
+  if (traits.random) {
+    STRATA_TRY(hash, Draw(call));
+  } else if (traits.mutates) {
+    return Error(ErrorCode::kUnsupported, "an unknown operator that writes to an operand");
+  }
   for (const Argument& argument : call.args())
     hash = HashOf(hash, argument);
+  const bool reads_tensors = std::ranges::any_of(call.args(), &Argument::is_tensor);
+  if (!traits.random || reads_tensors) {
+    opaque_.insert(std::string(call.op()));
+    opaque_calls_.emplace(hash, call.op());
+  }
   Values results;
   for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
     const TypeId type = graph_.value(graph_.result(node, i)).type;
@@ -236,9 +260,9 @@ Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
 Result<Values> Evaluator::EvaluateCall(NodeId node) {
   STRATA_TRY(Call call, CallOf(node));
   const OpDefinition* definition = FindDefinition(call.op());
-  if (definition == nullptr) return EvaluateOpaque(node, call);
-  STRATA_TRY(Values results, definition->evaluate(call));
-  if (definition->moves_data) KeepLaws(*definition, call, results);
+  STRATA_TRY(Values results,
+             definition == nullptr ? EvaluateOpaque(node, call) : definition->evaluate(call));
+  if (definition != nullptr && definition->moves_data) KeepLaws(*definition, call, results);
   if (IsAtBound(call, results)) ++at_bound_;
   const Argument* target = call.Find(SIZE_MAX, "out");
   if (target == nullptr && IsInPlace(call.op())) target = call.Find(0, {});

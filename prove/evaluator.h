@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -13,6 +14,12 @@
 #include "prove/call.h"
 
 namespace strata::prove {
+
+/// Calls of operators without a definition: names by a hash of operator, literals and operands.
+using OpaqueCalls = std::map<uint64_t, std::string>;
+
+/// Whether an operator draws random numbers. Those with a definition draw none that are evaluated.
+bool DrawsNumbers(std::string_view op);
 
 /// Evaluates a graph exactly, node by node.
 class Evaluator {
@@ -24,6 +31,11 @@ class Evaluator {
   /// (prove/precision/rounding.h). REQUIRES: the graph outlives this.
   Evaluator(const Graph& graph, uint64_t seed, bool rounds = false)
       : graph_(graph), seed_(seed), rounds_(rounds) {}
+
+  /// Operators draw random numbers from one generator, in program order: what a call returns is a
+  /// function of all draws before it. Without this they fail: two graphs that are evaluated one
+  /// after the other would draw the same numbers.
+  void SeedGenerator() { generator_ = 0; }
 
   /// Runs the graph. `inputs`: one for each placeholder; operators may write to them. Returns what
   /// the output node returns, flattened. Errors: a call that fails in PyTorch too, by the name of
@@ -47,6 +59,8 @@ class Evaluator {
   /// Operators without a definition that were called. Of those only this is known: equal calls give
   /// equal results.
   const std::set<std::string>& opaque() const { return opaque_; }
+  /// Their calls, as hashes of what they read, with their names.
+  const OpaqueCalls& opaque_calls() const { return opaque_calls_; }
   int64_t evaluations() const { return evaluations_; }
   /// Numbers that a bound took the place of: what bounds them reads another number than they are.
   int64_t at_bound() const { return at_bound_; }
@@ -57,6 +71,8 @@ class Evaluator {
   Result<Values> EvaluateNode(NodeId node);
   Result<Values> EvaluateCall(NodeId node);
   Result<Values> EvaluateOpaque(NodeId node, Call& call);
+  /// A key of the next random numbers. Errors: there is no generator.
+  Result<uint64_t> Draw(const Call& call);
   Result<Value> Attribute(NodeId node);
   Result<Argument> ArgumentOf(const Arg& arg) const;
   Result<Call> CallOf(NodeId node);
@@ -73,6 +89,8 @@ class Evaluator {
   std::vector<int32_t> order_;      // by NodeId
   std::vector<int32_t> last_use_;   // by ValueId: position of the last node that reads it
   std::set<std::string> opaque_;
+  OpaqueCalls opaque_calls_;
+  std::optional<uint64_t> generator_;  // a hash of what was drawn
   int64_t evaluations_ = 0;
   int64_t at_bound_ = 0;
   NodeId failed_;

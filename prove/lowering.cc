@@ -51,6 +51,7 @@ class LoweringProver {
         placed_, options_.seed, [&](uint64_t seed) { return EvaluatePlaced(seed); }));
     STRATA_TRY(std::vector<std::vector<Value>> parts, PartsOf(inputs_));
     RankEvaluator ranks(lowered_, mesh_, seed_, options_.rounds);
+    ranks.SeedGenerators();
     const auto rank_outputs =
         ranks.Run(parts, [&](NodeId node, std::span<Values> results) { CheckNode(node, results); });
     if (rank_outputs) {
@@ -65,6 +66,7 @@ class LoweringProver {
     opaque_.merge(ranks.opaque());
     proof_.opaque.assign(opaque_.begin(), opaque_.end());
     if (!proof_.findings.empty()) proof_.verdict = Verdict::kDiffers;
+    CheckOpaqueCalls(calls_before_, ranks.opaque_calls(), proof_);
     return std::move(proof_);
   }
 
@@ -78,11 +80,13 @@ class LoweringProver {
     for (const Value& input : inputs_)
       written_.push_back(CopyOf(input));
     Evaluator reference(placed_, seed, options_.rounds);
+    reference.SeedGenerator();
     STRATA_TRY(expected_, reference.Run(written_, [&](NodeId node, std::span<Value> results) {
       if (options_.stable_ids) Keep(node, results);
     }));
     proof_.evaluations = reference.evaluations();
     opaque_ = reference.opaque();
+    calls_before_ = reference.opaque_calls();
     return reference.at_bound();
   }
 
@@ -345,6 +349,7 @@ class LoweringProver {
   std::vector<Value> inputs_, written_;  // before it, and after it
   std::vector<Value> expected_;          // outputs
   std::set<std::string> opaque_;
+  OpaqueCalls calls_before_;
   Proof proof_;
 };
 

@@ -49,6 +49,7 @@ class RankProver {
         before_, options_.seed, [&](uint64_t seed) { return EvaluateBefore(seed); }));
     RankEvaluator second(after_, mesh_, seed_, options_.rounds);
     const Result<RankValues> actual = second.Run(
+    second.SeedGenerators();
         inputs_, [&](NodeId node, std::span<Values> results) { CheckNode(node, results); });
     if (actual) {
       CheckOutputs(expected_, *actual);
@@ -67,6 +68,7 @@ class RankProver {
     proof_.opaque.assign(opaque_.begin(), opaque_.end());
     if (!proof_.findings.empty()) proof_.verdict = Verdict::kDiffers;
     return std::move(proof_);
+    CheckOpaqueCalls(calls_before_, second.opaque_calls(), proof_);
   }
 
  private:
@@ -87,11 +89,13 @@ class RankProver {
       written_.push_back(Copies(inputs));
     RankEvaluator first(before_, mesh_, seed, options_.rounds);
     STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Values> results) {
+    first.SeedGenerators();
       if (options_.stable_ids) Keep(node, results);
     }));
     proof_.evaluations = first.evaluations();
     opaque_ = first.opaque();
     return first.at_bound();
+    calls_before_ = first.opaque_calls();
   }
 
   void Keep(NodeId node, std::span<const Values> results) {
@@ -220,6 +224,7 @@ class RankProver {
   RankValues expected_;          // outputs
   std::set<std::string> opaque_;
   Proof proof_;
+  OpaqueCalls calls_before_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ir/module.h"
 #include "prove/bounds.h"
@@ -89,6 +90,7 @@ class Prover {
     } else if (!proof_.findings.empty()) {
       proof_.verdict = Verdict::kDiffers;
     }
+    CheckOpaqueCalls(calls_before_, calls_after_, proof_);
     return std::move(proof_);
   }
 
@@ -98,6 +100,7 @@ class Prover {
         before_, options_.seed, [&](uint64_t seed) { return EvaluateBefore(seed); }));
     STRATA_TRY(const std::vector<Value> for_after, InputsOfAfter(inputs_));
     Evaluator second(after_, seed_, options_.rounds);
+    second.SeedGenerator();
     Result<std::vector<Value>> actual =
         second.Run(for_after, [&](NodeId node, std::span<Value> results) { Check(node, results); });
     if (actual) {
@@ -111,6 +114,7 @@ class Prover {
     proof_.evaluations += second.evaluations();
     proof_.not_kept = reference_.not_kept();
     opaque_.insert(second.opaque().begin(), second.opaque().end());
+    calls_after_ = second.opaque_calls();
     proof_.opaque.assign(opaque_.begin(), opaque_.end());
     return Ok();
   }
@@ -132,11 +136,13 @@ class Prover {
     for (const Value& input : inputs_)
       written_.push_back(CopyOf(input));
     Evaluator first(before_, seed, options_.rounds);
+    first.SeedGenerator();
     STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Value> results) {
       if (options_.stable_ids) reference_.Keep(before_, node, results);
     }));
     proof_.evaluations = first.evaluations();
     opaque_ = first.opaque();
+    calls_before_ = first.opaque_calls();
     return first.at_bound();
   }
 
@@ -253,6 +259,7 @@ class Prover {
   std::vector<Value> inputs_, written_;  // before it, and after it
   std::vector<Value> expected_;          // outputs
   std::set<std::string> opaque_;
+  OpaqueCalls calls_before_, calls_after_;
   std::vector<size_t> positions_;  // by input of `after`: the input of `before`
   Proof proof_;
 };
@@ -297,6 +304,19 @@ Status AddFailure(const Graph& after, NodeId node, const Error& error, const Pro
   }
   if (proof.findings.empty()) return error;
   return Ok();
+}
+
+void CheckOpaqueCalls(const OpaqueCalls& before, const OpaqueCalls& after, Proof& proof) {
+  if (proof.findings.empty() || before == after) return;
+  std::set<std::string> names;
+  for (const auto& [call, name] : after)
+    if (!before.contains(call)) names.insert(name);
+  for (const auto& [call, name] : before)
+    if (!after.contains(call)) names.insert(name);
+  proof.reason = fmt::format("{} may differ: nothing is known of {}, which reads other operands",
+                             proof.findings[0].node, fmt::join(names, ", "));
+  proof.findings.clear();
+  proof.verdict = Verdict::kUnproven;
 }
 
 Proof Prove(const Graph& before, const Graph& after, const ProofOptions& options) {

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "prove/diagnosis/diagnosis.h"
+#include "prove/evaluator.h"
 #include "prove/precision/precision.h"
 
 namespace strata::prove {
@@ -96,6 +97,10 @@ Status AddFailure(const Graph& after, NodeId node, const Error& error, const Pro
 
 /// Evaluates both graphs on equal random inputs, in exact arithmetic, and compares values of nodes
 /// with equal StableIds, outputs by position, and what is written to inputs. A value that differs
+/// A difference decides nothing where the graphs call an operator of which nothing is known on
+/// other operands: the results may be equal. Makes such a proof unproven, with the operators.
+void CheckOpaqueCalls(const OpaqueCalls& before, const OpaqueCalls& after, Proof& proof);
+
 /// is set right before the evaluation goes on, so that consequences are not found again.
 ///
 /// A false verdict "proven" has a probability of at most degree / 2^61 for each compared element

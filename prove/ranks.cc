@@ -367,6 +367,18 @@ Result<std::vector<std::vector<Value>>> RankEvaluator::Run(
   return outputs;
 }
 
+void RankEvaluator::SeedGenerators() {
+  for (Evaluator& rank : ranks_)
+    rank.SeedGenerator();
+}
+
+OpaqueCalls RankEvaluator::opaque_calls() const {
+  OpaqueCalls all;
+  for (const Evaluator& rank : ranks_)
+    all.insert(rank.opaque_calls().begin(), rank.opaque_calls().end());
+  return all;
+}
+
 std::set<std::string> RankEvaluator::opaque() const {
   std::set<std::string> all;
   for (const Evaluator& rank : ranks_)

@@ -41,7 +41,10 @@ class RankEvaluator {
   Result<std::vector<std::vector<Value>>> Run(std::span<const std::vector<Value>> inputs,
                                               const Observer& observe = {});
 
+  /// Ranks draw random numbers from generators that are seeded alike: as Evaluator::SeedGenerator.
+  void SeedGenerators();
   std::set<std::string> opaque() const;
+  OpaqueCalls opaque_calls() const;
   int64_t evaluations() const;
   /// As of Evaluator, on all ranks.
   int64_t at_bound() const;

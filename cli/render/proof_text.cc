@@ -238,8 +238,10 @@ std::string ProofText(const std::vector<StepProof>& proofs, int64_t seed) {
     for (const prove::PrecisionChange& change : proof.proof.precision)
       AppendPrecision(proof, change, out);
   }
-  out += fmt::format("\nproven: {} of {} steps, seed {}, p = 2^61-1\n",
-                     Count(proofs, Verdict::kProven), proofs.size(), seed);
+  const size_t unproven = Count(proofs, Verdict::kUnproven);
+  out += fmt::format("\nproven: {} of {} steps, {}seed {}, p = 2^61-1\n",
+                     Count(proofs, Verdict::kProven), proofs.size(),
+                     unproven == 0 ? "" : fmt::format("{} unproven, ", unproven), seed);
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include "passes/placement/placement.h"
 #include "prove/call.h"
 #include "prove/chunks.h"
+#include "prove/evaluator.h"
 #include "prove/layers/node_comparison.h"
 #include "prove/layers/storage_sets.h"
 
@@ -129,7 +130,10 @@ void LayeredPair::FindLayers() {
         layers_.push_back(
             {.module = std::string(module), .nodes = {}, .inputs = {}, .outputs = {}});
       }
-      std::vector<NodeId>& nodes = layers_[static_cast<size_t>(found->second)].nodes[side];
+      Layer& layer = layers_[static_cast<size_t>(found->second)];
+      // What it draws depends on all draws before it.
+      layer.is_single = layer.is_single || DrawsNumbers(of_side.op(node));
+      std::vector<NodeId>& nodes = layer.nodes[side];
       layer_of_[side][Index(node)] = found->second;
       place_of_[side][Index(node)] = static_cast<int32_t>(nodes.size());
       nodes.push_back(node);

@@ -112,6 +112,47 @@ class ProveTest(StrataCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("mul: output 0: 3/2 of the expected value", done.stdout)
 
+    def test_pv_74_an_unknown_operator_that_decides_is_no_proof(self):
+        custom = GRAPH.replace("torch.ops.aten.mul.Tensor(t_1, 2.0)", "torch.ops.mylib.fast.default(t_1, 2.0)")
+        first = self.write("custom.txt", custom)
+        same = self.works("prove", first, first)
+        self.assertIn("unknown operators: mylib.fast.default", same)
+        other = self.write("other.txt", custom.replace("(t_1, 2.0)", "(x, 3.0)"))
+        done = self.run_strata("prove", first, other)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout, """\
+? custom.txt = other.txt, other: unproven: mul may differ: nothing is known of mylib.fast.default, which reads other operands; unknown operators: mylib.fast.default
+
+proven: 0 of 1 steps, 1 unproven, seed 1, p = 2^61-1
+""")
+        self.assertIn("1 unproven", self.works("prove", first, other, "--allow-unproven"))
+
+    def test_pv_75_exit_codes_texts_and_keys(self):
+        first = self.write("g.txt", GRAPH)
+        other = self.write("other.txt", GRAPH.replace("2.0", "3.0"))
+        done = self.run_strata("prove", first, other)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout, """\
+✗ g.txt = other.txt, other: 2 values compared, 1 differs
+
+differs: mul: output 0: 3/2 of the expected value
+  node    mul in graph other, g.txt = other.txt; before it: mul
+  see     strata diff 'other.txt'
+
+proven: 0 of 1 steps, seed 1, p = 2^61-1
+""")
+        self.assertEqual(self.run_strata("prove", first, other, "--allow-unproven").returncode, 1)
+        self.assertEqual(self.run_strata("prove", "absent.txt").returncode, 2)
+        proof = json.loads(self.run_strata("prove", first, other, "--json").stdout)
+        self.assertEqual(list(proof), ["schema", "kind", "file", "prime", "seed", "passes", "findings", "precision",
+                                       "summary"])
+        self.assertEqual(list(proof["passes"][0]), [
+            "index", "name", "graph", "rank", "status", "values", "not_compared", "layers", "layers_left_out",
+            "unchanged", "evaluations", "ms", "reason", "unknown_operators", "reduced_sizes", "ref"])
+        self.assertEqual(list(proof["findings"][0]), [
+            "verdict", "graph", "pass", "node", "reference", "module", "what", "class", "reason", "from", "ref"])
+        self.assertEqual(proof["summary"], {"proven": 0, "differs": 1, "unproven": 0})
+
     def test_b93_a_cast_that_moves_across_a_sum_is_listed_on_request(self):
         words = ("prove", self.write("before.txt", SUM_ROUNDED), self.write("after.txt", ROUNDED_SUM))
         self.assertNotIn("rounded", self.works(*words))

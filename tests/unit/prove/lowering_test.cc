@@ -163,6 +163,33 @@ TEST_CASE("lowering: any parts become any others") {
   }
 }
 
+TEST_CASE("B91: ranks that drop elements of their parts by one generator draw one mask") {
+  constexpr std::string_view kPlaced = R"(
+  x = placeholder : DTensor(f32[4, 6][6, 1]cpu, {0}) {{+fqn='x' +input='batch'}}
+  r = aten.rand.default([4, 6]) : DTensor(f32[4, 6][6, 1]cpu, {0})
+  keep = aten.gt.Scalar(r, 0.5) : DTensor(b8[4, 6][6, 1]cpu, {0})
+  y = aten.mul.Tensor(x, keep) : DTensor(f32[4, 6][6, 1]cpu, {0})
+  output([y]) {{+mesh='tp=2'}}
+)";
+  constexpr std::string_view kLocal = R"(
+  x = placeholder : f32[{0}, 6][6, 1]cpu {{+fqn='x' +input='batch' +global='f32[4, 6]'}}
+  r = aten.rand.default([{0}, 6]) : f32[{0}, 6][6, 1]cpu
+  keep = aten.gt.Scalar(r, 0.5) : b8[{0}, 6][6, 1]cpu
+  y = aten.mul.Tensor(x, keep) : f32[{0}, 6][6, 1]cpu
+  output([y]) {{+mesh='tp=2'}}
+)";
+  const auto prove = [&](std::string_view placement, int rows) {
+    const auto placed = ParseBody(fmt::format(kPlaced, placement));
+    const auto local = ParseBody(fmt::format(kLocal, rows));
+    return ProveLowering(*placed->FindGraph("g"), *local->FindGraph("g"), {.stable_ids = true});
+  };
+  CHECK(prove("R", 4).verdict == Verdict::kProven);
+  const Proof parts = prove("S(0)", 2);
+  CHECK_EQ(parts.reason, "");
+  REQUIRE(parts.verdict == Verdict::kDiffers);
+  CHECK_EQ(parts.findings[0].node, "r");
+}
+
 TEST_CASE("lowering: a loss that is not summed over the ranks is found") {
   Lowered lowered("fsdp=2");
   lowered.Replace("wait_tensor_1", "loss");

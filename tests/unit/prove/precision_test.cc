@@ -134,6 +134,31 @@ struct Lowered {
   const Graph& after() const { return *lowered->FindGraph("g"); }
 };
 
+TEST_CASE("B94: a scale that ranks take from another maximum rounds otherwise") {
+  // Numbers of eight bits are scaled by the largest one, of this axis or of another.
+  constexpr std::string_view kScaled = R"(
+  x = placeholder : f32[4, 6][6, 1]cpu {{+global='f32[8, 12]'}}
+  a = aten.abs.default(x) : f32[4, 6][6, 1]cpu
+  m = aten.amax.default(a) : f32[][]cpu
+  s = _c10d_functional.all_reduce.default(m, 'max', '{}') : f32[][]cpu
+  t = _c10d_functional.wait_tensor.default(s) : f32[][]cpu
+  q = aten.div.Tensor(x, t) : f32[4, 6][6, 1]cpu
+  n = prims.convert_element_type.default(q, torch.float8_e4m3fn) : f8e4m3fn[4, 6][6, 1]cpu
+  w = prims.convert_element_type.default(n, torch.float32) : f32[4, 6][6, 1]cpu
+  y = aten.mul.Tensor(w, t) : f32[4, 6][6, 1]cpu
+  output([y]) {{+mesh='fsdp=2,tp=2'}}
+)";
+  const auto right = ParseBody(fmt::format(kScaled, "tp"));
+  const auto wrong = ParseBody(fmt::format(kScaled, "fsdp"));
+  const auto prove = [&](const Module& after) {
+    return ProvePass(*right->FindGraph("g"), *after.FindGraph("g"), {.lists_precision = true});
+  };
+  CHECK_EQ(TextOf(prove(*right)), "proven");
+  const Proof proof = prove(*wrong);
+  CHECK(proof.verdict == Verdict::kProven);  // without rounding, the scale cancels
+  CHECK_FALSE(proof.precision.empty());
+}
+
 TEST_CASE("B93: gradients that ranks round before they sum them are listed, parameters are not") {
   const ProofOptions options{.stable_ids = true, .lists_precision = true};
   const Lowered fsdp("fsdp=2"), replicas("dp_replicate=2");

@@ -364,12 +364,92 @@ TEST_CASE("PV-74: an operator without a definition is the same function on both 
   CHECK(same.verdict == Verdict::kProven);
   REQUIRE_EQ(same.opaque.size(), 1);
   CHECK_EQ(same.opaque[0], "mylib.special.default");
-  const Proof other = ProveTexts(kCustom, R"(
+}
+
+TEST_CASE("PV-74: an operator without a definition that reads other operands decides nothing") {
+  const auto graph_with = [](std::string_view call, double factor) {
+    return fmt::format(R"(
   x = placeholder : f32[4]
-  y = mylib.special.default(x, 3) : f32[4]
-  output(y)
-)");
-  CHECK(other.verdict == Verdict::kDiffers);
+  y = {} : f32[4]
+  z = aten.mul.Tensor(y, {}) : f32[4]
+  output(z)
+)",
+                       call, factor);
+  };
+  const std::string before = graph_with("mylib.special.default(x, 2)", 0.5);
+  const auto prove = [&](std::string_view call) {
+    return ProveTexts(before, graph_with(call, 0.5));
+  };
+  CHECK(prove("mylib.special.default(x, 2)").verdict == Verdict::kProven);
+  const Proof other = prove("mylib.special.default(x, 3)");
+  CHECK(other.verdict == Verdict::kUnproven);
+  CHECK_EQ(other.reason,
+           "z may differ: nothing is known of mylib.special.default, which reads other operands");
+  const Proof writes = prove("mylib.special_.default(x, 2)");
+  CHECK(writes.verdict == Verdict::kUnproven);
+  CHECK_EQ(writes.reason,
+           "y (mylib.special_.default): an unknown operator that writes to an operand");
+  // The same calls: what differs is not theirs.
+  const Proof around = ProveTexts(before, graph_with("mylib.special.default(x, 2)", 0.25));
+  CHECK(around.verdict == Verdict::kDiffers);
+}
+
+/// Half of the elements are dropped, in forward and in backward.
+constexpr std::string_view kDropout = R"(
+  x = placeholder : f32[4, 6]
+  g = placeholder : f32[4, 6]
+  r = aten.rand.default([4, 6]) : f32[4, 6]
+  keep = aten.gt.Scalar(r, 0.5) : b8[4, 6]
+  y = aten.mul.Tensor(x, keep) : f32[4, 6]
+  r2 = aten.rand.default([4, 6]) : f32[4, 6]
+  z = aten.mul.Tensor(y, r2) : f32[4, 6]
+  dx = aten.mul.Tensor(g, keep) : f32[4, 6]
+  output([z, dx])
+)";
+
+/// Backward computes the mask again, from numbers that `draw` gives.
+Proof ProveRecompute(const std::function<ValueId(Rewriter&)>& draw) {
+  return Edited(kDropout,
+                [&](Rewriter& rewriter) {
+                  Graph& graph = rewriter.graph();
+                  rewriter.SetCursorBefore(At(rewriter, "dx"));
+                  const ValueId numbers = draw(rewriter);
+                  const TypeId mask = graph.value(ValueNamed(graph, "keep")).type;
+                  const NodeId again =
+                      rewriter.Create("aten.gt.Scalar", {Arg(numbers), Arg::Float(0.5)},
+                                      From{At(rewriter, "keep")});
+                  rewriter.SetType(graph.result(again), mask);
+                  const NodeId dx = At(rewriter, "dx");
+                  rewriter.SetSlot(dx, graph.node(dx).args_begin + 1, Arg(graph.result(again)));
+                })
+      .Prove();
+}
+
+TEST_CASE("B90: a mask that is computed again from fresh random numbers is another mask") {
+  const Proof saved =
+      ProveRecompute([](Rewriter& rewriter) { return ValueNamed(rewriter.graph(), "r"); });
+  CHECK_EQ(saved.reason, "");
+  CHECK(saved.verdict == Verdict::kProven);
+  CHECK(saved.opaque.empty());
+  const Proof fresh = ProveRecompute([](Rewriter& rewriter) {
+    Graph& graph = rewriter.graph();
+    const TypeId type = graph.value(ValueNamed(graph, "r")).type;
+    const Arg sizes = rewriter.MakeSpan(ArgKind::kList, {Arg::Int(4), Arg::Int(6)});
+    const NodeId node = rewriter.Create("aten.rand.default", {sizes}, From{At(rewriter, "r")});
+    rewriter.SetType(graph.result(node), type);
+    return graph.result(node);
+  });
+  REQUIRE_EQ(fresh.findings.size(), 1);
+  CHECK_EQ(fresh.findings[0].node, "dx");
+}
+
+TEST_CASE("B90: numbers that are drawn in another order are other numbers") {
+  const Edited edited(kDropout, [](Rewriter& rewriter) {
+    rewriter.MoveBefore(At(rewriter, "r2"), At(rewriter, "r"));
+  });
+  const Proof proof = edited.Prove();
+  REQUIRE(proof.verdict == Verdict::kDiffers);
+  CHECK_EQ(proof.findings[0].node, "r2");
 }
 
 TEST_CASE("what cannot be evaluated is unproven, with the node and the reason") {
@@ -408,23 +488,6 @@ TEST_CASE("an index out of range is a difference, though the element is hidden l
   CHECK(proof.verdict == Verdict::kDiffers);
 }
 
-TEST_CASE("prove: a graph that is too large is unproven, with what to do") {
-  auto module = ParseBody(R"(
-  a = placeholder : f32[16384, 4096][4096, 1]cpu
-  b = placeholder : f32[4096, 4096][4096, 1]cpu
-  mm = aten.mm.default(a, b) : f32[16384, 4096][4096, 1]cpu
-  output([mm])
-)");
-  const Graph& graph = *module->FindGraph("g");
-  const Proof proof = Prove(graph, graph, {});
-  CHECK(proof.verdict == Verdict::kUnproven);
-  CHECK_EQ(proof.reason,
-           "graph g needs 3e+11 products, more than the 2e+10 that a proof evaluates: record a "
-           "smaller batch, sequence or width");
-}
-
-}  // namespace
-}  // namespace strata::prove
 TEST_CASE("PV-79: a write out of range is a difference, and a negative index is out of range") {
   // An ignored label, -100, becomes the index 0, or it does not.
   constexpr std::string_view kScatter = R"(
@@ -443,3 +506,20 @@ TEST_CASE("PV-79: a write out of range is a difference, and a negative index is 
   CHECK(ProveTexts(kScatter, raw).verdict == Verdict::kDiffers);
 }
 
+TEST_CASE("prove: a graph that is too large is unproven, with what to do") {
+  auto module = ParseBody(R"(
+  a = placeholder : f32[16384, 4096][4096, 1]cpu
+  b = placeholder : f32[4096, 4096][4096, 1]cpu
+  mm = aten.mm.default(a, b) : f32[16384, 4096][4096, 1]cpu
+  output([mm])
+)");
+  const Graph& graph = *module->FindGraph("g");
+  const Proof proof = Prove(graph, graph, {});
+  CHECK(proof.verdict == Verdict::kUnproven);
+  CHECK_EQ(proof.reason,
+           "graph g needs 3e+11 products, more than the 2e+10 that a proof evaluates: record a "
+           "smaller batch, sequence or width");
+}
+
+}  // namespace
+}  // namespace strata::prove

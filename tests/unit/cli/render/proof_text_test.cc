@@ -41,7 +41,7 @@ TEST_CASE("PV-31: rules refute what evaluation cannot decide") {
            "\n"
            "placement: wait_tensor_3: P(sum) on tp, expected R: from mm_2\n"
            "\n"
-           "proven: 0 of 1 steps, seed 1, p = 2^61-1\n");
+           "proven: 0 of 1 steps, 1 unproven, seed 1, p = 2^61-1\n");
 }
 
 }  // namespace
