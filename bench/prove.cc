@@ -132,7 +132,8 @@ class MutationBench {
     const auto fewer = proof.layers_left_out > 0 ? prove::WithoutEqualLayers(before, after)
                                                  : std::optional<prove::FewerLayers>();
     const bool is_cut = fewer.has_value();
-    return RunGraph(where, is_cut ? *fewer->before : before, is_cut ? *fewer->after : after);
+    return RunGraph(where, is_cut ? *fewer->pair.before : before,
+                    is_cut ? *fewer->pair.after : after);
   }
 
   /// Nodes in an order that spreads the sites over the graph, the same for equal graphs and seeds.

@@ -17,6 +17,7 @@
 #include "prove/compare.h"
 #include "prove/evaluator.h"
 #include "prove/layers/fewer_layers.h"
+#include "prove/layers/unchanged_calls.h"
 #include "prove/lowering.h"
 #include "prove/precision/rounding.h"
 #include "prove/rank_inputs.h"
@@ -48,8 +49,8 @@ class RankProver {
     STRATA_RETURN_IF_ERROR(EvaluateInsideBounds(
         before_, options_.seed, [&](uint64_t seed) { return EvaluateBefore(seed); }));
     RankEvaluator second(after_, mesh_, seed_, options_.rounds);
-    const Result<RankValues> actual = second.Run(
     second.SeedGenerators();
+    const Result<RankValues> actual = second.Run(
         inputs_, [&](NodeId node, std::span<Values> results) { CheckNode(node, results); });
     if (actual) {
       CheckOutputs(expected_, *actual);
@@ -67,8 +68,8 @@ class RankProver {
     opaque_.merge(second.opaque());
     proof_.opaque.assign(opaque_.begin(), opaque_.end());
     if (!proof_.findings.empty()) proof_.verdict = Verdict::kDiffers;
-    return std::move(proof_);
     CheckOpaqueCalls(calls_before_, second.opaque_calls(), proof_);
+    return std::move(proof_);
   }
 
  private:
@@ -88,14 +89,14 @@ class RankProver {
     for (const Values& inputs : inputs_)
       written_.push_back(Copies(inputs));
     RankEvaluator first(before_, mesh_, seed, options_.rounds);
-    STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Values> results) {
     first.SeedGenerators();
+    STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Values> results) {
       if (options_.stable_ids) Keep(node, results);
     }));
     proof_.evaluations = first.evaluations();
     opaque_ = first.opaque();
-    return first.at_bound();
     calls_before_ = first.opaque_calls();
+    return first.at_bound();
   }
 
   void Keep(NodeId node, std::span<const Values> results) {
@@ -223,8 +224,8 @@ class RankProver {
   RankValues inputs_, written_;  // before it, and after it
   RankValues expected_;          // outputs
   std::set<std::string> opaque_;
-  Proof proof_;
   OpaqueCalls calls_before_;
+  Proof proof_;
 };
 
 }  // namespace
@@ -319,19 +320,38 @@ int64_t CallsOf(const Graph& graph) {
   return graph.num_nodes() * (IsLowered(graph) && mesh ? mesh->num_ranks() : 1);
 }
 
-}  // namespace
+bool IsLarge(const Graph& before, const Graph& after, const ProofOptions& options) {
+  return options.stable_ids && std::max(CallsOf(before), CallsOf(after)) > options.max_calls;
+}
 
-Proof ProvePass(const Graph& before, const Graph& after, const ProofOptions& options) {
-  if (options.stable_ids && std::max(CallsOf(before), CallsOf(after)) > options.max_calls) {
-    if (const auto fewer = WithoutEqualLayers(before, after)) {
-      Proof proof = ProveSized(*fewer->before, *fewer->after, options);
-      proof.layers = fewer->layers;
-      proof.layers_left_out = fewer->left_out;
-      if (proof.verdict == Verdict::kProven && proof.not_kept == 0) return proof;
-      // What was known of values of the others may be missing: only all layers decide.
+bool IsDecided(const Proof& proof) {
+  return proof.verdict == Verdict::kProven && proof.not_kept == 0;
+}
+
+/// Without what the pass left as it was, if that proves the graphs.
+Proof ProveChanged(const Graph& before, const Graph& after, const ProofOptions& options) {
+  if (IsLowered(before) == IsLowered(after)) {
+    if (const auto changed = WithoutUnchangedCalls(before, after)) {
+      Proof proof = ProveSized(*changed->pair.before, *changed->pair.after, options);
+      proof.unchanged = changed->left_out;
+      if (IsDecided(proof)) return proof;
     }
   }
   return ProveSized(before, after, options);
+}
+
+}  // namespace
+
+Proof ProvePass(const Graph& before, const Graph& after, const ProofOptions& options) {
+  if (!IsLarge(before, after, options)) return ProveSized(before, after, options);
+  if (const auto fewer = WithoutEqualLayers(before, after)) {
+    Proof proof = ProveChanged(*fewer->pair.before, *fewer->pair.after, options);
+    proof.layers = fewer->layers;
+    proof.layers_left_out = fewer->left_out;
+    if (IsDecided(proof)) return proof;
+    // What was known of values of the others may be missing: only all layers decide.
+  }
+  return ProveChanged(before, after, options);
 }
 
 }  // namespace strata::prove

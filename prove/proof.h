@@ -59,6 +59,8 @@ struct Proof {
   /// Of the model, and of them those that are the same as one that was evaluated: their values are
   /// equal because its are.
   int64_t layers = 0, layers_left_out = 0;
+  /// Calls of large graphs that a pass left as they were, on operands that are proven to be equal.
+  int64_t unchanged = 0;
   /// kProven, with `lists_precision`: where the graphs round numbers otherwise.
   std::vector<PrecisionChange> precision;
 };
@@ -74,9 +76,9 @@ struct ProofOptions {
   size_t max_kept_words = size_t{1} << 27;
   /// Of a graph of a pipeline stage: graphs that compute what it reads (prove/rank_inputs.h).
   std::vector<const Graph*> makers = {};
-  /// Of operators on all ranks in one graph. Graphs with more are proven with one layer of each
-  /// kind, if they have StableIds.
-  int64_t max_calls = 20'000;
+  /// Of operators on all ranks in one graph. Of graphs with more, if they have StableIds, what a
+  /// pass did not change is left out, and layers but one of each kind.
+  int64_t max_calls = 10'000;
   /// Results of narrow types are rounded, so that a sum of rounded numbers is not the rounded sum.
   bool rounds = false;
   /// A proven pass is evaluated again, with rounding.
@@ -95,12 +97,12 @@ void AddFinding(const Graph& after, NodeId node, std::string_view reference, std
 Status AddFailure(const Graph& after, NodeId node, const Error& error, const ProofOptions& options,
                   const std::function<bool(StableId)>& was_there, Proof& proof);
 
-/// Evaluates both graphs on equal random inputs, in exact arithmetic, and compares values of nodes
-/// with equal StableIds, outputs by position, and what is written to inputs. A value that differs
 /// A difference decides nothing where the graphs call an operator of which nothing is known on
 /// other operands: the results may be equal. Makes such a proof unproven, with the operators.
 void CheckOpaqueCalls(const OpaqueCalls& before, const OpaqueCalls& after, Proof& proof);
 
+/// Evaluates both graphs on equal random inputs, in exact arithmetic, and compares values of nodes
+/// with equal StableIds, outputs by position, and what is written to inputs. A value that differs
 /// is set right before the evaluation goes on, so that consequences are not found again.
 ///
 /// A false verdict "proven" has a probability of at most degree / 2^61 for each compared element

@@ -36,6 +36,8 @@ std::string ScopeText(const prove::Proof& proof) {
         fmt::format("{}{} of {} layers evaluated, the others are the same",
                     text.empty() ? "" : "; ", proof.layers - proof.layers_left_out, proof.layers);
   }
+  if (proof.unchanged > 0)
+    text += fmt::format("{}{} calls unchanged", text.empty() ? "" : "; ", proof.unchanged);
   return text;
 }
 
@@ -52,7 +54,7 @@ void AppendStep(const StepProof& proof, std::string& out) {
                      Visible(proof.graph), result.mesh.empty() ? "" : " " + Visible(result.mesh));
   switch (result.verdict) {
     case Verdict::kProven:
-      if (result.evaluations == 0) {
+      if (result.evaluations == 0 && result.unchanged == 0) {
         out += "unchanged";
       } else {
         out += fmt::format("{} values equal", result.values);
@@ -199,8 +201,6 @@ std::string FindingText(const Finding& finding) {
   return fmt::format("{}{}: {}", where, Visible(finding.node), Visible(finding.what));
 }
 
-PassProof PassProofOf(const prove::Proof& proof, std::string_view graph) {
-  PassProof record;
 std::string ContradictionText(std::string_view pass, std::string_view graph,
                               std::string_view node) {
   return fmt::format(
@@ -209,6 +209,8 @@ std::string ContradictionText(std::string_view pass, std::string_view graph,
       Visible(pass), Visible(graph), Visible(node));
 }
 
+PassProof PassProofOf(const prove::Proof& proof, std::string_view graph) {
+  PassProof record;
   record.graph = graph;
   record.verdict = prove::ToString(proof.verdict);
   record.what = proof.reason;
@@ -261,7 +263,7 @@ std::string ProofJson(const std::vector<StepProof>& proofs, std::string_view fil
     json.Field("rank", proof.rank).Field("status", prove::ToString(result.verdict));
     json.Field("values", result.values).Field("not_compared", result.not_kept);
     json.Field("layers", result.layers).Field("layers_left_out", result.layers_left_out);
-    json.Field("evaluations", result.evaluations);
+    json.Field("unchanged", result.unchanged).Field("evaluations", result.evaluations);
     json.Field("ms", proof.milliseconds).Field("reason", result.reason);
     json.Key("unknown_operators").BeginArray();
     for (const std::string& op : result.opaque)

@@ -43,7 +43,7 @@ std::vector<CalledCollective> CallsOn(std::string_view group, const CompiledProg
   return calls;
 }
 
-/// Where the calls of two ranks part; none: nowhere.
+/// Where the calls of two ranks diverge; none: nowhere.
 std::optional<Finding> OtherCall(std::string_view group, const std::vector<CalledCollective>& first,
                                  int64_t first_rank, const std::vector<CalledCollective>& other,
                                  int64_t other_rank) {

@@ -194,10 +194,13 @@ class ProveLayoutsTest(StrataCase):
             with self.subTest(config=config):
                 passes = self.check(os.path.join(ROOT, "configs", config + ".toml"), layout, [], [])
                 step = [p for p in passes if p["graph"] == "step" and p["values"] > 0]
+                self.assertTrue(step)
                 for proof in step:
-                    self.assertEqual(proof["layers"], layers)
-                    self.assertGreaterEqual(proof["layers_left_out"], layers - 4, proof["name"])
-                    self.assertTrue(proof["reduced_sizes"], proof["name"])
+                    evaluates_few = proof["unchanged"] > 0 and proof["layers"] == 0
+                    if not evaluates_few:
+                        self.assertEqual(proof["layers"], layers)
+                        self.assertGreaterEqual(proof["layers_left_out"], layers - 4, proof["name"])
+                    self.assertTrue(proof["reduced_sizes"] or evaluates_few, proof["name"])
 
     def test_memory_llama3(self):
         self.check_policies("llama3", LAYOUTS)

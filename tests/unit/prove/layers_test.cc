@@ -96,7 +96,7 @@ TEST_CASE("a layer of another program is evaluated, too") {
   const auto fewer =
       WithoutEqualLayers(*lowering.placed->FindGraph("g"), *lowering.lowered->FindGraph("g"));
   REQUIRE(fewer);
-  CHECK(NodeNamed(*fewer->after, "m4").valid());
+  CHECK(NodeNamed(*fewer->pair.after, "m4").valid());
   CHECK_EQ(ProofOf(lowering).verdict, Verdict::kProven);
 }
 

@@ -1,0 +1,155 @@
+#include "prove/layers/pair_cut.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace strata::prove {
+namespace {
+
+/// One flat list of values.
+bool HasListOfOutputs(const Graph& graph) {
+  if (!graph.output().valid()) return false;
+  const auto args = graph.args(graph.output());
+  if (args.size() != 1 || !args[0].is_span() || args[0].kind() > ArgKind::kTuple) return false;
+  return std::ranges::none_of(graph.elements(args[0]), &Arg::is_span);
+}
+
+}  // namespace
+
+bool PairCut::CanCut(const Graph& before, const Graph& after) {
+  return before.placeholders().size() == after.placeholders().size() && HasListOfOutputs(before) &&
+         HasListOfOutputs(after) &&
+         before.operands(before.output()).size() == after.operands(after.output()).size();
+}
+
+void PairCut::Keep(Side side, NodeId node) {
+  if (Stays(side, node)) return;
+  stays_[side][static_cast<size_t>(node.index)] = true;
+  work_.push_back({side, node});
+}
+
+std::optional<PairCut::Place> PairCut::Mark() {
+  given_.clear();
+  work_.clear();
+  for (const Side side : kSides) {
+    const Graph& graph = pair_.graph(side);
+    stays_[side].assign(static_cast<size_t>(graph.node_bound()), false);
+    inputs_[side] = graph.placeholders();
+    for (const NodeId node : graph.nodes())
+      if (graph.node(node).kind == NodeKind::kOutput || !choice_.node(side, node)) Keep(side, node);
+  }
+  while (!work_.empty()) {
+    const auto [side, node] = work_.back();
+    work_.pop_back();
+    if (!KeepOperands(side, node)) return Place{side, refused_};
+  }
+  return std::nullopt;
+}
+
+bool PairCut::KeepOperands(Side side, NodeId node) {
+  const Graph& graph = pair_.graph(side);
+  const bool is_output = graph.node(node).kind == NodeKind::kOutput;
+  bool is_legal = true;
+  size_t i = 0;
+  graph.ForEachOperand(node, [&](ValueId value) {
+    const bool is_left_out = is_output && choice_.output(i++);
+    is_legal = (is_left_out || Need(side, value)) && is_legal;
+  });
+  return is_legal;
+}
+
+/// What stays reads a value. Given ones take the place of those that are compared, others are
+/// computed.
+bool PairCut::Need(Side side, ValueId value) {
+  const Graph& graph = pair_.graph(side);
+  const NodeId def = graph.value(value).def;
+  if (Stays(side, def)) return true;
+  if (pair_.IsWritten(side, value)) {
+    refused_ = def;
+    return false;
+  }
+  if (graph.node(def).kind == NodeKind::kPlaceholder) {
+    KeepInput(side, def);
+  } else if (const auto given = pair_.GivenFor(side, value)) {
+    given_.emplace(given->before.index, *given);
+  } else {
+    Keep(side, def);
+  }
+  return true;
+}
+
+/// Both graphs keep an input.
+void PairCut::KeepInput(Side side, NodeId node) {
+  const auto at = std::ranges::find(inputs_[side], node) - inputs_[side].begin();
+  for (const Side either : kSides)
+    Keep(either, inputs_[either][static_cast<size_t>(at)]);
+}
+
+int64_t PairCut::CallsLeftOut(Side side) const {
+  const Graph& graph = pair_.graph(side);
+  int64_t count = 0;
+  for (const NodeId node : graph.nodes())
+    count += graph.node(node).kind == NodeKind::kCall && !Stays(side, node) ? 1 : 0;
+  return count;
+}
+
+CutPair PairCut::Build() const {
+  const uint64_t first_id = std::max(pair_.graph(kBefore).module().next_stable_id(),
+                                     pair_.graph(kAfter).module().next_stable_id());
+  CutPair cut;
+  cut.before_module = Build(kBefore, first_id);
+  cut.after_module = Build(kAfter, first_id);
+  cut.before = &cut.before_module->graph(pair_.graph(kBefore).id());
+  cut.after = &cut.after_module->graph(pair_.graph(kAfter).id());
+  return cut;
+}
+
+/// The module with the graph that stays.
+std::unique_ptr<Module> PairCut::Build(Side side, uint64_t first_id) const {
+  const Graph& whole = pair_.graph(side);
+  std::unique_ptr<Module> module = whole.module().Clone();
+  Graph& graph = module->graph(whole.id());
+  Rewriter rewriter(graph);
+  AddGiven(side, first_id, rewriter);
+  DropOutputs(rewriter);
+  std::vector<NodeId> nodes = graph.nodes().Snapshot();
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
+    if (node->index < whole.node_bound() && !Stays(side, *node)) rewriter.Erase(*node);
+  return module;
+}
+
+/// New inputs after the others, in one order in both graphs.
+void PairCut::AddGiven(Side side, uint64_t first_id, Rewriter& rewriter) const {
+  Graph& graph = rewriter.graph();
+  if (inputs_[side].empty()) {
+    rewriter.SetCursorBefore(graph.first());
+  } else {
+    rewriter.SetCursorAfter(inputs_[side].back());
+  }
+  for (const auto& [index, given] : given_) {
+    const ValueId value = side == kBefore ? given.before : given.after;
+    const TypeId type[] = {graph.value(value).type};
+    const std::string name = fmt::format("given_{}", pair_.graph(kBefore).value_name(given.before));
+    const NodeId input = rewriter.Create({.kind = NodeKind::kPlaceholder,
+                                          .results = type,
+                                          .name = name,
+                                          .stable_id = StableId{first_id++}},
+                                         From::Source());
+    rewriter.ReplaceUses(value, graph.result(input));
+  }
+}
+
+void PairCut::DropOutputs(Rewriter& rewriter) const {
+  Graph& graph = rewriter.graph();
+  const Arg list = graph.args(graph.output())[0];
+  std::vector<Arg> kept;
+  size_t i = 0;
+  for (const Arg& element : graph.elements(list))
+    if (!element.is_value() || !choice_.output(i++)) kept.push_back(element);
+  const Arg args[] = {rewriter.MakeSpan(list.kind(), kept)};
+  rewriter.SetArgs(graph.output(), args, {});
+}
+
+}  // namespace strata::prove
