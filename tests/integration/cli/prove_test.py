@@ -114,10 +114,11 @@ class ProveTest(StrataCase):
 
     def test_pv_74_an_unknown_operator_that_decides_is_no_proof(self):
         custom = GRAPH.replace("torch.ops.aten.mul.Tensor(t_1, 2.0)", "torch.ops.mylib.fast.default(t_1, 2.0)")
-        first = self.write("custom.txt", custom)
+        self.write("custom.txt", custom)
+        self.write("other.txt", custom.replace("(t_1, 2.0)", "(x, 3.0)"))
+        first, other = "custom.txt", "other.txt"
         same = self.works("prove", first, first)
         self.assertIn("unknown operators: mylib.fast.default", same)
-        other = self.write("other.txt", custom.replace("(t_1, 2.0)", "(x, 3.0)"))
         done = self.run_strata("prove", first, other)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout, """\
@@ -128,8 +129,9 @@ proven: 0 of 1 steps, 1 unproven, seed 1, p = 2^61-1
         self.assertIn("1 unproven", self.works("prove", first, other, "--allow-unproven"))
 
     def test_pv_75_exit_codes_texts_and_keys(self):
-        first = self.write("g.txt", GRAPH)
-        other = self.write("other.txt", GRAPH.replace("2.0", "3.0"))
+        self.write("g.txt", GRAPH)
+        self.write("other.txt", GRAPH.replace("2.0", "3.0"))
+        first, other = "g.txt", "other.txt"
         done = self.run_strata("prove", first, other)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout, """\
