@@ -50,6 +50,7 @@ Tensor RandomNumbers(Domain domain, Sizes sizes, uint64_t key) {
 struct IndexUse {
   int64_t bound = 0;               ///< the number of elements that it indexes; 0: unknown
   std::optional<int64_t> ignored;  ///< a label of this value does not count
+  bool is_index = false;           ///< an operator takes it as it is: all are within the bound
 };
 
 int64_t SizeAt(const Graph& graph, NodeId node, size_t argument, int64_t dim) {
@@ -73,8 +74,9 @@ void Bound(IndexUse& use, int64_t bound) {
   if (bound > 0) use.bound = use.bound == 0 ? bound : std::min(use.bound, bound);
 }
 
-/// Follows an integer through views and copies to what reads it.
-void FollowUses(const Graph& graph, ValueId value, int depth, IndexUse& use) {
+/// Follows an integer through views and copies to what reads it. `is_chosen`: another value stands
+/// where it does not count.
+void FollowUses(const Graph& graph, ValueId value, bool is_chosen, int depth, IndexUse& use) {
   if (depth > 8) return;
   for (const Use reader : graph.uses(value)) {
     const NodeId node = reader.user;
@@ -84,6 +86,7 @@ void FollowUses(const Graph& graph, ValueId value, int depth, IndexUse& use) {
     const uint32_t argument = reader.slot - graph.node(node).args_begin;
     if (base == "embedding" && argument == 1) {
       Bound(use, SizeAt(graph, node, 0, 0));
+      use.is_index |= !is_chosen;
     } else if (base == "embedding_dense_backward" && argument == 1) {
       Bound(use, LiteralAt(graph, node, 2, 0));
     } else if (base == "nll_loss_forward" && argument == 1) {
@@ -93,6 +96,7 @@ void FollowUses(const Graph& graph, ValueId value, int depth, IndexUse& use) {
                 base.starts_with("scatter")) &&
                argument == 2) {
       Bound(use, SizeAt(graph, node, 0, LiteralAt(graph, node, 1, 0)));
+      use.is_index |= !is_chosen;
     } else if (base == "index" && argument >= graph.node(node).num_args) {
       Bound(use, SizeAt(graph, node, 0, 0));
     } else if (base == "ne" || base == "eq") {
@@ -102,7 +106,7 @@ void FollowUses(const Graph& graph, ValueId value, int depth, IndexUse& use) {
     if (TraitsOf(op).view || base == "_to_copy" || base == "clone" || base == "unsqueeze" ||
         base == "where" || base == "reshape" || base == "redistribute") {
       for (size_t i = 0; i < graph.node(node).num_results; ++i)
-        FollowUses(graph, graph.result(node, i), depth + 1, use);
+        FollowUses(graph, graph.result(node, i), is_chosen || base == "where", depth + 1, use);
     }
   }
 }
@@ -113,7 +117,7 @@ void FillIntegers(const Tensor& tensor, const IndexUse& use, uint64_t key,
   const uint64_t bound = use.bound > 0 ? static_cast<uint64_t>(use.bound) : kSmallIntegers;
   for (size_t i = 0; i < words.size(); ++i)
     words[i] = RandomBits(key, i) % bound;
-  if (use.ignored) IgnoreLabels(tensor, *use.ignored, key ^ 1, rank);
+  if (use.ignored && !use.is_index) IgnoreLabels(tensor, *use.ignored, key ^ 1, rank);
 }
 
 }  // namespace
@@ -166,7 +170,7 @@ Result<Value> MakeInput(const Graph& graph, NodeId placeholder, uint64_t seed,
       tensor != nullptr && tensor->domain() == Domain::kInteger &&
       graph.module().types()[type].dtype != DType::kBool) {
     IndexUse use;
-    FollowUses(graph, graph.result(placeholder), 0, use);
+    FollowUses(graph, graph.result(placeholder), false, 0, use);
     FillIntegers(*tensor, use, key, rank);
   }
   return value;

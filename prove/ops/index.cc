@@ -13,11 +13,21 @@ uint64_t OutOfRange(Domain domain) {
   return domain == Domain::kInteger ? 0x5555555555555555U : kUndefined;
 }
 
-/// The position that an index names, counted from the end if negative; -1: out of range.
+/// The position that an index names; -1: out of range.
 int64_t PositionOf(uint64_t index, int64_t size) {
   const auto at = static_cast<int64_t>(index);
-  const int64_t position = at < 0 ? at + size : at;
-  return position < 0 || position >= size ? -1 : position;
+  return at < 0 || at >= size ? -1 : at;
+}
+
+/// The same, counted from the end if negative: as of `index`, which `gather` does not do.
+int64_t PositionFromEitherEnd(uint64_t index, int64_t size) {
+  const auto at = static_cast<int64_t>(index);
+  return PositionOf(static_cast<uint64_t>(at < 0 ? at + size : at), size);
+}
+
+/// What a write out of range makes of a tensor.
+Values OutOfRangeLike(const Tensor& a) {
+  return Values{Tensor(a.domain(), a.sizes(), OutOfRange(a.domain()))};
 }
 
 Result<size_t> DimOf(const Call& call, const Tensor& a, size_t position) {
@@ -160,8 +170,8 @@ Result<Values> EvaluateScatter(Call& call) {
   }
   const Words added = values.Read();
   const std::vector<int64_t> offsets = OffsetsAlong(result, dim, index);
+  if (std::ranges::count(offsets, -1) > 0) return OutOfRangeLike(a);
   for (size_t i = 0; i < offsets.size(); ++i) {
-    if (offsets[i] < 0) continue;
     uint64_t& word = words[static_cast<size_t>(offsets[i])];
     if (!kAdd) {
       word = added[i];
@@ -205,7 +215,7 @@ Result<Indices> ReadIndices(const Call& call, const Tensor& a) {
     STRATA_TRY(const Tensor index, indices[i].Expand(common));
     const Words positions = index.Read();
     for (size_t k = 0; k < inner.size(); ++k) {
-      const int64_t position = PositionOf(positions[k], a.sizes()[begin + i]);
+      const int64_t position = PositionFromEitherEnd(positions[k], a.sizes()[begin + i]);
       const bool is_valid = inner[k] >= 0 && position >= 0;
       inner[k] = is_valid ? inner[k] + position * a.strides()[begin + i] : -1;
     }
@@ -253,8 +263,8 @@ Result<Values> EvaluateIndexPut(Call& call) {
   STRATA_TRY(const Tensor values, ConvertTo(source, a.domain()).Expand(indices.sizes));
   const bool adds = call.FlagAt(3, "accumulate");
   const Words added = values.Read();
+  if (std::ranges::count(indices.offsets, -1) > 0) return OutOfRangeLike(a);
   for (size_t i = 0; i < added.size(); ++i) {
-    if (indices.offsets[i] < 0) continue;
     uint64_t& word = result.storage()->words[static_cast<size_t>(indices.offsets[i])];
     if (!adds) {
       word = added[i];

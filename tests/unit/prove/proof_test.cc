@@ -488,6 +488,24 @@ TEST_CASE("an index out of range is a difference, though the element is hidden l
   CHECK(proof.verdict == Verdict::kDiffers);
 }
 
+TEST_CASE("PV-79: a write out of range is a difference, and a negative index is out of range") {
+  // An ignored label, -100, becomes the index 0, or it does not.
+  constexpr std::string_view kScatter = R"(
+  labels = placeholder : i64[4, 1]
+  x = placeholder : f32[4, 200]
+  counts = aten.ne.Scalar(labels, -100) : b8[4, 1]
+  zero = aten.zeros_like.default(labels) : i64[4, 1]
+  index = aten.where.self(counts, labels, zero) : i64[4, 1]
+  at = aten.scatter.value(x, 1, index, -1.0) : f32[4, 200]
+  hidden = aten.mul.Tensor(at, counts) : f32[4, 200]
+  output(hidden)
+)";
+  std::string raw(kScatter);
+  raw.replace(raw.find("(x, 1, index"), 12, "(x, 1, labels");
+  CHECK(ProveTexts(kScatter, kScatter).verdict == Verdict::kProven);
+  CHECK(ProveTexts(kScatter, raw).verdict == Verdict::kDiffers);
+}
+
 TEST_CASE("prove: a graph that is too large is unproven, with what to do") {
   auto module = ParseBody(R"(
   a = placeholder : f32[16384, 4096][4096, 1]cpu
