@@ -39,6 +39,8 @@ constexpr Benchmark kBenchmarks[] = {
      ExecBenchSimulate},
     {"experts", "measure and estimate how much of the exchanges of tokens chunks hide",
      ExecBenchExperts},
+    {"flex", "run flex attention with a causal and a document mask, and PyTorch's, compiled",
+     ExecBenchFlex},
 };
 
 std::string Listing() {

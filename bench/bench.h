@@ -52,6 +52,7 @@ Result<Exit> BenchReport(Args args);
 Result<Exit> BenchStore(Args args);
 Result<Exit> BenchViewer(Args args);
 Result<Exit> ExecBenchExperts(Args args);   // bench/experts.cc, in strata-runtime
+Result<Exit> ExecBenchFlex(Args args);      // bench/flex.cc, in strata-runtime
 Result<Exit> ExecBenchMemory(Args args);    // bench/memory.cc, the same
 Result<Exit> ExecBenchParallel(Args args);  // bench/parallel.cc, the same
 Result<Exit> ExecBenchPipeline(Args args);  // bench/pipeline.cc, the same

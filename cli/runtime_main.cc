@@ -19,6 +19,7 @@
 namespace strata::cli {
 
 Result<Exit> BenchExperts(Args args);      // bench/experts.cc
+Result<Exit> BenchFlex(Args args);         // bench/flex.cc
 Result<Exit> BenchMemory(Args args);       // bench/memory.cc
 Result<Exit> BenchParallel(Args args);     // bench/parallel.cc
 Result<Exit> BenchPipeline(Args args);     // bench/pipeline.cc
@@ -78,7 +79,7 @@ Result<Exit> Plain(Args args) {
 // The commands that need LibTorch; `strata` starts this program for them.
 int main(int argc, char** argv) {
   using strata::cli::Command;
-  static constexpr std::array<Command, 15> kCommands = {{
+  static constexpr std::array<Command, 16> kCommands = {{
       {"train", "train a model and record its graphs", strata::cli::Plain<strata::cli::RunTrain>},
       {"trace", "trace a training without weights", strata::cli::Plain<strata::cli::RunTrace>},
       {"run", "execute a recorded graph", strata::cli::Plain<strata::cli::RunRun>},
@@ -91,6 +92,7 @@ int main(int argc, char** argv) {
        strata::cli::Plain<strata::cli::RunCalibrate>},
       {"bench-experts", "measure exchanges of tokens",
        strata::cli::Plain<strata::cli::BenchExperts>},
+      {"bench-flex", "measure flex attention", strata::cli::Plain<strata::cli::BenchFlex>},
       {"bench-memory", "measure memory policies", strata::cli::Plain<strata::cli::BenchMemory>},
       {"bench-parallel", "measure training on several ranks",
        strata::cli::Plain<strata::cli::BenchParallel>},

@@ -79,6 +79,10 @@ Result<Exit> ExecBenchExperts(Args args) {
   return ExecRuntime("bench-experts", args);
 }
 
+Result<Exit> ExecBenchFlex(Args args) {
+  return ExecRuntime("bench-flex", args);
+}
+
 Result<Exit> ExecBenchMemory(Args args) {
   return ExecRuntime("bench-memory", args);
 }
