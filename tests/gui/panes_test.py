@@ -126,6 +126,15 @@ class Panes(GuiCase):
             assert keys/next-pass absent
         """, LOG)
 
+    def test_the_palette_puts_a_whole_name_first(self):
+        self.view("""
+            key Ctrl+P
+            type mm
+            assert palette/item:Commands exists
+            key Enter
+            assert node/name text mm
+        """, LOG)
+
     def test_the_palette_goes_to_the_line_of_a_number(self):
         path = self.path("lines.txt")
         with open(path, "w", encoding="utf-8") as file:

@@ -84,6 +84,8 @@ std::vector<Palette::Item> Palette::Items(Ui& ui) const {
     if (Fits(c->NameOf(i), text_))
       items.push_back({"Nodes", c->NameOf(i), c->LabelOf(i), [&model, i] { model.Reveal(i); }});
   }
+  // A whole name comes before words in which it is.
+  std::ranges::stable_partition(items, [&](const Item& item) { return item.words == text_; });
   return items;
 }
 
