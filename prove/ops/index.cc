@@ -372,11 +372,38 @@ Result<Values> EvaluateTriangle(Call& call) {
   return Values{OfWords(a.domain(), a.sizes(), std::move(words))};
 }
 
+Result<Values> EvaluateFlip(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  const std::optional<Sizes> dims = call.IntegersAt(1, "dims");
+  if (!dims || a.domain() == Domain::kComplex)
+    return Error(ErrorCode::kInvalid, "not dimensions of numbers");
+  const Words words = a.Read();
+  Words flipped(words.size());
+  std::vector<bool> is_flipped(a.sizes().size());
+  for (const int64_t dim : *dims) {
+    const int64_t at = dim < 0 ? dim + a.dim() : dim;
+    if (at < 0 || at >= a.dim()) return Error(ErrorCode::kInvalid, "not one of its dimensions");
+    is_flipped[static_cast<size_t>(at)] = true;
+  }
+  for (size_t i = 0; i < words.size(); ++i) {
+    int64_t rest = static_cast<int64_t>(i), from = 0, stride = 1;
+    for (size_t dim = is_flipped.size(); dim-- > 0;) {
+      const int64_t size = a.sizes()[dim], at = rest % size;
+      from += (is_flipped[dim] ? size - 1 - at : at) * stride;
+      rest /= size;
+      stride *= size;
+    }
+    flipped[i] = words[static_cast<size_t>(from)];
+  }
+  return Values{OfWords(a.domain(), a.sizes(), std::move(flipped))};
+}
+
 constexpr OpDefinition kIndexOps[] = {
     {"aten.cat", EvaluateCat, true},
     {"aten.constant_pad_nd", EvaluatePad},
     {"aten.embedding", EvaluateEmbedding},
     {"aten.embedding_dense_backward", EvaluateEmbeddingBackward},
+    {"aten.flip", EvaluateFlip, true},
     {"aten.gather", EvaluateGather, true},
     {"aten.index", EvaluateIndex, true},
     {"aten.index_put", EvaluateIndexPut},

@@ -169,6 +169,7 @@ TEST_CASE("PV-3: views and copies are ATen's") {
             "f64[2, 5]");
   CheckCall("aten.tril.default(x, 1)", "f64[3, 4]", "f64[1]", "f64[3, 4]");
   CheckCall("aten.triu.default(x, -1)", "f64[2, 3, 4]", "f64[1]", "f64[2, 3, 4]");
+  CheckCall("aten.flip.default(x, [0, -1])", "f64[2, 3, 4]", "f64[1]", "f64[2, 3, 4]");
   CheckCall("aten._to_copy.default(x, dtype=torch.float64)", "i64[4]", "f64[1]", "f64[4]");
   CheckAgainstTorch(R"(
   x = placeholder : f64[4, 6]
