@@ -41,9 +41,9 @@ run fit-all
 frames 120 pan
 frames 120 zoom
 run open-all
-await state laid_out >= 1
+await state laid_out >= 2
 run next-pass
-await state laid_out >= 1
+await state laid_out >= 2
 run previous-pass
 run fit-all
 frames 120 pan
