@@ -73,23 +73,31 @@ bool NodeComparison::IsSameDim(DimId x, DimId y) const {
                                                 [&](DimId d, DimId e) { return IsSameDim(d, e); });
 }
 
-bool NodeComparison::IsSameArg(const Arg& x, const Arg& y) const {
-  if (x.kind() != y.kind()) return false;
+std::optional<bool> AreEqualNumbers(const Arg& x, const Arg& y) {
   switch (x.kind()) {
     case ArgKind::kNone:
       return true;
-    case ArgKind::kValue:
-      return same_value_(x.value(), y.value());
     case ArgKind::kInt:
       return x.as_int() == y.as_int();
     case ArgKind::kFloat:
       return x.as_float() == y.as_float();
     case ArgKind::kBool:
       return x.as_bool() == y.as_bool();
-    case ArgKind::kDim:
-      return IsSameDim(x.dim(), y.dim());
     case ArgKind::kDType:
       return x.dtype() == y.dtype();
+    default:
+      return std::nullopt;
+  }
+}
+
+bool NodeComparison::IsSameArg(const Arg& x, const Arg& y) const {
+  if (x.kind() != y.kind()) return false;
+  if (const std::optional<bool> equal = AreEqualNumbers(x, y)) return *equal;
+  switch (x.kind()) {
+    case ArgKind::kValue:
+      return same_value_(x.value(), y.value());
+    case ArgKind::kDim:
+      return IsSameDim(x.dim(), y.dim());
     case ArgKind::kString:
     case ArgKind::kDevice:
     case ArgKind::kRaw:

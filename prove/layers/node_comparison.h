@@ -1,11 +1,16 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "ir/graph.h"
 
 namespace strata::prove {
+
+/// Of two arguments that mean the same in any module: nothing, a number or a data type; none of
+/// others. REQUIRES: of one kind.
+std::optional<bool> AreEqualNumbers(const Arg& x, const Arg& y);
 
 /// Compares nodes of one module, in program order; `same_value` says which operands count as equal.
 /// Data-dependent sizes that nodes of the one graph read stand for those that the nodes of the

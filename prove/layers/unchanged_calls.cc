@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "passes/placement/placement.h"
 #include "prove/evaluator.h"
 #include "prove/layers/layers.h"
+#include "prove/layers/node_comparison.h"
 
 namespace strata::prove {
 namespace {
@@ -57,21 +59,12 @@ class CallComparison {
 
   bool IsSameArg(const Arg& x, const Arg& y) {
     if (x.kind() != y.kind()) return false;
+    if (const std::optional<bool> equal = AreEqualNumbers(x, y)) return *equal;
     switch (x.kind()) {
-      case ArgKind::kNone:
-        return true;
       case ArgKind::kValue:
         return IsTwin(x.value(), y.value()) && !IsWritten(x.value(), y.value());
-      case ArgKind::kInt:
-        return x.as_int() == y.as_int();
-      case ArgKind::kFloat:
-        return x.as_float() == y.as_float();
-      case ArgKind::kBool:
-        return x.as_bool() == y.as_bool();
       case ArgKind::kDim:
         return IsSameDim(x.dim(), y.dim());
-      case ArgKind::kDType:
-        return x.dtype() == y.dtype();
       case ArgKind::kString:
       case ArgKind::kDevice:
       case ArgKind::kRaw:
