@@ -51,7 +51,8 @@ class PolicyTraining final : public Contender {
       planned_bytes = std::max(planned_bytes, trainer_->planned_bytes());
     }
     steps.peak_bytes = meter.peak_bytes();
-    for (const std::vector<TensorView>& views : {trainer_->Gradients(), trainer_->Parameters()}) {
+    for (const std::vector<TensorView>& views :
+         {trainer_->OptimizerTensors(), trainer_->Parameters()}) {
       for (const TensorView& view : views)
         tensors.insert(tensors.end(), view.bytes.begin(), view.bytes.end());
     }

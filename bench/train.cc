@@ -114,7 +114,7 @@ constexpr const char* kGraph = "fused, graph";
 std::vector<std::unique_ptr<Strata>> OurWays(const TrainConfig& config, int threads) {
   using Way = Strata::Way;
   const std::string base(kDefaultPasses);
-  const PlanOptions fastest = PlanOptions::Fastest();
+  const PlanOptions fastest = PlanOptions::FastestTraining();
   std::vector<std::unique_ptr<Strata>> ways;
   const auto add = [&](const char* name, const std::string& passes, const PlanOptions& plan,
                        Strata::Way way) {

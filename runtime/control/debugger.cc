@@ -114,6 +114,7 @@ Result<std::optional<StepReport>> Debugger::Step(Trainer& trainer) {
     const bool observes = NeedsNodes();
     if (observes && !step_begin_) step_begin_ = trainer.Copy();
     ApplyRate(trainer);
+    trainer.KeepGradients();
     phase_ = Phase::kNodes;
     lock.unlock();
     auto report = trainer.Step(observes ? this : nullptr);

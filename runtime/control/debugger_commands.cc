@@ -225,7 +225,10 @@ Result<Tensor> Debugger::NamedTensor(std::string_view name) const {
   const std::string_view parameter =
       is_gradient ? name.substr(0, name.size() - kGradient.size()) : name;
   std::vector<std::string> names;
-  for (const TensorView& view : is_gradient ? trainer_->Gradients() : trainer_->Parameters()) {
+  const bool is_there = !is_gradient || trainer_->has_gradients();
+  for (const TensorView& view : !is_there     ? std::vector<TensorView>()
+                                : is_gradient ? trainer_->Gradients()
+                                              : trainer_->Parameters()) {
     if (view.name == parameter) return CopyOf(view);
     names.push_back(view.name);
   }

@@ -96,6 +96,7 @@ class Lowering {
     }
     const std::string_view kind = graph().attribute(node, "input");
     input.is_static = kind == "parameter" || kind == "buffer" || kind == "state";
+    input.is_donated = plan_.options.donate_gradients && kind == "gradient";
     plan_.inputs.push_back(std::move(input));
     return Ok();
   }

@@ -8,9 +8,10 @@ namespace strata {
 
 Fingerprint Plan::fingerprint() const {
   uint64_t flags = 0;
-  for (const bool flag : {options.keep_values, options.fold_views, options.static_memory,
-                          options.in_place, options.hoist_constants, options.arena_results,
-                          options.dynamic_arena, options.separate_outputs, options.unfuse}) {
+  for (const bool flag :
+       {options.keep_values, options.fold_views, options.static_memory, options.in_place,
+        options.hoist_constants, options.arena_results, options.dynamic_arena,
+        options.separate_outputs, options.donate_gradients, options.unfuse}) {
     flags = flags << 1 | (flag ? 1U : 0U);
   }
   std::vector<uint64_t> content = {graph_fingerprint.hi, graph_fingerprint.lo, flags};

@@ -39,12 +39,16 @@ struct PlanOptions {
   /// With static_memory: outputs have memory of their own in each run, so that the arena holds
   /// nothing between two runs, and plans that run one after the other can share it.
   bool separate_outputs = false;
+  /// With static_memory: results may lie in the memory of an input that is a gradient, after the
+  /// last step that reads it (the caller donates it, as in JAX).
+  bool donate_gradients = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
   /// Offloaded values are in files in this folder; "": in memory.
   std::string offload_folder = {};
 
-  /// The fastest plan of one graph: all of the above but keep_values, separate_outputs and unfuse.
+  /// The fastest plan of one graph: all of the above but keep_values, separate_outputs,
+  /// donate_gradients and unfuse.
   static PlanOptions Fastest() {
     return {.fold_views = true,
             .static_memory = true,
@@ -52,6 +56,12 @@ struct PlanOptions {
             .hoist_constants = true,
             .arena_results = true,
             .dynamic_arena = true};
+  }
+  /// The same for the graphs of a training, whose gradients no caller reads after the optimizer.
+  static PlanOptions FastestTraining() {
+    PlanOptions options = Fastest();
+    options.donate_gradients = true;
+    return options;
   }
   /// Whether steps are bound to tensors once, for all runs.
   bool is_static() const { return fold_views || static_memory || hoist_constants; }
@@ -144,6 +154,7 @@ struct Plan {
     std::optional<std::vector<int64_t>> strides;  ///< none: not known, any will do
     /// A parameter, a buffer or state of the optimizer: the same memory in every run.
     bool is_static = false;
+    bool is_donated = false;  ///< PlanOptions::donate_gradients
   };
   struct Constant {
     SlotId slot;

@@ -72,10 +72,10 @@ void AddFilesNamedIn(std::string_view text, ArtifactFields& fields) {
 }
 
 std::string OptionsText(const PlanOptions& plan) {
-  return fmt::format("{}{}{}{}{}{}{}{}{}", int{plan.keep_values}, int{plan.fold_views},
+  return fmt::format("{}{}{}{}{}{}{}{}{}{}", int{plan.keep_values}, int{plan.fold_views},
                      int{plan.static_memory}, int{plan.in_place}, int{plan.hoist_constants},
                      int{plan.arena_results}, int{plan.dynamic_arena}, int{plan.separate_outputs},
-                     int{plan.unfuse});
+                     int{plan.donate_gradients}, int{plan.unfuse});
 }
 
 std::string ParametersText(const ModelSpecs& model) {

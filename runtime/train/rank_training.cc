@@ -58,6 +58,7 @@ std::vector<std::vector<Tensor>> RankTraining::PipelineArguments(
 Result<double> RankTraining::RunPipeline(std::span<const BatchInputs> batches) {
   gradients_.clear();
   tokens_per_expert_.clear();
+  kept_gradients_.clear();
   state_.ReleaseViews();
   const std::vector<std::vector<Tensor>> inputs = PipelineArguments(batches);
   PipelineRank::Sums sums;
@@ -71,6 +72,7 @@ Result<double> RankTraining::RunPipeline(std::span<const BatchInputs> batches) {
   }
   gradients_ = std::move(sums.gradients);
   tokens_per_expert_ = std::move(sums.extras);
+  if (keep_gradients_) CopyGradients();
   return loss;
 }
 
@@ -122,14 +124,17 @@ Result<double> RankTraining::SumUp(std::span<const Batch> batches, RunBatch run,
     batch_gradients.insert(batch_gradients.end(), batch_counts.begin(), batch_counts.end());
     STRATA_RETURN_IF_ERROR(add(Sums(), batch_gradients));
   }
-  if (std::exchange(keep_gradients_, false) && on_device_) CopyGradients();
+  if (keep_gradients_) CopyGradients();
   return loss;
 }
 
 void RankTraining::CopyGradients() {
-  for (const Tensor& gradient : gradients_)
-    kept_gradients_.push_back(gradient.to(at::kCPU, gradient.scalar_type(),
-                                          /*non_blocking=*/false, /*copy=*/true));
+  for (const Tensor& gradient : gradients_) {
+    const bool is_here = gradient.defined();  // a stage has those of its own parameters
+    kept_gradients_.push_back(!is_here ? Tensor()
+                                       : gradient.to(at::kCPU, gradient.scalar_type(),
+                                                     /*non_blocking=*/false, /*copy=*/true));
+  }
 }
 
 Result<double> RankTraining::RunStep(std::span<const BatchInputs> batches) {

@@ -34,10 +34,7 @@ class RankTraining {
 
   /// REQUIRES: `spec` and `device` (null: the CPU) outlive this.
   RankTraining(const TrainSpec& spec, const PlanOptions& plan, Device* device, TrainingState state)
-      : spec_(spec),
-        graphs_(plan, device),
-        state_(std::move(state)),
-        on_device_(device != nullptr) {}
+      : spec_(spec), graphs_(plan, device), state_(std::move(state)) {}
 
   /// Lowers the graphs. Call once, on the thread that runs them.
   Status Bind(const TracedTraining& traced) { return graphs_.Bind(traced, spec_.config); }
@@ -60,13 +57,11 @@ class RankTraining {
   /// with a validator.
   Result<std::vector<ValidationSums>> Validate(std::span<const BatchInputs> batches);
 
-  /// On a device the update clips gradients in place: copies of those of the next step are kept for
-  /// `gradients`.
-  void KeepGradients() { keep_gradients_ = true; }
-  /// Of the last step, before clipping.
-  const std::vector<at::Tensor>& gradients() const {
-    return kept_gradients_.empty() ? gradients_ : kept_gradients_;
-  }
+  /// Whether copies of the gradients of the steps from now on are kept for `gradients`: the
+  /// optimizer uses the memory of gradients.
+  void KeepGradients(bool keep) { keep_gradients_ = keep; }
+  /// Of the last step, before clipping; empty if they were not kept.
+  const std::vector<at::Tensor>& gradients() const { return kept_gradients_; }
 
   /// Of a rank of a pipeline; null: of another.
   PipelineRank* pipeline() { return pipeline_ ? &*pipeline_ : nullptr; }
@@ -90,7 +85,6 @@ class RankTraining {
   const TrainSpec& spec_;
   TrainingGraphs graphs_;
   TrainingState state_;
-  bool on_device_;
   std::vector<at::Tensor> gradients_, tokens_per_expert_;  // of the last step
   std::optional<PipelineRank> pipeline_;
   std::string optimizer_graph_;

@@ -242,8 +242,8 @@ std::vector<GraphKernels> Trainer::Kernels() const {
   return state_->first().graphs().Kernels();
 }
 
-void Trainer::KeepGradients() {
-  state_->first().KeepGradients();
+void Trainer::KeepGradients(bool keep) {
+  state_->ranks.KeepGradients(keep);
 }
 
 bool Trainer::has_first_rank() const {
@@ -277,7 +277,12 @@ std::vector<TensorView> Trainer::Parameters() const {
   return state_->ranks.state().ModelViews();
 }
 
+bool Trainer::has_gradients() const {
+  return !state_->first().gradients().empty();
+}
+
 std::vector<TensorView> Trainer::Gradients() const {
+  STRATA_CHECK(has_gradients(), "gradients were not kept");
   return state_->first().state().ViewsByParameter(state_->ranks.gradients());
 }
 

@@ -41,7 +41,7 @@ struct TrainSetup {
   /// Values of the parameters before step 1; none: drawn as `config.init` says.
   std::optional<TensorFiles> init = std::nullopt;
   std::string passes{kDefaultPasses};
-  PlanOptions plan = PlanOptions::Fastest();
+  PlanOptions plan = PlanOptions::FastestTraining();
   /// Inside operators, of all ranks on this machine together (runtime/aten/threads.h).
   int threads = 1;
   /// Which rank this process is; none: it has all ranks.
@@ -147,9 +147,11 @@ class Trainer {
   /// Of the graphs that a device graph was captured of.
   std::vector<GraphKernels> Kernels() const;
 
-  /// On a GPU the optimizer clips gradients in place: copies of those of the next step are kept for
-  /// `Gradients`.
-  void KeepGradients();
+  /// Whether copies of the gradients of the steps from now on are kept for `Gradients`: the
+  /// optimizer uses the memory of gradients.
+  void KeepGradients(bool keep = true);
+  /// Whether they were kept in the last step.
+  bool has_gradients() const;
 
   /// Whether this process has rank 0, and thus what ranks gather: it writes the results.
   bool has_first_rank() const;
@@ -167,7 +169,7 @@ class Trainer {
 
   /// The parameters now, and with them the buffers, or the gradients of the last step before
   /// clipping, by parameter name. The bytes are valid until the next step. REQUIRES:
-  /// has_first_rank(); gathered.
+  /// has_first_rank(); gathered; has_gradients().
   std::vector<TensorView> Parameters() const;
   std::vector<TensorView> Gradients() const;
 

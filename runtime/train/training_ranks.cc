@@ -101,6 +101,11 @@ Status TrainingRanks::GatherGradients() {
   return Ok();
 }
 
+void TrainingRanks::KeepGradients(bool keep) {
+  for (const std::unique_ptr<RankTraining>& rank : trainings_)
+    rank->KeepGradients(keep);
+}
+
 void TrainingRanks::DropGathered() {
   gathered_.reset();
   gathered_gradients_.clear();

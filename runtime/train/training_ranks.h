@@ -60,6 +60,8 @@ class TrainingRanks {
   /// ranks in several processes all of them call it, after the same step.
   Status GatherState();
   Status GatherGradients();
+  /// As RankTraining::KeepGradients, on all ranks of this process.
+  void KeepGradients(bool keep);
   void DropGathered();
   /// The whole, gathered now if it was not and the ranks are of one process.
   /// REQUIRES: has_first_rank().

@@ -65,6 +65,7 @@ struct Course {
 inline Course Train(Trainer& trainer) {
   Course course;
   OrDie(trainer.Compile());
+  trainer.KeepGradients();
   while (OrDie(trainer.HasNext())) {
     StepReport report = OrDie(trainer.Step());
     if (trainer.IsValidationStep()) OrDie(trainer.Validate(report));

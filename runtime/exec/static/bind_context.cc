@@ -34,7 +34,20 @@ bool BindContext::IsSeparate(SlotId slot) const {
   return plan_.options.separate_outputs && assignment_.is_output(slot);
 }
 
+const Tensor* BindContext::PlaceInDonated(SlotId slot, StepId index) {
+  if (IsSeparate(slot)) return nullptr;
+  const SlotId input = assignment_.TakeDonated(slot, index);
+  if (!input.valid()) return nullptr;
+  state_.homes[slot] = input;
+  StorageOf(slot).slots.push_back(slot);
+  PlanLayout layout = *Slot(slot).layout;
+  layout.offset += TensorAt(input).storage_offset();
+  state_.TensorAt(slot) = TensorOver(TensorAt(input).storage(), layout);
+  return &state_.TensorAt(slot);
+}
+
 const Tensor& BindContext::Place(SlotId slot, StepId index) {
+  if (const Tensor* const placed = PlaceInDonated(slot, index)) return *placed;
   using Kind = StaticStorage::Kind;
   StaticStorage& storage = StorageOf(slot);
   storage = {assignment_.is_output(slot) ? Kind::kOutput : Kind::kBlock,

@@ -51,6 +51,8 @@ class BindContext {
   bool IsSeparate(SlotId slot) const;
   /// Gives a result of step `index` a tensor over memory that is assigned later.
   const at::Tensor& Place(SlotId slot, StepId index);
+  /// The same in the memory of a donated input; null: none has room.
+  const at::Tensor* PlaceInDonated(SlotId slot, StepId index);
   /// The same in memory of the host, for an offloaded value that is not an output.
   const at::Tensor& PlaceOnHost(SlotId slot, StepId index);
   /// Lays out the memory of the host, and returns its bytes.

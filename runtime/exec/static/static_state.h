@@ -72,7 +72,11 @@ struct StaticState {
         tensors(p.slots.size()),
         is_dynamic(p.slots.size(), false),
         numbers(p.slots.size()),
-        storages(p.slots.size()) {}
+        storages(p.slots.size()),
+        homes(p.slots.size()) {
+    for (const SlotId slot : IdsOf(p.slots))
+      homes[slot] = slot;
+  }
 
   const Plan& plan;
   IdVector<StepId, StaticStep> steps;
@@ -81,7 +85,8 @@ struct StaticState {
   IdVector<SlotId, bool> is_dynamic;         ///< its tensor changes from run to run
   SlotSizes numbers;                         ///< data-dependent sizes of the run
   IdVector<SlotId, StaticStorage> storages;  ///< by slot that owns one
-  std::vector<StaticInput> inputs;           ///< as the plan's
+  IdVector<SlotId, SlotId> homes;   ///< by slot that owns a storage: itself, or a donated input
+  std::vector<StaticInput> inputs;  ///< as the plan's
   std::unordered_map<const c10::StorageImpl*, size_t> input_of;  ///< by StaticInput::own
   MemoryBlock block;                  ///< allocated at the first run; outputs that are held keep it
   void* scratch = nullptr;            ///< instead of a block of its own
@@ -101,7 +106,7 @@ struct StaticState {
   StepId current_step{0};
 
   at::Tensor& TensorAt(SlotId slot) { return tensors[slot]; }
-  StaticStorage& StorageOf(SlotId slot) { return storages[plan.slots[slot].storage]; }
+  StaticStorage& StorageOf(SlotId slot) { return storages[homes[plan.slots[slot].storage]]; }
   /// Moves all tensors over the storage of `owner` to another storage, and updates addresses.
   void SetStorage(SlotId owner, const c10::Storage& storage);
 

@@ -37,6 +37,14 @@ BufferAssignment::BufferAssignment(const Plan& plan)
     if (slot.valid()) last_of(slot) = kForever;
   }
   if (plan.options.keep_values) std::ranges::fill(last_use_, kForever);
+  for (const Plan::Input& input : plan.inputs) {
+    const std::optional<PlanLayout>& layout = SlotAt(input.slot).layout;
+    // Gaps between its elements may be another tensor's.
+    const bool is_dense =
+        layout && layout->num_elements() * ByteSize(layout->dtype) == layout->storage_bytes();
+    if (input.is_donated && is_dense)
+      donated_.push_back({.input = input.slot, .in_use_until = last_use(input.slot)});
+  }
 }
 
 bool BufferAssignment::is_output(SlotId owner) const {
@@ -53,6 +61,7 @@ void BufferAssignment::Add(SlotId slot, StepId step) {
 
 void BufferAssignment::Share(SlotId slot, StepId step,
                              const std::function<bool(SlotId operand)>& may_share) {
+  if (request_of_[slot] < 0) return;  // it lies in a donated input
   const PlanStep& planned = plan_.steps[step];
   int32_t chosen = -1;
   planned.ForEachOperand([&](SlotId operand) {
@@ -81,6 +90,24 @@ void BufferAssignment::Share(SlotId slot, StepId step,
   requests_[static_cast<size_t>(chosen)].last = requests_[static_cast<size_t>(own)].last;
   requests_[static_cast<size_t>(own)].bytes = 0;  // stays, so that numbers keep their meaning
   own = chosen;
+}
+
+SlotId BufferAssignment::TakeDonated(SlotId slot, StepId step) {
+  if (last_use(slot) == kForever) return {};
+  const PlanLayout& wanted = *SlotAt(slot).layout;
+  Donated* smallest = nullptr;
+  const auto bytes_of = [&](const Donated& donated) {
+    return SlotAt(donated.input).layout->storage_bytes();
+  };
+  for (Donated& donated : donated_) {
+    const bool fits = donated.in_use_until < step && bytes_of(donated) >= wanted.storage_bytes() &&
+                      SlotAt(donated.input).layout->dtype == wanted.dtype;
+    if (fits && (smallest == nullptr || bytes_of(donated) < bytes_of(*smallest)))
+      smallest = &donated;
+  }
+  if (smallest == nullptr) return {};
+  smallest->in_use_until = std::max(last_use(slot), step);
+  return smallest->input;
 }
 
 BufferAssignment::Arena BufferAssignment::Assign() {

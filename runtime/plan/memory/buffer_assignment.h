@@ -31,6 +31,11 @@ class BufferAssignment {
   /// lifetime ends with this step and for which `may_share` holds.
   void Share(SlotId slot, StepId step, const std::function<bool(SlotId operand)>& may_share);
 
+  /// A donated input whose memory holds the result of step `step` from now on, for the lifetime of
+  /// the result; invalid: none is free and large enough. REQUIRES: the slot has a layout and owns
+  /// its storage.
+  SlotId TakeDonated(SlotId slot, StepId step);
+
   struct Arena {
     IdVector<SlotId, int64_t> offsets;  ///< by owner; -1: nothing was requested
     int64_t bytes = 0;
@@ -46,12 +51,19 @@ class BufferAssignment {
   const PlanSlot& SlotAt(SlotId slot) const { return plan_.slots[slot]; }
   int32_t RequestOf(SlotId slot) const { return request_of_[SlotAt(slot).storage]; }
 
+  /// An input whose memory is free after a step.
+  struct Donated {
+    SlotId input;
+    StepId in_use_until;  ///< invalid: it is never read
+  };
+
   const Plan& plan_;
   IdVector<SlotId, StepId> last_use_;     // by owner
   IdVector<SlotId, bool> is_written_;     // by owner
   IdVector<SlotId, int32_t> request_of_;  // by owner: index in requests_; -1: none
   std::vector<MemoryRequest> requests_;
   MemoryPlan memory_;
+  std::vector<Donated> donated_;
 };
 
 }  // namespace strata

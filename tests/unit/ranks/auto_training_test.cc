@@ -113,6 +113,7 @@ Course Train(const TrainConfig& config) {
   const auto trainer =
       OrDie(Trainer::Create({.config = config, .data = OrDie(OpenDataSource(config))}));
   OrDie(trainer->Compile());
+  trainer->KeepGradients();
   Course course;
   while (OrDie(trainer->HasNext())) {
     course.steps.push_back(OrDie(trainer->Step()).metrics);

@@ -44,6 +44,7 @@ std::unique_ptr<Trainer> Compiled(const Sets& sets) {
   const TrainConfig config = OrDie(ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", sets));
   auto trainer = OrDie(Trainer::Create({.config = config, .data = OrDie(OpenDataSource(config))}));
   OrDie(trainer->Compile());
+  trainer->KeepGradients();
   return trainer;
 }
 

@@ -110,7 +110,7 @@ Course TrainOnDevices(std::string_view model, const std::vector<std::string>& se
     OrDie(trainer->Compile());
     Course mine;
     while (OrDie(trainer->HasNext())) {
-      if (mine.steps.empty()) trainer->KeepGradients();
+      trainer->KeepGradients(mine.steps.empty());
       mine.steps.push_back(OrDie(trainer->Step()).metrics);
       if (mine.steps.size() > 1) continue;
       OrDie(trainer->GatherGradients());

@@ -80,6 +80,7 @@ Course Train(const std::string& model, const Layout& layout) {
               fmt::format("parallelism.enable_sequence_parallel={}", layout.shares_sequences),
               fmt::format("batch_size={}", kBatch / layout.replicate / layout.shard)}));
   OrDie(trainer->Compile());
+  trainer->KeepGradients();
   Course course;
   while (OrDie(trainer->HasNext())) {
     course.steps.push_back(OrDie(trainer->Step()).metrics);

@@ -66,6 +66,7 @@ struct Course {
 
 inline Course Finish(Trainer& trainer) {
   Course course;
+  trainer.KeepGradients();
   while (OrDie(trainer.HasNext())) {
     StepReport report = OrDie(trainer.Step());
     course.losses.push_back(report.metrics.loss);

@@ -35,6 +35,7 @@ Training Train(const TrainConfig& config, int steps) {
   const auto trainer =
       OrDie(Trainer::Create({.config = config, .data = testing::Synthetic(config)}));
   Training training;
+  trainer->KeepGradients();
   REQUIRE_OK(trainer->Compile());
   for (int step = 0; step < steps; ++step)
     training.losses.push_back(OrDie(trainer->Step()).metrics.loss);

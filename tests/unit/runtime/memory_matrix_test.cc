@@ -73,7 +73,7 @@ constexpr MatrixPolicy kMatrixPolicies[] = {
 
 struct MatrixTraining {
   std::vector<double> losses;
-  std::vector<std::byte> tensors;  // gradients of the last step, parameters
+  std::vector<std::byte> tensors;  // state of the optimizer, parameters
   int64_t planned_bytes = 0, peak_bytes = 0;
 };
 
@@ -88,7 +88,7 @@ MatrixTraining TrainMatrix(const TrainConfig& config, std::string_view passes, i
     training.planned_bytes = std::max(training.planned_bytes, trainer->planned_bytes());
   }
   training.peak_bytes = meter.peak_bytes();
-  for (const std::vector<TensorView>& views : {trainer->Gradients(), trainer->Parameters()})
+  for (const std::vector<TensorView>& views : {trainer->OptimizerTensors(), trainer->Parameters()})
     for (const TensorView& view : views)
       training.tensors.insert(training.tensors.end(), view.bytes.begin(), view.bytes.end());
   return training;

@@ -29,7 +29,7 @@ using testing::SmallConfig;
 
 struct Training {
   std::vector<double> losses;
-  std::vector<std::byte> tensors;  // gradients of the last step, parameters
+  std::vector<std::byte> tensors;  // state of the optimizer, parameters
   int64_t planned_bytes = 0, peak_bytes = 0, num_copies = 0, num_offloads = 0;
 };
 
@@ -48,7 +48,7 @@ Training Train(const TrainConfig& config, int steps, std::string_view passes = k
   for (int step = 0; step < steps; ++step)
     training.losses.push_back(OrDie(trainer->Step()).metrics.loss);
   training.peak_bytes = meter.peak_bytes();
-  Append(trainer->Gradients(), training.tensors);
+  Append(trainer->OptimizerTensors(), training.tensors);
   Append(trainer->Parameters(), training.tensors);
   const Graph& graph = *trainer->module().FindGraph(kStepGraph);
   for (const NodeId node : graph.nodes())
@@ -217,6 +217,27 @@ TEST_CASE("a budget counts what the optimizer needs beside the gradients") {
     CHECK_LE(actual.planned_bytes, bytes);
     CHECK_EQ(actual.losses, full.losses);
   }
+}
+
+TEST_CASE("the optimizer works in the memory of the gradients") {
+  at::set_num_threads(1);
+  // Most of the parameters are two tables, and the batch is small.
+  const TrainConfig config = SmallConfig(
+      testing::kSmallLlama3,
+      {"dim=64", "batch_size=1", "seq_len=8", "vocab_size=4096", "compile.memory_policy=full"});
+  const auto trainer =
+      OrDie(Trainer::Create({.config = config,
+                             .data = testing::Synthetic(config),
+                             .passes = std::string(kDefaultPasses) + ",place-casts,fuse"}));
+  const MemoryMeter meter;
+  REQUIRE_OK(trainer->Compile());
+  for (int step = 0; step < 2; ++step)
+    OrDie(trainer->Step());
+  int64_t gradients = 0;
+  for (const TensorView& parameter : trainer->Parameters())
+    gradients += static_cast<int64_t>(parameter.bytes.size());
+  CHECK_LT(static_cast<double>(meter.peak_bytes()), 1.2 * static_cast<double>(gradients));
+  CHECK_FALSE(trainer->has_gradients());
 }
 
 TEST_CASE("offloaded results leave the arena: the peak falls as planned") {

@@ -98,6 +98,39 @@ TEST_CASE("separate outputs stay while other runs and other plans use the block"
   CHECK_EQ(of_x[0].storage().use_count(), 1);
 }
 
+constexpr std::string_view kUpdate = R"(
+  small = placeholder : f32[4][1]cpu {+input='gradient'}
+  gradient = placeholder : f32[8, 8][8, 1]cpu {+input='gradient'}
+  moment = placeholder : f32[8, 8][8, 1]cpu {+input='state'}
+  added = aten.add_.Tensor(moment, gradient) : f32[8, 8][8, 1]cpu ~moment
+  root = aten.sqrt.default(added) : f32[8, 8][8, 1]cpu
+  other = aten.mm.default(root, added) : f32[8, 8][8, 1]cpu
+  sum = aten.add_.Tensor(small, 1) : f32[4][1]cpu ~small
+  output([other])
+)";
+
+TEST_CASE("a result lies in the memory of a donated gradient after its last reader") {
+  const Tensor moment = at::rand({8, 8}), gradient = at::rand({8, 8});
+  const Tensor all = at::zeros({80});  // the gradient is a part of larger memory
+  for (const bool donates : {false, true}) {
+    PlanOptions options = PlanOptions::Fastest();
+    options.donate_gradients = donates;
+    Executor executor = Bind(kUpdate, options);
+    constexpr int64_t kBytes = 8 * 8 * 4;
+    CHECK_EQ(executor.planned_memory().held,
+             donates ? kBytes : 2 * kBytes);  // `other` is handed out
+    for (const int64_t begin : {0, 7}) {
+      const Tensor inner = all.zero_().slice(0, begin, begin + 64).view({8, 8});
+      inner.copy_(gradient);
+      const Tensor state = moment.clone(), root = (moment + gradient).sqrt();
+      const Tensors outputs = OrDie(executor.Run(Tensors{at::zeros({4}), inner, state}));
+      CHECK(at::equal(outputs[0], root.mm(moment + gradient)));
+      CHECK(at::equal(inner, donates ? root : gradient));
+      CHECK_EQ(all.ne(0).sum().item<int64_t>(), 64);
+    }
+  }
+}
+
 TEST_CASE("GR-13: a plan holds neither inputs nor separate outputs after a run") {
   for (const bool separate : {false, true}) {
     PlanOptions options = PlanOptions::Fastest();
