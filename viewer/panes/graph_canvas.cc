@@ -11,16 +11,6 @@ namespace strata::viewer {
 namespace {
 
 constexpr float kCaption = 28;
-constexpr float kMinimap = 96, kMinimapInset = 6;
-
-/// As high as the scene needs at the width of the minimap, at most 160.
-float MinimapHeight(const Ui& ui, const GraphModel& graph) {
-  const SceneGeometry& geometry = *graph.geometry();
-  const double height =
-      (kMinimap - 2 * kMinimapInset) * geometry.height / geometry.width + 2 * kMinimapInset;
-  return ui.px(static_cast<float>(std::clamp(height, 24.0, 160.0)));
-}
-
 }  // namespace
 
 SceneLook GraphPane::LookOf(Ui& ui, const GraphModel& graph) const {
@@ -76,10 +66,11 @@ void GraphPane::OneCanvas(Ui& ui, const Area& whole) {
   Area area = whole;
   // The minimap has a column of its own, so that it covers nothing.
   const bool mini = area.width > ui.px(560);
-  if (mini) area.width -= ui.px(kMinimap + 24);
+  if (mini) area.width -= ui.px(Minimap::kWidth + 24);
   graph.SetStage({area.width / dpi, (area.height - caption) / dpi, area.width / dpi});
-  const Area corner = {area.right() + ui.px(12), area.y + caption + ui.px(12), ui.px(kMinimap),
-                       std::min(MinimapHeight(ui, graph), area.height - caption - ui.px(24))};
+  const Area corner = {area.right() + ui.px(12), area.y + caption + ui.px(12),
+                       ui.px(Minimap::kWidth),
+                       std::min(Minimap::HeightFor(ui, graph), area.height - caption - ui.px(24))};
   const Touch on_minimap = mini ? ui.Press("minimap", "minimap", "", corner) : Touch{};
   SceneLook look = LookOf(ui, graph);
   look.side = ui.model.show_before ? Side::kBefore : blink ? Side::kAfter : Side::kUnion;
@@ -95,7 +86,7 @@ void GraphPane::OneCanvas(Ui& ui, const Area& whole) {
   }
   if (!mini) return;
   ui.Fill({area.right(), area.y + caption, 1, area.height}, ui.theme->rule);
-  Minimap(ui, corner, on_minimap);
+  minimap_.Draw(ui, graph, corner, on_minimap);
 }
 
 void GraphPane::SideBySide(Ui& ui, const Area& area) {
@@ -167,67 +158,6 @@ void GraphPane::Canvases(Ui& ui, const Area& area) {
   }
   ui.model.SyncCanvases();
   if (close < pinned.size()) ui.model.Unpin(close);
-}
-
-void GraphPane::Minimap(Ui& ui, const Area& area, const Touch& touch) const {
-  const Theme& theme = *ui.theme;
-  GraphModel& graph = *ui.model.graph();
-  const SceneGeometry& geometry = *graph.geometry();
-  ui.Fill(area, theme.surface, 4);
-  ui.Frame(area, theme.rule, 4);
-  const float inset = ui.px(kMinimapInset);
-  const double k = std::min((area.width - 2 * inset) / geometry.width,
-                            (area.height - 2 * inset) / std::max(1.0, geometry.height));
-  const float left = area.x + (area.width - static_cast<float>(geometry.width * k)) / 2;
-  const float top = area.y + inset;
-  const auto fill = [&](const SceneRect& rect, Color color, float least) {
-    const float x = left + static_cast<float>(rect.x * k), y = top + static_cast<float>(rect.y * k);
-    ui.Fill({x, y, std::max(1.0F, static_cast<float>(rect.width * k)),
-             std::max(least, static_cast<float>(rect.height * k))},
-            color);
-  };
-  float last = -1e9F;  // many slabs on one pixel are one
-  for (const SceneSlab& slab : geometry.slabs) {
-    if (slab.cluster == 0) continue;
-    const float y = static_cast<float>(slab.y * k);
-    if (!slab.open && !slab.differs && std::abs(y - last) < 0.5F) continue;
-    last = y;
-    fill(slab, slab.open ? theme.well_2 : theme.tick, 1);
-    if (slab.open || !slab.differs) continue;
-    const SceneCounts& counts = graph.comparison().cluster(slab.cluster).counts;
-    const std::pair<int32_t, Color> marks[] = {{counts.changed, theme.changed.line},
-                                               {counts.removed, theme.removed.line},
-                                               {counts.added, theme.added.line},
-                                               {counts.moved, theme.moved.line}};
-    double at = 0.45;
-    for (const auto& [count, color] : marks) {
-      if (count > 0)
-        fill({slab.x + slab.width * at, slab.y, slab.width * 0.12, slab.height}, color, 1.5F);
-      at += 0.13;
-    }
-  }
-  last = -1e9F;
-  for (const SceneBox& box : geometry.boxes) {
-    const SceneStatus status =
-        box.node < 0 ? SceneStatus::kSame : graph.comparison().StatusOf(box.node);
-    const float y = static_cast<float>(box.y * k);
-    if (status == SceneStatus::kSame && std::abs(y - last) < 1) continue;
-    last = y;
-    const Theme::StatusColors* colors = theme.Of(status);
-    fill(box, colors != nullptr ? colors->line : theme.tick_2, 1.5F);
-  }
-  const Camera& camera = graph.camera;
-  const float x0 = left + static_cast<float>(camera.ToSceneX(0) * k);
-  const float y0 = top + static_cast<float>(camera.ToSceneY(0) * k);
-  const float x1 = left + static_cast<float>(camera.ToSceneX(graph.stage().width) * k);
-  const float y1 = top + static_cast<float>(camera.ToSceneY(graph.stage().height) * k);
-  ui.draw().AddRect({std::max(area.x + 1, x0), std::max(area.y + 1, y0)},
-                    {std::min(area.right() - 1, x1), std::min(area.bottom() - 1, y1)}, theme.accent,
-                    0, 0, ui.px(1.5F));
-  if (!touch.held) return;
-  const ImVec2 at = ImGui::GetIO().MousePos;
-  graph.camera.x = graph.stage().room / 2 - (at.x - left) / k * camera.scale;
-  graph.camera.y = graph.stage().height / 2 - (at.y - top) / k * camera.scale;
 }
 
 /// What the marks of a training under control mean. Returns where the next entry begins.

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 
+#include "viewer/panes/minimap.h"
 #include "viewer/ui/elements.h"
 #include "viewer/ui/scene_painter.h"
 
@@ -22,7 +23,6 @@ class GraphPane {
   static void Caption(Ui& ui, const Area& bar, std::string_view title, std::string_view more);
   SceneLook LookOf(Ui& ui, const GraphModel& graph) const;
   void Empty(Ui& ui, const Area& area) const;
-  void Minimap(Ui& ui, const Area& area, const Touch& touch) const;
   void Legend(Ui& ui, const Area& area) const;
   static float OverlayLegend(Ui& ui, const Area& area, const Overlay& overlay);
   static float StatusLegend(Ui& ui, const Area& area, float x, bool with_same);
@@ -36,6 +36,7 @@ class GraphPane {
   void Pointer(Ui& ui, GraphModel& graph, const Area& stage);
   std::string TipOf(const Comparison& comparison, const Hit& hit) const;
 
+  Minimap minimap_;
   double moved_ = 0;                           // pixels since the button went down
   int32_t hover_node_ = -1, hover_slab_ = -1;  // of hover_graph_
   const GraphModel* hover_graph_ = nullptr;    // that the pointer is over in this frame
