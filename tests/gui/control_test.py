@@ -64,10 +64,9 @@ class ControlTest(GuiCase):
         tree = self.view(f"""
             await state control = stopped
             assert live/control/status contains stopped
-            run step-pass
             run open-all
             wait
-        """.replace("run step-pass", ""), "--attach", self.socket)
+        """, "--attach", self.socket)
         self.assertEqual(tree["state"]["control"], "stopped")
         # The end of the first client lets the training run on.
         process.communicate(timeout=120)
@@ -138,6 +137,32 @@ class ControlTest(GuiCase):
         self.assertEqual(process.returncode, 0)
         self.assertEqual([line.split('"loss"')[1] for line in self.metrics().splitlines() if '"loss"' in line],
                          [line.split('"loss"')[1] for line in alone.splitlines() if '"loss"' in line])
+
+    def test_a_stop_is_shown_also_without_a_tab(self):
+        process = self.train("--control", self.socket, "--control-wait")
+        tree = self.view(f"""
+            await state control = stopped
+            click live/control/command
+            type break step 2
+            key Enter
+            await state breakpoints = 1
+            key Escape
+            key F10
+            await state control_steps = 1
+            await state control = stopped
+            open {self.trace}
+            await state passes > 0
+            await state graph != ""
+            run close-tab
+            key F11
+            await state control_node != ""
+            key F11
+            await graph/union/stopped:* exists
+        """, "--attach", self.socket)
+        self.assertEqual(tree["state"]["tab"], "none")
+        self.assertEqual(tree["state"]["node"], tree["state"]["control_node"])
+        process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0)
 
     def results(self):
         """Metrics and parameters, byte for byte."""

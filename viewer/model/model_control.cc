@@ -124,8 +124,7 @@ bool Model::PollControl() {
     control_version_ = version;
     const int64_t stops = control_state_.stops;
     control_state_ = control_->state();
-    if (control_state_.stops != stops && !control_state_.node.empty() && tab != Tab::kNone)
-      GoToStop();
+    if (control_state_.stops != stops && !control_state_.node.empty()) GoToStop();
   }
   if (changed || control_comparison_ != comparison()) FindControlNodes();
   if (control_state_.phase != ControlState::Phase::kStopped || selected() < 0) return changed;
