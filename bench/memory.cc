@@ -259,8 +259,14 @@ class ShapeBench {
     Contenders peers;
     STRATA_TRY(const std::vector<PeerRequest> requests, Peers(threads_, flags_.peers));
     for (const PeerRequest& request : requests) {
-      STRATA_TRY(peers.emplace_back(), StartPeer(flags_.python, request, trainer, folder));
-      STRATA_TRY(peers.back()->first, peers.back()->Begin());
+      STRATA_TRY(auto peer, StartPeer(flags_.python, request, trainer, folder));
+      auto first = peer->Begin();
+      if (!first) {
+        Warn(fmt::format("{} is left out: {}", peer->name, first.error().message()));
+        continue;
+      }
+      peer->first = *std::move(first);
+      peers.push_back(std::move(peer));
     }
     return peers;
   }

@@ -22,12 +22,19 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-std::string LastLineOf(const std::string& path) {
-  auto text = ReadFile(path);
-  if (!text) return "";
-  while (text->ends_with('\n'))
-    text->pop_back();
-  return text->substr(text->rfind('\n') + 1);
+/// The line of a log that says why a program ended: Python's last error, else the last line.
+std::string ReasonIn(const std::string& path) {
+  const auto text = ReadFile(path);
+  std::string last, error;
+  for (std::string_view rest = text ? std::string_view(*text) : ""; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (line.empty()) continue;
+    last = line;
+    const std::string_view kind = line.substr(0, line.find(": "));
+    if (kind.find(' ') == std::string_view::npos && kind.ends_with("Error")) error = line;
+  }
+  return error.empty() ? last : error;
 }
 
 /// As `posix_spawn` takes them. REQUIRES: `words` outlive the result.
@@ -68,7 +75,7 @@ struct Worker::State {
   }
 
   Error GaveUp() const {
-    const std::string why = LastLineOf(log);
+    const std::string why = ReasonIn(log);
     return Error("a process that is measured ended: {}: {}", program,
                  why.empty() ? "it printed no reason" : why);
   }
