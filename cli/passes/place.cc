@@ -60,7 +60,10 @@ Result<bool> ParseFlags(Args args, PlaceFlags& out) {
   flags.Option("--memory-policy", "NAME", &memory_policy,
                "what forward saves for backward: none (everything), default, eager, full (default: "
                "the cheapest of none, default and full that fits)");
-  flags.Option("--seconds", "N", &out.seconds, "time for the search");
+  flags.Option(
+      "--seconds", "N", &out.seconds,
+      "limit of the search, about seconds of one core; counted in what it does, so that every "
+      "machine gives the same placements");
   flags.Switch("--keep-gathered", &out.keep_gathered,
                "keep gathered parameters for backward, instead of gathering them again");
   flags.Switch("--no-clustering", &out.no_clustering, "decide each layer on its own");

@@ -1,7 +1,6 @@
 #include "passes/placement/auto/auto_plan.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -21,7 +20,11 @@ class PlacementSearch {
  public:
   PlacementSearch(Graph& graph, const PlacementPlan& constraints, const CostModel& model,
                   const AutoOptions& options)
-      : graph_(graph), constraints_(constraints), model_(model), options_(options) {}
+      : graph_(graph),
+        constraints_(constraints),
+        model_(model),
+        options_(options),
+        watch_(options.solver.clock) {}
 
   Result<AutoPlacement> Run() {
     STRATA_TRY(recomputation_, RecomputationOf(graph_, options_.memory_policy));
@@ -73,10 +76,7 @@ class PlacementSearch {
 
   double NearCost(double bound) const { return bound / (1 - std::max(2e-3, options_.solver.gap)); }
 
-  double Left() const {
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-    return std::max(0.0, options_.solver.seconds - passed.count());
-  }
+  double Left() const { return std::max(0.0, options_.solver.seconds - watch_.seconds()); }
 
   /// `enough`: as of SolverOptions.
   Result<AutoPlacement> SolveSplitAt(int64_t layer, double enough, double seconds) {
@@ -107,7 +107,7 @@ class PlacementSearch {
   const AutoOptions& options_;
   Recomputation recomputation_;
   double price_ = 0;  ///< of memory, of the last solution
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const WorkWatch watch_;
 };
 
 size_t ChoiceOf(const AutoPlacement& placement, int variable) {

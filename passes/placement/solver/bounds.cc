@@ -1,7 +1,6 @@
 #include "passes/placement/solver/bounds.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -190,7 +189,7 @@ class MovedCosts {
 class BoundsSearch {
  public:
   BoundsSearch(const PairwiseProblem& problem, const BoundsOptions& options)
-      : problem_(problem), options_(options), moved_(problem) {
+      : problem_(problem), options_(options), moved_(problem), watch_(options.clock) {
     bounds_.bound = moved_.bound();
     bounds_.cost = options.known_cost;
   }
@@ -213,10 +212,7 @@ class BoundsSearch {
  private:
   using Row = PairwiseProblem::Row;
 
-  bool IsLate() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() >
-           options_.seconds;
-  }
+  bool IsLate() const { return watch_.seconds() > options_.seconds; }
 
   /// Rounds until the bound hardly grows. Choices: the cheapest with this row priced.
   Choices Improve(const Row* row, double price) {
@@ -224,6 +220,7 @@ class BoundsSearch {
     double least = kInfiniteCost;
     for (int round = 0; round < options_.rounds && !IsLate(); ++round) {
       const double before = moved_.bound();
+      options_.clock->Count(8 * problem_.NumEntries());
       const Choices choices =
           moved_.Round(/*is_forward=*/round % 2 == 0, bounds_.cost * (1 - kRounding));
       KeepBound();
@@ -272,7 +269,7 @@ class BoundsSearch {
   const BoundsOptions options_;
   MovedCosts moved_;
   Bounds bounds_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const WorkWatch watch_;
 };
 
 /// Numbers the classes of the choices that are left.

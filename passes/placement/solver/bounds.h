@@ -1,13 +1,16 @@
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "passes/placement/solver/pairwise.h"
+#include "passes/placement/solver/work_clock.h"
 
 namespace strata {
 
 struct BoundsOptions {
   int rounds = 60;      ///< over all variables, for each price of a row
-  double seconds = 60;  ///< after which no round starts
+  double seconds = 60;  ///< of `clock`, after which no round starts
+  std::shared_ptr<WorkClock> clock = std::make_shared<WorkClock>();
   /// Prices of the rows, where they are known; empty: to be found.
   std::vector<double> prices = {};
   double known_cost = kInfiniteCost;  ///< of choices that satisfy the rows

@@ -2,7 +2,6 @@
 
 #ifdef STRATA_HAVE_CLP
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <coin/Clp_C_Interface.h>
 #include <dlfcn.h>
@@ -28,7 +27,7 @@ struct Clp {
   decltype(&Clp_deleteModel) delete_model = nullptr;
   decltype(&Clp_loadProblem) load_problem = nullptr;
   decltype(&Clp_setLogLevel) set_log_level = nullptr;
-  decltype(&Clp_setMaximumSeconds) set_maximum_seconds = nullptr;
+  decltype(&Clp_setMaximumIterations) set_maximum_iterations = nullptr;
   decltype(&Clp_dual) dual = nullptr;
   decltype(&Clp_status) status = nullptr;
   decltype(&Clp_numberIterations) number_iterations = nullptr;
@@ -57,7 +56,7 @@ struct Clp {
     find(delete_model, "Clp_deleteModel");
     find(load_problem, "Clp_loadProblem");
     find(set_log_level, "Clp_setLogLevel");
-    find(set_maximum_seconds, "Clp_setMaximumSeconds");
+    find(set_maximum_iterations, "Clp_setMaximumIterations");
     find(dual, "Clp_dual");
     find(status, "Clp_status");
     find(number_iterations, "Clp_numberIterations");
@@ -182,6 +181,7 @@ class BranchAndBound {
       : problem_(problem),
         options_(options),
         program_(problem),
+        watch_(options.clock),
         model_(clp_.new_model(), clp_.delete_model) {
     clp_.set_log_level(model_.get(), 0);
     program_.Load(clp_, model_.get());
@@ -193,8 +193,7 @@ class BranchAndBound {
   }
 
   SolverResult Run() {
-    clp_.set_maximum_seconds(model_.get(), options_.seconds);
-    clp_.dual(model_.get(), 0);
+    SolveAgain();
     result_.bound = std::min(Visit(/*depth=*/0), result_.cost);
     using Status = SolverResult::Status;
     const bool has_choices = !result_.choices.empty();
@@ -207,8 +206,18 @@ class BranchAndBound {
   }
 
  private:
-  double Seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  /// Entries that an iteration of the simplex is counted as, for each row and column.
+  static constexpr double kEntriesOfIteration = 4;
+
+  /// By the dual simplex, from the last solution; for as long as the limit lets it.
+  void SolveAgain() {
+    const double of_iteration =
+        kEntriesOfIteration * static_cast<double>(result_.columns + result_.rows);
+    const double left = std::max(0.0, options_.seconds - watch_.seconds());
+    const double most = std::clamp(left / WorkClock::kSecondsPerEntry / of_iteration, 1.0, 1e9);
+    clp_.set_maximum_iterations(model_.get(), static_cast<int>(most));
+    clp_.dual(model_.get(), 0);
+    options_.clock->Count(of_iteration * (1 + clp_.number_iterations(model_.get())));
   }
 
   /// The least cost below this node, or a bound that the incumbent does not exceed. The model is
@@ -238,7 +247,7 @@ class BranchAndBound {
     const bool is_feasible = !std::isinf(problem_.Cost(rounded)) && problem_.Satisfies(rounded);
     if (is_feasible && (branch >= 0 || problem_.Cost(rounded) < result_.cost)) Offer(rounded);
     if (branch < 0) return bound;
-    if (Seconds() > options_.seconds) {
+    if (watch_.seconds() >= options_.seconds) {
       is_late_ = true;
       return bound;
     }
@@ -250,7 +259,7 @@ class BranchAndBound {
     double& lower = clp_.column_lower(model_.get())[column];
     double& upper = clp_.column_upper(model_.get())[column];
     const double old_lower = std::exchange(lower, value), old_upper = std::exchange(upper, value);
-    clp_.dual(model_.get(), 0);
+    SolveAgain();
     ++result_.branches;
     const double least = Visit(depth + 1);
     clp_.column_lower(model_.get())[column] = old_lower;
@@ -270,8 +279,8 @@ class BranchAndBound {
   const PairwiseProblem& problem_;
   const SolverOptions options_;
   const Program program_;
+  const WorkWatch watch_;
   const std::unique_ptr<Clp_Simplex, void (*)(Clp_Simplex*)> model_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   SolverResult result_;
   bool is_late_ = false;
 };

@@ -1,7 +1,6 @@
 #include "passes/placement/solver/multipliers.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -14,12 +13,14 @@ namespace {
 
 using Choices = PairwiseProblem::Choices;
 constexpr double kMaxPricedEntries = 1 << 22;
+constexpr int kRounds = 100;  // of messages
 
 class MultiplierSearch {
  public:
   MultiplierSearch(const PairwiseProblem& problem, const SolverOptions& options)
       : problem_(problem),
         options_(options),
+        watch_(options.clock),
         is_exact_(EliminationEntries(problem) <= kMaxPricedEntries),
         priced_(problem),
         multipliers_(problem.rows.size()) {
@@ -45,10 +46,6 @@ class MultiplierSearch {
   }
 
  private:
-  double Seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
   struct Relaxed {
     Choices choices;  // empty: none are allowed
     double bound = kInfiniteCost;
@@ -71,6 +68,7 @@ class MultiplierSearch {
       for (size_t choice = 0; choice < allowed[variable].size(); ++choice)
         if (!allowed[variable][choice]) priced_.variables[variable][choice] = kInfiniteCost;
     ++result_.iterations;
+    options_.clock->Count((is_exact_ ? 8 : 4 * kRounds) * problem_.NumEntries());
     Relaxed relaxed;
     if (is_exact_) {
       auto choices = SolveByElimination(priced_, kMaxPricedEntries);
@@ -78,7 +76,7 @@ class MultiplierSearch {
       relaxed.bound = priced_.Cost(*choices) + constant;
       relaxed.choices = *std::move(choices);
     } else {
-      MessageResult passed = PassMessages(priced_, /*rounds=*/100);
+      MessageResult passed = PassMessages(priced_, kRounds);
       relaxed.bound = passed.bound + constant;
       relaxed.choices = std::move(passed.choices);
     }
@@ -133,7 +131,7 @@ class MultiplierSearch {
     const auto [variable, choice] = Branch(allowed, relaxed.choices);
     if (is_exact_ && variable == SIZE_MAX)  // all that the rows weigh is decided
       return problem_.Satisfies(relaxed.choices) ? relaxed.bound : kInfiniteCost;
-    is_late_ = is_late_ || Seconds() > options_.seconds;
+    is_late_ = is_late_ || watch_.seconds() >= options_.seconds;
     if (is_late_ || !is_exact_) return relaxed.bound;
     auto others = allowed;
     others[variable][choice] = false;
@@ -165,11 +163,11 @@ class MultiplierSearch {
 
   const PairwiseProblem& problem_;
   const SolverOptions options_;
+  const WorkWatch watch_;
   const bool is_exact_;
   PairwiseProblem priced_;
   std::vector<double> multipliers_;
   SolverResult result_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   bool is_late_ = false;
 };
 

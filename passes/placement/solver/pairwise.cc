@@ -43,6 +43,15 @@ bool PairwiseProblem::Satisfies(const Choices& choices) const {
       rows, [&](const Row& row) { return row.Sum(choices) <= row.limit * (1 + 1e-9); });
 }
 
+double PairwiseProblem::NumEntries() const {
+  double entries = 0;
+  for (const auto& costs : variables)
+    entries += static_cast<double>(costs.size());
+  for (const Edge& edge : edges)
+    entries += static_cast<double>(edge.costs.size());
+  return entries;
+}
+
 void Compress(PairwiseProblem::Edge& edge) {
   const auto rows = static_cast<size_t>(edge.num_a), columns = static_cast<size_t>(edge.num_b);
   std::vector<std::vector<double>> lines(rows), transposed(columns);

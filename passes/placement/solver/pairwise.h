@@ -46,6 +46,8 @@ struct PairwiseProblem {
 
   double Cost(const Choices& choices) const;  ///< without rows
   bool Satisfies(const Choices& choices) const;
+  /// Costs of choices, and of pairs of classes.
+  double NumEntries() const;
 };
 
 /// Merges classes whose costs are equal.

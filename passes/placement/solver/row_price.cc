@@ -1,7 +1,6 @@
 #include "passes/placement/solver/row_price.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -13,11 +12,13 @@ namespace {
 
 class PriceSearch {
  public:
-  PriceSearch(const PairwiseProblem& problem, const RowlessSolver& solve, double seconds)
+  PriceSearch(const PairwiseProblem& problem, const RowlessSolver& solve, double seconds,
+              const std::shared_ptr<const WorkClock>& clock)
       : problem_(problem),
         row_(problem.rows[0]),
         solve_(solve),
         seconds_(seconds),
+        watch_(clock),
         priced_(problem) {
     priced_.rows.clear();
   }
@@ -70,10 +71,7 @@ class PriceSearch {
     return true;
   }
 
-  bool IsLate() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() >
-           seconds_;
-  }
+  bool IsLate() const { return watch_.seconds() > seconds_; }
 
   SolverResult SolveAt(double price, double known) {
     priced_.variables = problem_.variables;
@@ -122,18 +120,19 @@ class PriceSearch {
   const PairwiseProblem::Row& row_;
   const RowlessSolver& solve_;
   const double seconds_;
+  const WorkWatch watch_;
   PairwiseProblem priced_;  ///< without the row
   RowPrice price_;
   Corner above_;                 ///< beyond the limit
   std::optional<Corner> below_;  ///< within it
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace
 
 RowPrice FindRowPrice(const PairwiseProblem& problem, const PairwiseProblem::Choices& free,
-                      double guess, const RowlessSolver& solve, double seconds) {
-  return PriceSearch(problem, solve, seconds).Run(free, guess);
+                      double guess, const RowlessSolver& solve, double seconds,
+                      const std::shared_ptr<const WorkClock>& clock) {
+  return PriceSearch(problem, solve, seconds, clock).Run(free, guess);
 }
 
 }  // namespace strata

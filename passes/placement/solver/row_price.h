@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "passes/placement/solver/solver.h"
@@ -26,8 +27,10 @@ using RowlessSolver = std::function<SolverResult(const PairwiseProblem&, double 
 /// this is the best bound that a price gives. The cost of the corners at a price is known, so only
 /// what is cheaper is searched for there. `free`: the cheapest choices without the row. `guess`:
 /// the price of a similar problem, which is tried first; 0: none. Source: Lagrangian relaxation, by
-/// the method of Dinkelbach on both sides of the limit.
+/// the method of Dinkelbach on both sides of the limit. `seconds`: of `clock`, after which no price
+/// is tried.
 RowPrice FindRowPrice(const PairwiseProblem& problem, const PairwiseProblem::Choices& free,
-                      double guess, const RowlessSolver& solve, double seconds);
+                      double guess, const RowlessSolver& solve, double seconds,
+                      const std::shared_ptr<const WorkClock>& clock);
 
 }  // namespace strata

@@ -1,7 +1,6 @@
 #include "passes/placement/solver/solver.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -21,24 +20,17 @@ constexpr double kMaxEntries = 1 << 21;
 /// A relative gap that is left by rounding.
 constexpr double kExact = 1e-7;
 
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 bool HasChoices(const SolverResult& result) {
   return result.status == SolverResult::Status::kOptimal ||
          result.status == SolverResult::Status::kFeasible;
 }
 
 /// Where the tables of elimination are small, and no row is violated.
-bool SolveBySmallTables(const PairwiseProblem& core, SolverResult& result) {
-  if (EliminationEntries(core) > kMaxEntries) return false;
+bool SolveBySmallTables(const PairwiseProblem& core, WorkClock& clock, SolverResult& result) {
+  const double entries = EliminationEntries(core);
+  clock.Count(core.NumEntries());
+  if (entries > kMaxEntries) return false;
+  clock.Count(8 * (entries + core.NumEntries()));
   result.method = "elimination";
   const auto choices = SolveByElimination(core, kMaxEntries);
   if (!choices) {
@@ -55,7 +47,7 @@ bool SolveBySmallTables(const PairwiseProblem& core, SolverResult& result) {
 
 SolverResult SolveDirectly(const PairwiseProblem& core, const SolverOptions& options) {
   SolverResult result;
-  if (SolveBySmallTables(core, result)) return result;
+  if (SolveBySmallTables(core, *options.clock, result)) return result;
   return HasClp() && options.use_lp ? SolveByLinearProgram(core, options)
                                     : SolveByMultipliers(core, options);
 }
@@ -91,13 +83,14 @@ SolverResult SolveLeft(const PairwiseProblem& core, const Bounds& bounds, double
 class CoreSearch {
  public:
   CoreSearch(const PairwiseProblem& core, const SolverOptions& options)
-      : core_(core), options_(options) {}
+      : core_(core), options_(options), watch_(options.clock) {}
 
   /// `prices`: of the rows, where they are known. Infeasible: no choices cost less than is known.
   SolverResult Run(const std::vector<double>& prices) {
-    bounds_ = FindBounds(
-        core_,
-        {.seconds = options_.seconds / 2, .prices = prices, .known_cost = options_.known_cost});
+    bounds_ = FindBounds(core_, {.seconds = options_.seconds / 2,
+                                 .clock = options_.clock,
+                                 .prices = prices,
+                                 .known_cost = options_.known_cost});
     result_.method = "messages";
     // What costs more than the bound by these parts of it is left out.
     for (const double part : {1e-6, 1e-4, 1e-2})
@@ -147,7 +140,7 @@ class CoreSearch {
 
   const PairwiseProblem& core_;
   const SolverOptions& options_;
-  const Stopwatch watch_;
+  const WorkWatch watch_;
   Bounds bounds_;
   SolverResult result_;
 };
@@ -155,12 +148,13 @@ class CoreSearch {
 SolverResult SolveCore(const PairwiseProblem& core, const SolverOptions& options,
                        const std::vector<double>& prices) {
   SolverResult result;
-  if (SolveBySmallTables(core, result)) return result;
+  if (SolveBySmallTables(core, *options.clock, result)) return result;
   return CoreSearch(core, options).Run(prices);
 }
 
 SolverResult SolveReduced(const PairwiseProblem& problem, SolverOptions options,
                           const std::vector<double>& prices) {
+  options.clock->Count(8 * problem.NumEntries());
   const Reduction reduction(problem);
   SolverResult result;
   if (!reduction.is_feasible()) {
@@ -186,7 +180,7 @@ SolverResult SolveReduced(const PairwiseProblem& problem, SolverOptions options,
 class RowSearch {
  public:
   RowSearch(const PairwiseProblem& problem, const SolverOptions& options)
-      : problem_(problem), options_(options) {}
+      : problem_(problem), options_(options), watch_(options.clock) {}
 
   SolverResult Run() {
     PairwiseProblem rowless = problem_;
@@ -201,7 +195,7 @@ class RowSearch {
           options.known_cost = known;
           return SolveReduced(priced, options, {});
         },
-        0.5 * Left());
+        0.5 * Left(), options_.clock);
     best_.bound = best_.price_bound = std::max(best_.bound, price.bound);
     best_.price = price.price;
     best_.heavier = price.heavier;
@@ -279,7 +273,7 @@ class RowSearch {
 
   const PairwiseProblem& problem_;
   const SolverOptions& options_;
-  const Stopwatch watch_;
+  const WorkWatch watch_;
   SolverResult best_;
 };
 

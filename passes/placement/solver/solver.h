@@ -1,17 +1,20 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "passes/placement/solver/pairwise.h"
+#include "passes/placement/solver/work_clock.h"
 
 namespace strata {
 
 struct SolverOptions {
-  double seconds = 60;  ///< after which the best choices so far are returned
-  double gap = 1e-4;    ///< relative, that counts as none
-  bool use_lp = true;   ///< with Clp, where the build has it
+  double seconds = 60;  ///< of `clock`, after which the best choices so far are returned
+  std::shared_ptr<WorkClock> clock = std::make_shared<WorkClock>();
+  double gap = 1e-4;   ///< relative, that counts as none
+  bool use_lp = true;  ///< with Clp, where the build has it
   /// Choices of this cost are known: others need not be found.
   double known_cost = std::numeric_limits<double>::infinity();
   double price = 0;  ///< of the only row in a similar problem, tried first; 0: not known
@@ -50,8 +53,8 @@ struct SolverResult {
 /// choices (bounds.h). The choices that the bound favours are solved first, in three sizes; where
 /// these do not reach the bound, the problem is reduced again, and a linear program solves what is
 /// left, with branch and bound where its solution is fractional. Without Clp the rows are priced by
-/// multipliers, and branch and bound closes the gap that these leave. Deterministic, except for the
-/// time limit.
+/// multipliers, and branch and bound closes the gap that these leave. Deterministic, also
+/// where the limit ends it.
 SolverResult Solve(const PairwiseProblem& problem, const SolverOptions& options);
 
 /// True when this build links Clp.

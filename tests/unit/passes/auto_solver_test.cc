@@ -146,7 +146,7 @@ TEST_CASE("auto placement: the price of a row bounds the cost, and proves that n
           [](const PairwiseProblem& rest, double known) {
             return Solve(rest, {.known_cost = known});
           },
-          60);
+          60, std::make_shared<WorkClock>());
     };
     const RowPrice price = find_price(0);
     CheckLeast(problem, Solve(problem, {}), least);
@@ -193,6 +193,25 @@ TEST_CASE("auto placement: when time is up, the best choices and a bound come ba
   CHECK(problem.Satisfies(result.choices));
   CHECK_EQ(problem.Cost(result.choices), doctest::Approx(result.cost));
   CHECK_LE(result.bound, result.cost * (1 + 1e-9));
+}
+
+TEST_CASE("auto placement: a limit ends the search always at the same place") {
+  const PairwiseProblem problem = RandomProblem(3, 80);
+  int ended = 0;
+  for (const bool use_lp : {true, false}) {
+    for (double seconds = 1e-6; seconds < 1e-1; seconds *= 2) {
+      const SolverOptions first{.seconds = seconds, .use_lp = use_lp},
+          second{.seconds = seconds, .use_lp = use_lp};
+      const SolverResult a = Solve(problem, first), b = Solve(problem, second);
+      ended += a.status == SolverResult::Status::kOptimal ? 0 : 1;
+      CHECK_EQ(a.status, b.status);
+      CHECK_EQ(a.choices, b.choices);
+      CHECK_EQ(a.bound, b.bound);
+      CHECK_EQ(first.clock->seconds(), second.clock->seconds());
+      CHECK_LE(a.bound, a.choices.empty() ? kInfiniteCost : a.cost * (1 + 1e-9));
+    }
+  }
+  CHECK_GT(ended, 0);
 }
 
 }  // namespace
