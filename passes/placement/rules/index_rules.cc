@@ -111,6 +111,33 @@ Status IndexAdd(RuleBuilder& b) {
   return Ok();
 }
 
+/// self `[n.., ..]`, index tensors of one shape for the first dimensions, values `[*index, ..]`:
+/// what is indexed is whole, the dimensions behind it belong together.
+Status IndexPut(RuleBuilder& b) {
+  const size_t indices = b.graph().elements(b.graph().args(b.node())[1]).size();
+  const size_t values = indices + 1, rank = b.result_sizes(0).size();
+  if (b.num_operands() != values + 1 || indices > rank) return Error("an index without a tensor");
+  const size_t behind = rank - indices, index_rank = b.operand_sizes(1).size();
+  if (b.operand_sizes(values).size() != index_rank + behind)
+    return Error("values that are repeated over dimensions");
+  for (size_t operand = 1; operand <= values; ++operand)
+    b.MakeOperandWhole(operand);
+  for (size_t dim = 0; dim < rank; ++dim) {
+    b.SetOperand(0, dim, b.result_factor(0, dim));
+    if (dim < indices) {
+      b.MakeWhole(b.result_factor(0, dim));
+    } else if (b.module().dims().ProvablyEqual(b.operand_sizes(values)[index_rank + dim - indices],
+                                               b.result_sizes(0)[dim])) {
+      b.SetOperand(values, index_rank + dim - indices, b.result_factor(0, dim));
+    } else {
+      b.MakeWhole(b.result_factor(0, dim));
+    }
+  }
+  b.rule().linear = {{0, static_cast<int>(values)}};
+  if (b.base().ends_with('_')) b.rule().written = {0};
+  return Ok();
+}
+
 /// Writes along `dim`: that one is whole in all tensors, the others belong together where equal.
 Status Scatter(RuleBuilder& b) {
   const size_t rank = b.result_sizes(0).size();
@@ -143,6 +170,8 @@ constexpr RuleEntry kIndexRules[] = {
     {"index", Index},
     {"index_add", IndexAdd},
     {"index_add_", IndexAdd},
+    {"index_put", IndexPut},
+    {"index_put_", IndexPut},
     {"index_select", IndexSelect},
     {"scatter", Scatter},
     {"scatter_", Scatter},

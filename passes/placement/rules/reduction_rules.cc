@@ -119,8 +119,9 @@ size_t NumNormed(const RuleBuilder& b, size_t position) {
   return sizes != nullptr && sizes->is_span() ? b.graph().elements(*sizes).size() : 1;
 }
 
-/// (x [.., n], [n], weight [n], eps) → (like x, 1/rms [.., 1]): each row on its own.
-Status RmsNorm(RuleBuilder& b) {
+/// (x [.., n], [n], weight [n], eps) → (like x, 1/rms [.., 1]): each row on its own. A layer norm
+/// also has a bias, and a mean [.., 1].
+Status RowNorm(RuleBuilder& b) {
   const size_t rank = b.operand_sizes(0).size();
   const size_t rows = rank - std::min(rank, NumNormed(b, 1));
   for (size_t operand = 0; operand < b.num_operands(); ++operand) {
@@ -136,13 +137,13 @@ Status RmsNorm(RuleBuilder& b) {
   return Ok();
 }
 
-/// (of the result [.., n], x [.., n], [n], 1/rms [.., 1], weight [n]) → (of x, of weight): the
-/// gradient of the weight is a sum over rows.
-Status RmsNormBackward(RuleBuilder& b) {
+/// (of the result [.., n], x [.., n], [n], statistics [.., 1], weight [n]) → (of x, of weight): the
+/// gradient of the weight is a sum over rows, and so is that of the bias.
+Status RowNormBackward(RuleBuilder& b, size_t num_statistics) {
   const size_t rank = b.operand_sizes(0).size();
   const size_t rows = rank - std::min(rank, NumNormed(b, 2));
   for (size_t operand = 0; operand < b.num_operands(); ++operand) {
-    const bool has_rows = operand < 3;
+    const bool has_rows = operand < 2 + num_statistics;
     for (size_t dim = 0; dim < b.operand_sizes(operand).size(); ++dim) {
       if (has_rows && dim < rows) b.SetOperand(operand, dim, b.operand_factor(0, dim));
       if (!has_rows || dim >= rows) b.MakeWhole(b.operand_factor(operand, dim));
@@ -152,17 +153,25 @@ Status RmsNormBackward(RuleBuilder& b) {
     if (dim < rows) b.SetResult(0, dim, b.operand_factor(0, dim));
     if (dim >= rows) b.MakeWhole(b.result_factor(0, dim));
   }
-  if (b.num_results() > 1 && !b.result_sizes(1).empty()) {
+  for (size_t result = 1; result < b.num_results(); ++result) {
+    if (b.result_sizes(result).empty()) continue;
     for (size_t dim = 0; dim < rows; ++dim)
       b.MakeReduce(b.operand_factor(0, dim), "sum");
-    b.MakeResultWhole(1);
+    b.MakeResultWhole(result);
   }
   b.rule().linear = {{0}};
   return Ok();
 }
 
+Status RmsNormBackward(RuleBuilder& b) {
+  return RowNormBackward(b, 1);
+}
+Status LayerNormBackward(RuleBuilder& b) {
+  return RowNormBackward(b, 2);
+}
+
 constexpr RuleEntry kReductionRules[] = {
-    {"_fused_rms_norm", RmsNorm},
+    {"_fused_rms_norm", RowNorm},
     {"_fused_rms_norm_backward", RmsNormBackward},
     {"_log_softmax", LogSoftmax},
     {"_softmax", AlongDim},
@@ -176,6 +185,8 @@ constexpr RuleEntry kReductionRules[] = {
     {"max", Max},
     {"mean", Mean},
     {"min", Min},
+    {"native_layer_norm", RowNorm},
+    {"native_layer_norm_backward", LayerNormBackward},
     {"sort", Sort},
     {"sum", Sum},
     {"topk", TopK},
