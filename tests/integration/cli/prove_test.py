@@ -52,6 +52,14 @@ class ProveTest(StrataCase):
         partition = proof["passes"][-1]
         self.assertEqual((partition["values"], partition["unknown_operators"]), (22, []))
 
+    def test_a_second_file_without_a_graph_is_said_before_a_choice_of_the_first(self):
+        graph, trace, empty = self.write("g.txt", GRAPH), self.path("t.strata"), self.write("empty.log", "")
+        self.works("opt", graph, "--passes", "dce,canonicalize", "-o", trace)
+        for command in ("prove", "compare-values"):
+            done = self.run_strata(command, trace, empty)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("not a graph: " + empty, done.stderr)
+
     def test_passes_of_a_trace_are_proven_value_by_value(self):
         graph, trace = self.write("g.txt", GRAPH), self.path("t.strata")
         self.works("opt", graph, "--passes", "dce,canonicalize", "-o", trace)
