@@ -1,8 +1,10 @@
 #include "refs/compilations.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -102,6 +104,8 @@ Result<std::vector<LoggedCompilations>> LoadCompilations(std::string_view text) 
   STRATA_TRY(const std::vector<std::string> files, LogFilesOf(ref.file));
   std::vector<LoggedCompilations> ranks;
   for (const std::string& file : files) {
+    if (std::error_code error; std::filesystem::is_directory(file, error))
+      return Error("no logs: {}: give a folder with logs of PyTorch", file);
     STRATA_TRY(std::string bytes, ReadFile(file));
     STRATA_TRY(std::string read, Decompress(std::move(bytes), file));
     STRATA_TRY(const LogContent log, ReadLog(ReadPasted(std::move(read)).text, file));

@@ -123,6 +123,11 @@ proven: 1 of 1 steps, seed 1, p = 2^61-1
                                  f"no logs of several ranks: {word}: {one} is the log of one device, to compare with "
                                  "those")
 
+    def test_a_folder_without_logs_says_so(self):
+        os.mkdir(self.path("ranks"))
+        one = log("tensor_parallel", "one_device")
+        self.assertEqual(self.fails("prove", one, "ranks"), "no logs: ranks: give a folder with logs of PyTorch")
+
     def test_an_assumption_has_an_axis_and_what_is_done_over_it(self):
         words = ["prove", log("ddp", "one_device"), log("ddp", "ranks"), "--assume", "world"]
         self.assertEqual(self.fails(*words),
