@@ -3,7 +3,10 @@
     emit_test.py STRATA
 """
 
+import json
 import os
+import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -87,6 +90,49 @@ class EmitTest(unittest.TestCase):
             for graph in ("step", "optimizer"):
                 with self.subTest(model=model, graph=graph, options=options):
                     self.check_bits(graph, f"{i}-{graph}")
+
+    def emit_doubling(self):
+        """A program that doubles its input, in the folder `out`."""
+        with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:
+            file.write("graph g\n  x = placeholder : f32[4][1]cpu\n  y = aten.mul.Tensor(x, 2) : f32[4][1]cpu\n"
+                       "  s = aten.sum.default(y) : f32[][]cpu\n  output([s])\n")
+        self.run_command(self.strata, "emit", "g.txt", "-o", "out")
+        header = json.dumps({"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
+        with open(os.path.join(self.folder, "in.safetensors"), "wb") as file:
+            file.write(struct.pack("<Q", len(header)) + header + struct.pack("<4f", 1, 2, 3, 4))
+
+    def profiled(self):
+        """What the program prints, and the names of what a profiled run measured."""
+        text = self.run_command(sys.executable, "out/run.py", "in.safetensors", "--profile", "trace.json")
+        with open(os.path.join(self.folder, "trace.json"), encoding="utf-8") as file:
+            return text, [event.get("name") for event in json.load(file)["traceEvents"]]
+
+    def test_cc_1_a_profiled_run_has_a_range_for_each_node_and_the_same_results(self):
+        self.emit_doubling()
+        with open(os.path.join(self.folder, "out", "graph.py"), encoding="utf-8") as file:
+            self.assertNotIn("profiler", file.read())
+        plain = self.run_command(sys.executable, "out/run.py", "in.safetensors")
+        text, names = self.profiled()
+        for printed in (plain, text):
+            self.assertTrue(printed.startswith("s = 20.0\n"), printed)
+        for label in ("y: aten.mul.Tensor", "s: aten.sum.default"):
+            self.assertEqual(names.count(label), 1, names)
+
+    def test_cc_3_an_edited_program_is_what_runs_and_what_is_profiled(self):
+        self.emit_doubling()
+        path = os.path.join(self.folder, "out", "graph.py")
+        with open(path, encoding="utf-8") as file:
+            source = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(source.replace("(x, 2)", "(x, 4)"))
+        for printed in (self.run_command(sys.executable, "out/run.py", "in.safetensors"), self.profiled()[0]):
+            self.assertTrue(printed.startswith("s = 40.0\n"), printed)
+
+    def test_ranges_say_where_a_node_comes_from(self):
+        self.train("llama3", "multiple_of = 8")
+        self.run_command(self.strata, "emit", "t.strata#graph=step", "-o", "out")
+        _, names = self.profiled()
+        self.assertTrue(any(re.fullmatch(r"mm: aten\.mm\.default \(\S+\.cc:\d+\)", name or "") for name in names))
 
     def test_what_pytorch_lacks_is_refused(self):
         with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:
