@@ -217,6 +217,8 @@ Result<std::vector<StepProof>> ProofsOf(const ProofFlags& flags) {
   if (!are_ranks) {
     auto proofs = ProvePair(flags);
     if (proofs || !IsCompiledLog(flags.file)) return proofs;
+    STRATA_TRY(const Ref other, ParseRef(flags.others[0]));
+    STRATA_TRY([[maybe_unused]] const MappedFile file, MappedFile::Open(other.file));
     return Error("no logs of several ranks: {}: {} is the log of one device, to compare with those",
                  Visible(flags.others[0]), Visible(flags.file));
   }

@@ -60,6 +60,11 @@ class ProveTest(StrataCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn("not a graph: " + empty, done.stderr)
 
+    def test_a_file_that_is_missing_beside_a_log_of_one_device_is_named(self):
+        done = self.run_strata("prove", LOG, self.path("ranks.log"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no such file: " + self.path("ranks.log"), done.stderr)
+
     def test_passes_of_a_trace_are_proven_value_by_value(self):
         graph, trace = self.write("g.txt", GRAPH), self.path("t.strata")
         self.works("opt", graph, "--passes", "dce,canonicalize", "-o", trace)
