@@ -85,8 +85,8 @@ Status TrainOutputs::AfterStep(const StepReport& report, Trainer& trainer) {
     if (gradients_file_) {
       for (const TensorView& gradient : trainer.Gradients())
         gradients_.push_back(CopyTensor(gradient));
-      trainer.KeepGradients(false);
     }
+    trainer.KeepGradients(false);
   }
   if (events_ && (step == 1 || step % config.metrics.log_freq == 0)) {
     STRATA_RETURN_IF_ERROR(AddEvents(report, trainer));
