@@ -28,7 +28,8 @@ void Minimap::Draw(Ui& ui, GraphModel& graph, const Area& area, const Touch& tou
                             (area.height - 2 * inset) / std::max(1.0, geometry.height));
   const float left = area.x + (area.width - static_cast<float>(geometry.width * k)) / 2;
   const float top = area.y + inset;
-  if (geometry_ != graph.shared_geometry() || k_ != k || theme_ != &theme) Make(graph, k, theme);
+  if (geometry_.lock() != graph.shared_geometry() || k_ != k || theme_ != &theme)
+    Make(graph, k, theme);
   for (const Mark& mark : marks_)
     ui.Fill({left + mark.x, top + mark.y, mark.width, mark.height}, mark.color);
   const Camera& camera = graph.camera;

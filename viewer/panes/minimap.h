@@ -30,7 +30,7 @@ class Minimap {
   void Add(const SceneRect& rect, double k, Color color, float least_height);
 
   std::vector<Mark> marks_;  ///< of these, until they change
-  std::shared_ptr<const SceneGeometry> geometry_;
+  std::weak_ptr<const SceneGeometry> geometry_;
   const Theme* theme_ = nullptr;
   double k_ = 0;
 };
