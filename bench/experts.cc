@@ -21,7 +21,7 @@
 #include "cli/core/flags.h"
 #include "passes/simulate/lower_bound.h"
 #include "passes/simulate/timeline.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/programs/programs.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {

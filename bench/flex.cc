@@ -17,7 +17,7 @@
 #include "cli/core/flags.h"
 #include "embedded/bench_peers_assets.h"
 #include "runtime/aten/threads.h"
-#include "runtime/train/attention_program.h"
+#include "runtime/train/programs/attention_program.h"
 
 namespace strata::cli {
 namespace {

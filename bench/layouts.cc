@@ -11,7 +11,7 @@
 #include "passes/placement/auto/auto_plan.h"
 #include "passes/simulate/node_cost.h"
 #include "runtime/train/placed_step.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/programs/programs.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {

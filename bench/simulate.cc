@@ -12,7 +12,7 @@
 #include "cli/core/flags.h"
 #include "passes/simulate/collective_uses.h"
 #include "passes/simulate/timeline.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/programs/trace_programs.h"
 
 namespace strata::cli {
 namespace {

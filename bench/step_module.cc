@@ -2,9 +2,9 @@
 
 #include "bench/shapes.h"
 #include "passes/core/pass_manager.h"
-#include "runtime/train/pipeline.h"
-#include "runtime/train/programs.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/pipeline/pipeline.h"
+#include "runtime/train/programs/programs.h"
+#include "runtime/train/programs/trace_programs.h"
 
 namespace strata::cli {
 

@@ -8,7 +8,7 @@
 #include "passes/flex/flex_passes.h"
 #include "passes/memory/memory_passes.h"
 #include "passes/pipeline/pipeline_passes.h"
-#include "passes/placement/placement_passes.h"
+#include "passes/placement_passes.h"
 #include "passes/regions/region_passes.h"
 
 namespace strata {

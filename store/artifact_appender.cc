@@ -3,7 +3,7 @@
 #include <string>
 
 #include "store/artifact_parts.h"
-#include "store/pack.h"
+#include "store/database/pack.h"
 
 namespace strata {
 namespace {

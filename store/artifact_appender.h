@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "store/database.h"
+#include "store/database/database.h"
 #include "store/trace.h"
 
 namespace strata {

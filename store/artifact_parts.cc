@@ -1,6 +1,6 @@
 #include "store/artifact_parts.h"
 
-#include "store/bytes.h"
+#include "store/database/bytes.h"
 
 namespace strata {
 

@@ -1,6 +1,6 @@
 #include "store/births.h"
 
-#include "store/bytes.h"
+#include "store/database/bytes.h"
 #include "store/snapshot_format.h"
 
 namespace strata {

@@ -10,9 +10,9 @@
 
 #include "store/artifact_parts.h"
 #include "store/births.h"
-#include "store/database.h"
-#include "store/pack.h"
-#include "store/pool.h"
+#include "store/database/database.h"
+#include "store/database/pack.h"
+#include "store/database/pool.h"
 #include "store/snapshot_loader.h"
 #include "store/trace_reader.h"
 

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/unicode.h"
 #include "store/artifact_appender.h"
-#include "store/database.h"
+#include "store/database/database.h"
 
 namespace strata {
 namespace {

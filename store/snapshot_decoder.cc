@@ -6,8 +6,8 @@
 
 #include "ir/rewriter.h"
 #include "ir/verify.h"
-#include "store/bytes.h"
-#include "store/hash.h"
+#include "store/database/bytes.h"
+#include "store/database/hash.h"
 #include "store/snapshot_format.h"
 #include "store/table_decoder.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "ir/module.h"
-#include "store/pool.h"
+#include "store/database/pool.h"
 
 namespace strata {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "store/bytes.h"
+#include "store/database/bytes.h"
 #include "store/snapshot_format.h"
 
 namespace strata {

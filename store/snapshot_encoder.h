@@ -6,8 +6,8 @@
 
 #include "base/result.h"
 #include "ir/module.h"
-#include "store/hash.h"
-#include "store/pool.h"
+#include "store/database/hash.h"
+#include "store/database/pool.h"
 #include "store/trace.h"
 
 namespace strata {

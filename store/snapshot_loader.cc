@@ -1,6 +1,6 @@
 #include "store/snapshot_loader.h"
 
-#include "store/bytes.h"
+#include "store/database/bytes.h"
 #include "store/snapshot_decoder.h"
 
 namespace strata {

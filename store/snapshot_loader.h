@@ -3,8 +3,8 @@
 
 #include "base/result.h"
 #include "ir/module.h"
-#include "store/database.h"
-#include "store/pool.h"
+#include "store/database/database.h"
+#include "store/database/pool.h"
 #include "store/trace.h"
 
 namespace strata {

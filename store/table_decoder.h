@@ -7,8 +7,8 @@
 
 #include "base/result.h"
 #include "ir/module.h"
-#include "store/bytes.h"
-#include "store/pool.h"
+#include "store/database/bytes.h"
+#include "store/database/pool.h"
 
 namespace strata {
 

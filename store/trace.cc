@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "store/schema.h"
+#include "store/database/schema.h"
 
 namespace strata {
 

@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "store/artifact_parts.h"
 #include "store/births.h"
-#include "store/database.h"
-#include "store/pack.h"
+#include "store/database/database.h"
+#include "store/database/pack.h"
 #include "store/snapshot_loader.h"
 
 namespace strata {

@@ -8,9 +8,9 @@
 #include "cli/core/command.h"
 #include "cli/core/flags.h"
 #include "cli/passes/front.h"
-#include "cli/render/memory_front.h"
-#include "cli/render/memory_picture.h"
-#include "cli/render/memory_table.h"
+#include "cli/render/memory/memory_front.h"
+#include "cli/render/memory/memory_picture.h"
+#include "cli/render/memory/memory_table.h"
 #include "refs/ref.h"
 
 namespace strata::cli {

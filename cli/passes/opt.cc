@@ -17,7 +17,7 @@
 #include "passes/core/instrumentations.h"
 #include "passes/core/pass_manager.h"
 #include "passes/passes.h"
-#include "refs/recording.h"
+#include "refs/recording/recording.h"
 #include "refs/ref.h"
 
 namespace strata::cli {

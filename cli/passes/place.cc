@@ -24,7 +24,7 @@
 #include "passes/placement/auto/recomputation.h"
 #include "passes/placement/auto/topology.h"
 #include "passes/placement/place.h"
-#include "refs/recording.h"
+#include "refs/recording/recording.h"
 #include "refs/ref.h"
 
 namespace strata::cli {

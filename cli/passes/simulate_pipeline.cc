@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "cli/render/schedule_lanes.h"
+#include "cli/render/schedule/schedule_lanes.h"
 #include "passes/pipeline/schedule/schedule_text.h"
 #include "refs/ref.h"
 

@@ -4,7 +4,7 @@
 #include "base/result.h"
 #include "ir/module.h"
 #include "passes/core/pass.h"
-#include "refs/recording.h"
+#include "refs/recording/recording.h"
 
 namespace strata::cli {
 

@@ -13,7 +13,7 @@
 #include "refs/export_refs.h"
 #include "refs/ref.h"
 #include "refs/source_trace.h"
-#include "runtime/train/exported_model.h"
+#include "runtime/train/programs/exported_model.h"
 
 namespace strata::cli {
 namespace {

@@ -15,12 +15,12 @@
 #include "cli/core/stop_between_passes.h"
 #include "ir/text/native_text.h"
 #include "passes/core/pass_manager.h"
-#include "refs/recording.h"
+#include "refs/recording/recording.h"
 #include "runtime/models/library_model.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/trace/scope.h"
-#include "runtime/train/pipeline.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/pipeline/pipeline.h"
+#include "runtime/train/programs/trace_programs.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {

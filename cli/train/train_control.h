@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "cli/train/train_outputs.h"
 #include "passes/core/pass.h"
-#include "refs/recording.h"
+#include "refs/recording/recording.h"
 #include "runtime/control/control_socket.h"
 #include "runtime/control/debugger.h"
 #include "runtime/train/trainer.h"

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "cli/core/command.h"
-#include "runtime/train/exported_model.h"
 #include "runtime/train/files/checkpoint_folder.h"
+#include "runtime/train/programs/exported_model.h"
 #include "runtime/train/resume.h"
 
 namespace strata::cli {

@@ -7,11 +7,11 @@
 
 #include "base/file.h"
 #include "base/result.h"
-#include "runtime/train/event_file.h"
-#include "runtime/train/exported_model.h"
 #include "runtime/train/files/checkpoint.h"
 #include "runtime/train/files/checkpoint_writer.h"
-#include "runtime/train/metrics.h"
+#include "runtime/train/files/event_file.h"
+#include "runtime/train/files/metrics.h"
+#include "runtime/train/programs/exported_model.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "base/result.h"
-#include "refs/recording.h"
+#include "refs/recording/recording.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {

@@ -3,7 +3,7 @@
 
 #include "base/result.h"
 #include "passes/core/pass.h"
-#include "refs/recording.h"
+#include "refs/recording/recording.h"
 
 namespace strata::cli {
 

@@ -104,7 +104,7 @@ struct OptimizerConfig : AdamWConfig {
 enum class DecayType : uint8_t { kLinear, kSqrt, kCosine };
 
 /// Key `lr_scheduler`: the learning rate rises for `warmup_steps`, stays, and decays
-/// (runtime/train/schedule.h).
+/// (runtime/train/programs/schedule.h).
 struct LrSchedulerConfig {
   int64_t warmup_steps = 200;
   int64_t total_steps = 0;  ///< of the schedule; default: the run's

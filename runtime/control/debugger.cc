@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/programs/programs.h"
 
 namespace strata {
 namespace {

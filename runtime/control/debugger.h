@@ -18,8 +18,8 @@
 #include "passes/core/pass.h"
 #include "runtime/control/breakpoint.h"
 #include "runtime/control/describe_tensor.h"
+#include "runtime/train/programs/training_graphs.h"
 #include "runtime/train/trainer.h"
-#include "runtime/train/training_graphs.h"
 
 namespace strata {
 

@@ -11,7 +11,7 @@
 #include "runtime/control/debugger.h"
 #include "runtime/control/words.h"
 #include "runtime/files/tensor_io.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/programs/programs.h"
 
 namespace strata {
 namespace {

@@ -29,8 +29,8 @@ constexpr std::pair<std::string_view, const std::string_view*> kSources[] = {
     {"runtime/models/qwen3.cc", &program_sources::kQwen3Cc},
     {"runtime/models/rope.cc", &program_sources::kRopeCc},
     {"runtime/models/sequence.cc", &program_sources::kSequenceCc},
-    {"runtime/train/adamw.cc", &program_sources::kAdamwCc},
-    {"runtime/train/programs.cc", &program_sources::kProgramsCc},
+    {"runtime/train/programs/adamw.cc", &program_sources::kAdamwCc},
+    {"runtime/train/programs/programs.cc", &program_sources::kProgramsCc},
 };
 
 /// What the compiler puts before paths in the checkout: it names this file, too.

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "runtime/config/config.h"
 #include "runtime/train/data/data.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/programs/programs.h"
 
 namespace strata {
 

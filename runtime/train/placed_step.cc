@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "passes/core/pass_manager.h"
-#include "runtime/train/pipeline.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/pipeline/pipeline.h"
+#include "runtime/train/programs/trace_programs.h"
 #include "runtime/train/trainer.h"
 
 namespace strata {

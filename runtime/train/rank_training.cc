@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/train/joint_program.h"
-#include "runtime/train/pipeline_stages.h"
+#include "runtime/train/pipeline/pipeline_stages.h"
+#include "runtime/train/programs/joint_program.h"
 
 namespace strata {
 namespace {

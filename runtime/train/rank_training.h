@@ -12,9 +12,9 @@
 #include "base/result.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/plan/plan.h"
-#include "runtime/train/pipeline_rank.h"
-#include "runtime/train/programs.h"
-#include "runtime/train/training_graphs.h"
+#include "runtime/train/pipeline/pipeline_rank.h"
+#include "runtime/train/programs/programs.h"
+#include "runtime/train/programs/training_graphs.h"
 #include "runtime/train/training_state.h"
 
 namespace strata {

@@ -9,7 +9,7 @@
 
 #include "runtime/files/safetensors.h"
 #include "runtime/train/files/checkpoint_folder.h"
-#include "runtime/train/metrics.h"
+#include "runtime/train/files/metrics.h"
 
 namespace strata {
 namespace {

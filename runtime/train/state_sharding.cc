@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/ranks/gather.h"
-#include "runtime/train/param_groups.h"
+#include "runtime/train/programs/param_groups.h"
 
 namespace strata {
 namespace {

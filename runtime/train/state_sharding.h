@@ -10,9 +10,9 @@
 #include "runtime/config/config.h"
 #include "runtime/ranks/gather.h"
 #include "runtime/ranks/sharding.h"
-#include "runtime/train/programs.h"
-#include "runtime/train/stage_owners.h"
-#include "runtime/train/training_graphs.h"
+#include "runtime/train/pipeline/stage_owners.h"
+#include "runtime/train/programs/programs.h"
+#include "runtime/train/programs/training_graphs.h"
 #include "runtime/train/training_state.h"
 
 namespace strata {

@@ -20,8 +20,8 @@
 #include "runtime/ranks/process_place.h"
 #include "runtime/train/data/data.h"
 #include "runtime/train/files/checkpoint.h"
-#include "runtime/train/metrics.h"
-#include "runtime/train/training_graphs.h"
+#include "runtime/train/files/metrics.h"
+#include "runtime/train/programs/training_graphs.h"
 
 namespace strata {
 

@@ -22,13 +22,13 @@
 #include "runtime/ranks/rank_team.h"
 #include "runtime/train/batch_feed.h"
 #include "runtime/train/data/data.h"
-#include "runtime/train/initial_weights.h"
-#include "runtime/train/pipeline.h"
-#include "runtime/train/pipeline_rank.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/pipeline/pipeline.h"
+#include "runtime/train/pipeline/pipeline_rank.h"
+#include "runtime/train/programs/initial_weights.h"
+#include "runtime/train/programs/programs.h"
+#include "runtime/train/programs/training_graphs.h"
 #include "runtime/train/rank_training.h"
 #include "runtime/train/trainer.h"
-#include "runtime/train/training_graphs.h"
 #include "runtime/train/training_ranks.h"
 
 namespace strata {

@@ -12,10 +12,10 @@
 #include "runtime/plan/device/device.h"
 #include "runtime/plan/plan.h"
 #include "runtime/ranks/rank_team.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/programs/programs.h"
+#include "runtime/train/programs/training_graphs.h"
 #include "runtime/train/rank_training.h"
 #include "runtime/train/state_sharding.h"
-#include "runtime/train/training_graphs.h"
 #include "runtime/train/training_state.h"
 
 namespace strata {

@@ -13,8 +13,8 @@
 #include "runtime/files/safetensors.h"
 #include "runtime/models/model.h"
 #include "runtime/train/files/checkpoint.h"
-#include "runtime/train/initial_weights.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/programs/initial_weights.h"
+#include "runtime/train/programs/programs.h"
 
 namespace strata {
 

@@ -33,9 +33,9 @@ class Definitions(unittest.TestCase):
     def test_two_tables_of_one_name(self):
         by_hash = "#pragma once\nnamespace strata {\n\ntemplate <class Value>\nclass FlatMap {\n  struct Slot {};\n};\n}\n"
         by_key = "namespace strata {\ntemplate <class Key>\nclass FlatMap {\n  struct Slot {};\n};\n}  // namespace strata\n"
-        self.assertEqual(definitions.twice_in({"store/hash.h": by_key, "diff/flat_map.h": by_hash}),
-                         ["strata::FlatMap: diff/flat_map.h:5, store/hash.h:3"])
-        self.assertEqual(definitions.twice_in({"store/hash.h": by_key}), [])
+        self.assertEqual(definitions.twice_in({"store/database/hash.h": by_key, "diff/flat_map.h": by_hash}),
+                         ["strata::FlatMap: diff/flat_map.h:5, store/database/hash.h:3"])
+        self.assertEqual(definitions.twice_in({"store/database/hash.h": by_key}), [])
 
     def test_another_namespace_or_class_makes_another_name(self):
         texts = {

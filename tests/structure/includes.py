@@ -15,17 +15,20 @@ DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pa
 DIFF = DIFF_BELOW | {"diff", "diff/code", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
 PASSES = {
     "passes", "passes/budget", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory",
-    "passes/placement", "passes/placement/auto", "passes/pipeline/schedule", "passes/pipeline", "passes/expert",
+    "passes/placement", "passes/placement/auto", "passes/placement/lowering", "passes/pipeline/schedule",
+    "passes/pipeline", "passes/expert",
     "passes/flex", "passes/regions", "passes/simulate",
 }
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
-RUNTIME = PLAN | {
+TRAIN_BELOW = PLAN | {
     "runtime/config", "runtime/codegen", "runtime/comm", "runtime/aten", "runtime/files", "runtime/flex", "runtime/offload", "runtime/trace",
     "runtime/models", "runtime/ranks", "runtime/exec", "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
-    "runtime/train", "runtime/train/data", "runtime/train/files",
+    "runtime/train/data", "runtime/train/files",
 }
+RUNTIME = TRAIN_BELOW | {"runtime/train", "runtime/train/pipeline", "runtime/train/programs"}
 LOGS = {"tlparse-export/torch_trace/read", "tlparse-export/torch_trace/import", "tlparse-export/torch_trace/export"}
 EXPORT = LOGS | {"tlparse-export/exchange", "tlparse-export/report", "tlparse-export/review"}
+RENDER = {"cli/render", "cli/render/memory", "cli/render/schedule"}
 
 ALLOWED = {
     "base": set(),
@@ -34,7 +37,8 @@ ALLOWED = {
     "ir/infer": IR,
     "ir/fx": IR | {"ir/infer"},
     "include": set(),
-    "store": IR,
+    "store/database": IR,
+    "store": IR | {"store/database"},
     "diff/graph": IR,
     "diff/code": IR | {"diff/graph"},
     "diff/model": IR | {"diff/graph"},
@@ -65,6 +69,7 @@ ALLOWED = {
     },
     "passes/pipeline/schedule": IR,
     "passes/placement": IR | {"ir/text", "passes/core", "passes/placement/rules"},
+    "passes/placement/lowering": IR | {"passes/core", "passes/placement", "passes/placement/rules"},
     "passes/placement/auto": IR | {
         "passes/core", "passes/memory", "passes/placement", "passes/placement/rules", "passes/placement/solver",
     },
@@ -104,9 +109,11 @@ ALLOWED = {
     "runtime/control": IR | PASSES | RUNTIME,
     "runtime/train/data": IR | {"runtime/config", "runtime/files"},
     "runtime/train/files": IR | {"runtime/config", "runtime/files"},
+    "runtime/train/programs": IR | {"ir/text"} | PASSES | TRAIN_BELOW,
+    "runtime/train/pipeline": IR | PASSES | TRAIN_BELOW | {"runtime/train/programs"},
     "runtime/train": IR | {"ir/text"} | PASSES | RUNTIME,
     "scene": IR | {"store"} | DIFF,
-    "tlparse-export/torch_trace/read": IR | {"ir/fx", "store"},
+    "tlparse-export/torch_trace/read": IR | {"ir/fx", "store", "store/database"},
     "tlparse-export/torch_trace/import": IR | {"ir/fx", "store", "diff", "tlparse-export/torch_trace/read"},
     "tlparse-export/torch_trace/export": IR | {"ir/fx", "store", "tlparse-export/torch_trace/read"},
     "tlparse-export/exchange": IR | TEXT | DIFF | {
@@ -116,25 +123,31 @@ ALLOWED = {
         "store", "scene", "tlparse-export/torch_trace/export", "tlparse-export/torch_trace/read",
     },
     "tlparse-export/review": IR | TEXT | {"store", "scene"} | DIFF,
+    "refs/history": IR | DIFF | LOGS | {"ir/fx", "store", "scene"},
+    "refs/recording": IR | {"store", "passes", "passes/core"},
     "refs": IR | TEXT | DIFF | LOGS | {
-        "store", "scene", "passes", "passes/core", "passes/pipeline/schedule", "tlparse-export/exchange",
+        "store", "scene", "passes/pipeline/schedule", "refs/history", "tlparse-export/exchange",
     },
     "viewer/compare": IR | TEXT | DIFF | {
-        "store", "scene", "refs", "passes/budget", "passes/pipeline/schedule", "passes/simulate",
+        "store", "scene", "refs", "refs/history", "passes/budget", "passes/pipeline/schedule", "passes/simulate",
         "tlparse-export/report",
     },
-    "viewer/model": IR | TEXT | {"scene", "refs", "diff/policy", "viewer/compare"},
+    "viewer/model": IR | TEXT | {"scene", "refs", "refs/recording", "diff/policy", "viewer/compare"},
     "viewer/ui": BASE | {"scene", "viewer/compare", "viewer/model"},
     "viewer/panes": BASE | {"scene", "diff/history", "viewer/compare", "viewer/model", "viewer/ui"},
     "viewer": BASE | {"scene", "viewer/compare", "viewer/model", "viewer/ui", "viewer/panes"},
     "cli/core": BASE | {"passes/core", "runtime/aten", "runtime/exec"},
-    "cli/prove": IR | DIFF | PASSES | RUNTIME | {"store", "refs", "prove", "cli/core", "cli/render"},
-    "cli/passes": IR | TEXT | PASSES | RUNTIME | {"store", "refs", "cli/core", "cli/prove", "cli/render"},
-    "cli/traces": IR | TEXT | DIFF | EXPORT | {
-        "store", "refs", "passes/pipeline/schedule", "runtime/train", "cli/core", "cli/passes", "cli/render",
+    "cli/prove": IR | DIFF | PASSES | RUNTIME | {"store", "refs", "refs/recording", "prove", "cli/core", "cli/render"},
+    "cli/passes": IR | TEXT | PASSES | RUNTIME | RENDER | {"store", "refs", "refs/recording", "cli/core", "cli/prove"},
+    "cli/traces": IR | TEXT | DIFF | EXPORT | RENDER | {
+        "store", "refs", "passes/pipeline/schedule", "runtime/train/programs", "cli/core", "cli/passes",
     },
-    "cli/train": IR | TEXT | PASSES | RUNTIME | {"store", "refs", "runtime/control", "cli/core", "cli/prove"},
+    "cli/train": IR | TEXT | PASSES | RUNTIME | {
+        "store", "refs", "refs/recording", "runtime/control", "cli/core", "cli/prove",
+    },
     "cli": BASE | {"runtime/aten", "cli/core", "cli/passes", "cli/prove"},
+    "cli/render/memory": IR | {"scene", "passes/budget", "passes/memory", "cli/render"},
+    "cli/render/schedule": IR | {"passes/core", "passes/memory", "passes/pipeline/schedule", "passes/simulate", "cli/render"},
     "cli/render": IR | TEXT | {
         "store", "scene", "prove", "passes/budget", "passes/core", "passes/memory", "passes/pipeline/schedule",
         "passes/simulate",

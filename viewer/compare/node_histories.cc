@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "refs/run_history.h"
+#include "refs/history/run_history.h"
 
 namespace strata::viewer {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "refs/run_passes.h"
+#include "refs/recording/run_passes.h"
 #include "viewer/compare/async_value.h"
 #include "viewer/compare/comparison.h"
 #include "viewer/compare/comparison_cache.h"

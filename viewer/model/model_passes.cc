@@ -6,8 +6,8 @@
 #include "base/unicode.h"
 #include "embedded/strata_demo.h"
 #include "ir/text/native_text.h"
+#include "refs/recording/run_passes.h"
 #include "refs/ref.h"
-#include "refs/run_passes.h"
 #include "viewer/model/model.h"
 #include "viewer/model/settings.h"
 

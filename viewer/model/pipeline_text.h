@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "refs/run_passes.h"
+#include "refs/recording/run_passes.h"
 
 namespace strata::viewer {
 

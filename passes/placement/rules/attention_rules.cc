@@ -11,7 +11,7 @@ namespace {
 /// and mask `[b, h·r, s, t]`, or what broadcasts to it: batch and heads are free. So are positions
 /// of queries, which need all of keys and values, where the mask is an argument or can become one:
 /// `lower` gives a rank that has some of a causal attention a mask of its own
-/// (passes/placement/lower_attention.h).
+/// (passes/placement/lowering/lower_attention.h).
 class Attention {
  public:
   Attention(RuleBuilder& b, const AttentionOp& op)

@@ -35,7 +35,7 @@ bool EndsWithZeros(const Graph& graph, ValueId value, int depth) {
   if (graph.op(def) == kRedistributeOp) return true;
   const std::string_view base = BaseName(graph.op(def));
   const std::vector<ValueId> operands = graph.operands(def);
-  // Neither has elements beyond the classes (passes/placement/lower_loss.h).
+  // Neither has elements beyond the classes (passes/placement/lowering/lower_loss.h).
   if (base == "nll_loss_backward" || base == "_log_softmax_backward_data") return true;
   const auto ends = [&](ValueId operand) { return EndsWithZeros(graph, operand, depth + 1); };
   if (operands.empty()) return false;

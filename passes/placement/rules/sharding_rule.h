@@ -66,7 +66,7 @@ struct ShardingRule {
   bool ends_with_zeros = false;
   RowOrder order = {};
   /// A factor whose sums ranks exchange inside the operator when it is cut: the classes of a
-  /// softmax (passes/placement/lower_loss.h). -1: there is none.
+  /// softmax (passes/placement/lowering/lower_loss.h). -1: there is none.
   int joint = -1;
 };
 

@@ -12,10 +12,10 @@
 
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
-#include "store/bytes.h"
 #include "store/check.h"
-#include "store/database.h"
-#include "store/pool.h"
+#include "store/database/bytes.h"
+#include "store/database/database.h"
+#include "store/database/pool.h"
 #include "store/snapshot_decoder.h"
 #include "tests/unit/store/support.h"
 

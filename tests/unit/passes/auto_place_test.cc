@@ -20,7 +20,7 @@
 #include "passes/placement/auto/meshes.h"
 #include "passes/placement/auto/pipeline_cost.h"
 #include "passes/placement/auto/placement_json.h"
-#include "passes/placement/lower.h"
+#include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "passes/placement/rules/redistribute_op.h"
 #include "tests/support/graphs.h"

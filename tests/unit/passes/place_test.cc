@@ -8,7 +8,7 @@
 
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
-#include "passes/placement/lower.h"
+#include "passes/placement/lowering/lower.h"
 #include "passes/placement/placement.h"
 #include "passes/placement/plan.h"
 #include "tests/support/graphs.h"

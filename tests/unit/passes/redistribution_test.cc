@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "passes/placement/lower_redistribution.h"
+#include "passes/placement/lowering/lower_redistribution.h"
 #include "tests/support/graphs.h"
 
 namespace strata {

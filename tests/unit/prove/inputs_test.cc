@@ -8,7 +8,7 @@
 
 #include "ir/rewriter.h"
 #include "passes/core/collectives.h"
-#include "passes/placement/lower.h"
+#include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "prove/bounds.h"
 #include "prove/evaluator.h"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "ir/rewriter.h"
-#include "passes/placement/lower.h"
+#include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "prove/layers/fewer_layers.h"
 #include "prove/on_ranks.h"

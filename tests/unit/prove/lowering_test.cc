@@ -10,7 +10,7 @@
 
 #include "ir/rewriter.h"
 #include "ir/text/native_text.h"
-#include "passes/placement/lower.h"
+#include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
 

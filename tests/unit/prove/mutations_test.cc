@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "passes/placement/lower.h"
+#include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
 

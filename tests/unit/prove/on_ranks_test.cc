@@ -10,7 +10,7 @@
 #include "passes/comm/bucket_blocks.h"
 #include "passes/comm/reassign_groups.h"
 #include "passes/core/collectives.h"
-#include "passes/placement/lower.h"
+#include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "prove/ranks.h"
 #include "tests/support/graphs.h"

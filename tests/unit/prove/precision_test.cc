@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "ir/module.h"
-#include "passes/placement/lower.h"
+#include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "prove/mutations.h"
 #include "prove/on_ranks.h"

@@ -10,7 +10,7 @@
 #include "ir/rewriter.h"
 #include "passes/comm/bucket_blocks.h"
 #include "passes/core/collectives.h"
-#include "passes/placement/lower.h"
+#include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "prove/mutations.h"
 #include "prove/on_ranks.h"

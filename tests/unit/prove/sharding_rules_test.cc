@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "ir/rewriter.h"
-#include "passes/placement/lower.h"
+#include "passes/placement/lowering/lower.h"
 #include "passes/placement/placement.h"
 #include "passes/placement/rules/sharding_rule.h"
 #include "passes/placement/strategies.h"

@@ -14,7 +14,7 @@
 #include "ir/module.h"
 #include "ir/rewriter.h"
 #include "passes/core/collectives.h"
-#include "passes/placement/lower.h"
+#include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "prove/compare.h"
 #include "prove/field.h"

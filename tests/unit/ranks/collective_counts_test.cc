@@ -13,8 +13,8 @@
 #include "ir/verify.h"
 #include "passes/core/pass_manager.h"
 #include "passes/simulate/collective_uses.h"
-#include "runtime/train/pipeline.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/pipeline/pipeline.h"
+#include "runtime/train/programs/trace_programs.h"
 #include "tests/support/rank_courses.h"
 #include "tests/support/results.h"
 

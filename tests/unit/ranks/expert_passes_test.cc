@@ -22,8 +22,8 @@
 #include "passes/core/pass_manager.h"
 #include "passes/expert/exchange_labels.h"
 #include "passes/memory/tags.h"
-#include "runtime/train/pipeline.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/pipeline/pipeline.h"
+#include "runtime/train/programs/trace_programs.h"
 #include "tests/support/rank_courses.h"
 #include "tests/support/results.h"
 

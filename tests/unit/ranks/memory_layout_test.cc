@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "ir/module.h"
-#include "runtime/train/training_graphs.h"
+#include "runtime/train/programs/training_graphs.h"
 #include "tests/support/rank_courses.h"
 
 namespace strata {

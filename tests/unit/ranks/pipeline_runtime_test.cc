@@ -20,9 +20,9 @@
 #include "passes/pipeline/slots.h"
 #include "runtime/exec/executor.h"
 #include "runtime/trace/tracer.h"
-#include "runtime/train/pipeline.h"
-#include "runtime/train/programs.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/pipeline/pipeline.h"
+#include "runtime/train/programs/programs.h"
+#include "runtime/train/programs/trace_programs.h"
 #include "tests/support/small_models.h"
 #include "tests/unit/ranks/pipeline_course.h"
 

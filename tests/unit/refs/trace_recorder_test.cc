@@ -1,4 +1,4 @@
-#include "refs/trace_recorder.h"
+#include "refs/recording/trace_recorder.h"
 
 #include <memory>
 

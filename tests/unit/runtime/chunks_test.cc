@@ -23,7 +23,7 @@
 #include "passes/flex/flex_node.h"
 #include "runtime/flex/flex_attention.h"
 #include "runtime/models/moe.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/programs/trace_programs.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/support/small_models.h"

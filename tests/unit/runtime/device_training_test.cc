@@ -28,7 +28,7 @@
 #include "runtime/models/layers.h"
 #include "runtime/plan/plan.h"
 #include "runtime/trace/scope.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/programs/trace_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/cuda_emulator.h"
 #include "tests/support/fake_cpu_device.h"

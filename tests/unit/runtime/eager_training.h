@@ -20,7 +20,7 @@
 #include "runtime/exec/executor.h"
 #include "runtime/models/model.h"
 #include "runtime/train/data/data.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/programs/trace_programs.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/support/small_models.h"

@@ -7,7 +7,7 @@
 
 #include "ir/verify.h"
 #include "runtime/models/model.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/programs/trace_programs.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 

@@ -12,7 +12,7 @@
 
 #include "runtime/models/model.h"
 #include "runtime/train/data/packing.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/programs/programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"

@@ -23,7 +23,7 @@
 #include "runtime/models/model.h"
 #include "runtime/trace/sampled_trace.h"
 #include "runtime/trace/scope.h"
-#include "runtime/train/trace_programs.h"
+#include "runtime/train/programs/trace_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"

@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "runtime/train/programs.h"
+#include "runtime/train/programs/programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"

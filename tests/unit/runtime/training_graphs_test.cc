@@ -11,7 +11,7 @@
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
 #include "runtime/exec/executor.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/programs/programs.h"
 #include "tests/support/results.h"
 #include "tests/unit/runtime/eager_training.h"
 

@@ -8,7 +8,7 @@
 
 #include "ir/verify.h"
 #include "runtime/models/layers.h"
-#include "runtime/train/programs.h"
+#include "runtime/train/programs/programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"

@@ -1,4 +1,4 @@
-#include "store/bytes.h"
+#include "store/database/bytes.h"
 
 #include <string>
 

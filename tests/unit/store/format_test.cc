@@ -5,9 +5,9 @@
 #include "ir/text/native_text.h"
 #include "store/births.h"
 #include "store/check.h"
-#include "store/database.h"
-#include "store/pack.h"
-#include "store/pool.h"
+#include "store/database/database.h"
+#include "store/database/pack.h"
+#include "store/database/pool.h"
 #include "store/trace_writer.h"
 #include "tests/unit/store/support.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/train/event_file.h"
+#include "runtime/train/files/event_file.h"
 
 #include <bit>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "runtime/train/exported_model.h"
+#include "runtime/train/programs/exported_model.h"
 
 #include <numeric>
 #include <string>
@@ -12,7 +12,7 @@
 #include "runtime/files/tensor_files.h"
 #include "runtime/train/files/checkpoint.h"
 #include "runtime/train/files/checkpoint_writer.h"
-#include "runtime/train/initial_weights.h"
+#include "runtime/train/programs/initial_weights.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 

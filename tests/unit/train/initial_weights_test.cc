@@ -1,4 +1,4 @@
-#include "runtime/train/initial_weights.h"
+#include "runtime/train/programs/initial_weights.h"
 
 #include <bit>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "runtime/files/safetensors.h"
-#include "runtime/train/exported_model.h"
+#include "runtime/train/programs/exported_model.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 

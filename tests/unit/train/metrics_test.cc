@@ -1,4 +1,4 @@
-#include "runtime/train/metrics.h"
+#include "runtime/train/files/metrics.h"
 
 #include <cmath>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "runtime/train/param_groups.h"
+#include "runtime/train/programs/param_groups.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "runtime/train/schedule.h"
+#include "runtime/train/programs/schedule.h"
 
 #include <cmath>
 #include <numbers>

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "store/hash.h"
+#include "store/database/hash.h"
 #include "tlparse-export/torch_trace/read/header.h"
 #include "tlparse-export/torch_trace/read/log.h"
 #include "tlparse-export/torch_trace/read/python_json.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/fx/fx.h"
-#include "store/hash.h"
+#include "store/database/hash.h"
 #include "tlparse-export/torch_trace/read/log_reader.h"
 #include "tlparse-export/torch_trace/read/log_runs.h"
 

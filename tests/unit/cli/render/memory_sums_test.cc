@@ -1,11 +1,11 @@
-#include "cli/render/memory_sums.h"
+#include "cli/render/memory/memory_sums.h"
 
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "cli/render/memory_table.h"
+#include "cli/render/memory/memory_table.h"
 #include "passes/memory/activations.h"
 #include "scene/memory.h"
 #include "tests/support/graphs.h"

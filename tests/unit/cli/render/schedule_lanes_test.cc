@@ -1,4 +1,4 @@
-#include "cli/render/schedule_lanes.h"
+#include "cli/render/schedule/schedule_lanes.h"
 
 #include <string>
 #include <string_view>

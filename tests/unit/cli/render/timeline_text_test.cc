@@ -1,4 +1,4 @@
-#include "cli/render/timeline_text.h"
+#include "cli/render/schedule/timeline_text.h"
 
 #include <memory>
 #include <string>
