@@ -12,7 +12,7 @@
 #include "bench/shapes.h"
 #include "bench/turns.h"
 #include "cli/core/command.h"
-#include "runtime/ranks/process_place.h"
+#include "runtime/ranks/processes/process_place.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "bench/turns.h"
 #include "bench/worker.h"
-#include "runtime/ranks/gloo_links.h"
+#include "runtime/ranks/processes/gloo_links.h"
 
 namespace strata::cli {
 

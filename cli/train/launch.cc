@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/ranks/gloo_links.h"
+#include "runtime/ranks/processes/gloo_links.h"
 
 namespace strata::cli {
 namespace {

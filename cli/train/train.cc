@@ -29,7 +29,7 @@
 #include "refs/ref.h"
 #include "runtime/aten/threads.h"
 #include "runtime/codegen/kernel_library.h"
-#include "runtime/ranks/process_place.h"
+#include "runtime/ranks/processes/process_place.h"
 #include "runtime/train/data/packing.h"
 #include "runtime/train/files/hugging_face_config.h"
 #include "runtime/train/programs/joint_program.h"

@@ -9,7 +9,7 @@
 #include "cli/core/command.h"
 #include "cli/train/train_outputs.h"
 #include "runtime/exec/value_tolerance.h"
-#include "runtime/ranks/process_place.h"
+#include "runtime/ranks/processes/process_place.h"
 
 namespace strata::cli {
 

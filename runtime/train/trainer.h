@@ -17,7 +17,7 @@
 #include "runtime/files/tensor_files.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/plan/plan.h"
-#include "runtime/ranks/process_place.h"
+#include "runtime/ranks/processes/process_place.h"
 #include "runtime/train/data/data.h"
 #include "runtime/train/files/checkpoint.h"
 #include "runtime/train/files/metrics.h"

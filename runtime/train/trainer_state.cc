@@ -15,7 +15,7 @@
 #include "runtime/models/library_model.h"
 #include "runtime/models/model.h"
 #include "runtime/plan/device/cuda_loader.h"
-#include "runtime/ranks/process_team.h"
+#include "runtime/ranks/processes/process_team.h"
 #include "runtime/ranks/thread_team.h"
 #include "runtime/train/pipeline/stage_owners.h"
 #include "runtime/train/programs/compiled_artifact.h"

@@ -23,7 +23,7 @@ PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 TRAIN_BELOW = PLAN | {
     "runtime/config", "runtime/codegen", "runtime/comm", "runtime/aten", "runtime/files", "runtime/flex", "runtime/offload", "runtime/trace",
     "runtime/models", "runtime/ranks", "runtime/exec", "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static",
-    "runtime/train/data", "runtime/train/files",
+    "runtime/ranks/processes", "runtime/train/data", "runtime/train/files",
 }
 RUNTIME = TRAIN_BELOW | {"runtime/train", "runtime/train/pipeline", "runtime/train/programs"}
 LOGS = {"tlparse-export/torch_trace/read", "tlparse-export/torch_trace/import", "tlparse-export/torch_trace/export"}
@@ -103,6 +103,7 @@ ALLOWED = {
         "runtime/aten", "runtime/codegen", "runtime/files", "runtime/trace",
         "runtime/exec/step", "runtime/exec/boxed", "runtime/exec/static", "runtime/flex", "runtime/offload", "runtime/ranks",
     },
+    "runtime/ranks/processes": IR | PLAN | {"runtime/aten", "runtime/comm", "runtime/exec/step", "runtime/ranks"},
     "runtime/ranks": IR | PLAN | {
         "passes/placement", "passes/placement/auto", "runtime/aten", "runtime/comm", "runtime/exec/step",
     },

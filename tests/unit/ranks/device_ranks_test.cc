@@ -16,8 +16,8 @@
 
 #include "runtime/exec/executor.h"
 #include "runtime/plan/plan.h"
-#include "runtime/ranks/gloo_links.h"
-#include "runtime/ranks/process_team.h"
+#include "runtime/ranks/processes/gloo_links.h"
+#include "runtime/ranks/processes/process_team.h"
 #include "runtime/train/data/data.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/fake_cpu_device.h"

@@ -1,6 +1,6 @@
 // Ranks that communicate as processes do; here each is a thread with a team of its own.
 
-#include "runtime/ranks/process_team.h"
+#include "runtime/ranks/processes/process_team.h"
 
 #include <atomic>
 #include <chrono>
@@ -21,8 +21,8 @@
 #include "runtime/exec/executor.h"
 #include "runtime/plan/plan.h"
 #include "runtime/ranks/gather.h"
-#include "runtime/ranks/gloo_links.h"
-#include "runtime/ranks/peer_memory.h"
+#include "runtime/ranks/processes/gloo_links.h"
+#include "runtime/ranks/processes/peer_memory.h"
 #include "runtime/ranks/thread_team.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"

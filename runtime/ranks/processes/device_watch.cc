@@ -1,4 +1,4 @@
-#include "runtime/ranks/device_watch.h"
+#include "runtime/ranks/processes/device_watch.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "runtime/ranks/process_place.h"
+#include "runtime/ranks/processes/process_place.h"
 
 #include <charconv>
 #include <cstdlib>

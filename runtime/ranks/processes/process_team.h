@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "runtime/comm/nccl_api.h"
 #include "runtime/plan/device/device.h"
-#include "runtime/ranks/process_place.h"
+#include "runtime/ranks/processes/process_place.h"
 #include "runtime/ranks/rank_team.h"
 
 namespace strata {

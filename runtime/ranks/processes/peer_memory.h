@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/ranks/gloo_links.h"
+#include "runtime/ranks/processes/gloo_links.h"
 
 namespace strata {
 

@@ -10,8 +10,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "runtime/ranks/gloo_links.h"
-#include "runtime/ranks/wait_watch.h"
+#include "runtime/ranks/processes/gloo_links.h"
+#include "runtime/ranks/processes/wait_watch.h"
 
 namespace strata {
 

@@ -1,4 +1,4 @@
-#include "runtime/ranks/process_team.h"
+#include "runtime/ranks/processes/process_team.h"
 
 #include <algorithm>
 #include <array>
@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include "runtime/ranks/device_collectives.h"
-#include "runtime/ranks/device_watch.h"
-#include "runtime/ranks/gloo_links.h"
-#include "runtime/ranks/peer_memory.h"
-#include "runtime/ranks/process_messages.h"
-#include "runtime/ranks/wait_watch.h"
+#include "runtime/ranks/processes/device_watch.h"
+#include "runtime/ranks/processes/gloo_links.h"
+#include "runtime/ranks/processes/peer_memory.h"
+#include "runtime/ranks/processes/process_messages.h"
+#include "runtime/ranks/processes/wait_watch.h"
 
 namespace strata {
 namespace {

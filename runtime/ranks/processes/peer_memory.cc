@@ -1,4 +1,4 @@
-#include "runtime/ranks/peer_memory.h"
+#include "runtime/ranks/processes/peer_memory.h"
 
 #include <algorithm>
 #include <fstream>

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "runtime/ranks/device_collectives.h"
-#include "runtime/ranks/gloo_links.h"
-#include "runtime/ranks/wait_watch.h"
+#include "runtime/ranks/processes/gloo_links.h"
+#include "runtime/ranks/processes/wait_watch.h"
 
 namespace strata {
 

@@ -1,4 +1,4 @@
-#include "runtime/ranks/process_messages.h"
+#include "runtime/ranks/processes/process_messages.h"
 
 #include <algorithm>
 #include <array>

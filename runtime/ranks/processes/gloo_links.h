@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "runtime/ranks/process_place.h"
+#include "runtime/ranks/processes/process_place.h"
 #include "runtime/ranks/rank_team.h"
 
 namespace strata {

@@ -1,4 +1,4 @@
-#include "runtime/ranks/wait_watch.h"
+#include "runtime/ranks/processes/wait_watch.h"
 
 #include <algorithm>
 #include <charconv>

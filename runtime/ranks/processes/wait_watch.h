@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "runtime/ranks/gloo_links.h"
+#include "runtime/ranks/processes/gloo_links.h"
 
 namespace strata {
 

@@ -1,4 +1,4 @@
-#include "runtime/ranks/gloo_links.h"
+#include "runtime/ranks/processes/gloo_links.h"
 
 #include <algorithm>
 #include <csignal>
