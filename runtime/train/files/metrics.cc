@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kLineBegin = R"({"step": )";
 
 /// The step of a line of metrics; none for another line.
-std::optional<int64_t> StepOf(std::string_view line) {
+std::optional<int64_t> StepOfLine(std::string_view line) {
   if (!line.starts_with(kLineBegin)) return std::nullopt;
   line.remove_prefix(kLineBegin.size());
   int64_t step = 0;
@@ -32,7 +32,7 @@ std::string LinesUpTo(int64_t step, const std::string& path) {
   if (!text) return {};
   size_t end = 0;
   for (size_t next = text->find('\n'); next != std::string::npos; next = text->find('\n', end)) {
-    const std::optional<int64_t> of = StepOf(std::string_view(*text).substr(end, next - end));
+    const std::optional<int64_t> of = StepOfLine(std::string_view(*text).substr(end, next - end));
     if (!of || *of > step) break;
     end = next + 1;
   }
