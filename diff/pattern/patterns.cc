@@ -218,10 +218,14 @@ class PatternFinder {
     pattern.title = TitleOf(cluster);
     std::vector<std::string> paths;
     std::set<std::string> shapes;
+    size_t elsewhere = 0;
     for (HunkId hunk : cluster.hunks) {
       pattern.nodes += static_cast<int32_t>(facts_[hunk].items.size());
       const std::string_view path = PlaceOf(hunk).path;
-      if (path.empty()) continue;
+      if (path.empty()) {
+        ++elsewhere;
+        continue;
+      }
       paths.emplace_back(path);
       shapes.insert(ModulePathShape(path));
     }
@@ -243,7 +247,7 @@ class PatternFinder {
       });
       if (!whole_layers || !is_inside) paths.push_back(deviation.where);
     }
-    pattern.where = WhereOf(paths);
+    pattern.where = WhereOf(paths, elsewhere);
     return pattern;
   }
 
@@ -257,12 +261,13 @@ class PatternFinder {
       const std::string_view layer = PlaceOf(hunk).layer;
       if (!layer.empty()) layers.emplace(layer);
     }
-    pattern.where = WhereOf({layers.begin(), layers.end()});
+    pattern.where = WhereOf({layers.begin(), layers.end()}, 0);
     return pattern;
   }
 
-  /// The paths in one expression; layers without a name are only counted.
-  static std::string WhereOf(std::vector<std::string> paths) {
+  /// The paths in one expression; layers without a name are only counted, and with them hunks that
+  /// are `elsewhere`, in no layer.
+  static std::string WhereOf(std::vector<std::string> paths, size_t elsewhere) {
     const auto unnamed = std::ranges::partition(
         paths, [](const std::string& path) { return !IsUnnamedPlace(path); });
     const size_t count = std::set<std::string>(unnamed.begin(), unnamed.end()).size();
@@ -270,7 +275,8 @@ class PatternFinder {
     std::string where = GeneralizeModulePaths(paths).where;
     if (count == 0) return where;
     if (!where.empty()) where += ", ";
-    return where + (count == 1 ? "one place" : fmt::format("{} equal places", count));
+    const size_t places = count + elsewhere;
+    return where + (places == 1 ? "one place" : fmt::format("{} equal places", places));
   }
 
   /// With values if all hunks agree on them.

@@ -128,6 +128,20 @@ TEST_CASE("patterns: a place where one of two nodes changed is not one that lack
   CHECK(pattern.deviations.empty());
 }
 
+TEST_CASE("patterns: equal changes outside of layers without names are counted as places") {
+  const auto text = [](const std::string& op) {
+    std::string graph = TwicePerLayer(4, [&](int, int) { return op; });
+    const std::string end = "  output(r3)\n";
+    graph.resize(graph.size() - end.size());
+    return graph + fmt::format("  t = aten.tanh.default(r3)\n  z = {}(t)\n  output(z)\n", op);
+  };
+  const DiffCase both(text("aten.relu.default"), text("aten.gelu.default"));
+  REQUIRE_EQ(both.diff.patterns.size(), 1);
+  const Pattern& pattern = both.diff.patterns[PatternId{0}];
+  CHECK_EQ(pattern.hunks.size(), 9);
+  CHECK_EQ(pattern.where, "5 equal places");
+}
+
 TEST_CASE("patterns: a change of less than two thirds of the layers is meant for these alone") {
   CHECK_EQ(PatternsOf(12, true, [](int i) { return i < 5 ? Change::kScale : Change::kNone; }), R"(
 5 × change args[1] of aten.mul.Tensor: 2 → 3 in layers.{0..4}.mlp
