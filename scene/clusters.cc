@@ -2,6 +2,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,14 +17,16 @@ namespace strata {
 namespace internal {
 namespace {
 
+/// An index into Builder::drafts_.
+using DraftId = Id<struct DraftTag>;
+
 /// A cluster while it is being built.
 struct Draft {
   SceneCluster cluster;
-  std::map<std::string, int32_t, std::less<>> by_label;
-  std::vector<int32_t> children;
-  std::vector<int32_t> nodes;
-  int32_t first_forward = kNoOrder, last_backward = -1;  // places in union order
-  uint64_t signature = 1;                                // equal for clusters that look alike
+  std::vector<DraftId> children;
+  std::vector<SceneNodeId> nodes;
+  SceneNodeId first_forward = kNoOrder, last_backward;
+  uint64_t signature = 1;  // equal for clusters that look alike
 };
 
 uint64_t Mix(uint64_t hash, uint64_t value) {
@@ -37,104 +40,101 @@ class Builder {
       : diff_(diff), options_(options), scene_(scene), paths_(diff) {}
 
   void Run() {
-    drafts_.emplace_back();
-    const std::vector<std::string> repeats = PathsByStructure(diff_, scene_);
-    for (size_t i = 0; i < scene_.nodes.size(); ++i) {
-      const bool repeated = i < repeats.size() && !repeats[i].empty();
-      const int32_t index = static_cast<int32_t>(i);
-      draft(repeated ? ClusterAt(repeats[i]) : ClusterOf(index)).nodes.push_back(index);
+    drafts_.Add({});
+    const IdVector<SceneNodeId, std::string> repeats = PathsByStructure(diff_, scene_);
+    for (SceneNodeId node : IdsOf(scene_.nodes)) {
+      const bool repeated = !repeats.empty() && !repeats[node].empty();
+      drafts_[repeated ? DraftAt(repeats[node]) : DraftOf(node)].nodes.push_back(node);
     }
-    for (size_t i = 0, count = drafts_.size(); i < count; ++i)
-      CutIntoParts(static_cast<int32_t>(i));
-    Finish(0);
-    Emit(0, -1);
+    for (DraftId draft : IdsOf(drafts_))
+      CutIntoParts(draft);
+    Finish(kRoot);
+    Emit(kRoot, {});
   }
 
  private:
-  Draft& draft(int32_t index) { return drafts_[static_cast<size_t>(index)]; }
+  static constexpr DraftId kRoot{0};
 
   /// The cluster of a node's path. Neighbours have the same mostly, and paths take long.
-  int32_t ClusterOf(int32_t index) {
-    const SceneNode& node = scene_.nodes[static_cast<size_t>(index)];
+  DraftId DraftOf(SceneNodeId id) {
+    const SceneNode& node = scene_.nodes[id];
     const bool after = node.after.valid();
     const ScenePaths::Parts parts = paths_.PartsOf(after, after ? node.after : node.before);
     if (last_ && last_->first == parts) return last_->second;
-    const auto [found, is_new] = by_parts_.try_emplace(parts, 0);
-    if (is_new) found->second = ClusterAt(paths_.PathOf(parts));
+    const auto [found, is_new] = by_parts_.try_emplace(parts);
+    if (is_new) found->second = DraftAt(paths_.PathOf(parts));
     last_ = *found;
     return found->second;
   }
 
   /// Too many nodes of one slab become parts: a slice of its forward nodes with a slice from the
   /// other end of its backward nodes each.
-  void CutIntoParts(int32_t index) {
-    const std::vector<int32_t> nodes = std::move(draft(index).nodes);
-    draft(index).nodes.clear();
+  void CutIntoParts(DraftId id) {
+    const std::vector<SceneNodeId> nodes = std::move(drafts_[id].nodes);
+    drafts_[id].nodes.clear();
     if (nodes.size() <= static_cast<size_t>(options_.max_nodes)) {
-      draft(index).nodes = nodes;
+      drafts_[id].nodes = nodes;
       return;
     }
-    std::vector<int32_t> lanes[2];
-    for (int32_t node : nodes)
-      lanes[scene_.nodes[static_cast<size_t>(node)].backward ? 1 : 0].push_back(node);
+    std::vector<SceneNodeId> lanes[2];
+    for (SceneNodeId node : nodes)
+      lanes[scene_.nodes[node].backward ? 1 : 0].push_back(node);
     const auto size = static_cast<size_t>(options_.max_nodes / 2);
     const size_t parts = (nodes.size() + size - 1) / size;
     for (size_t part = 0; part < parts; ++part) {
-      const std::string& path = draft(index).cluster.path;
-      const int32_t at = ClusterAt(
-          fmt::format("{}{}part {} of {}", path, path.empty() ? "" : ".", part + 1, parts));
+      const std::string& path = drafts_[id].cluster.path;
+      const DraftId at =
+          DraftAt(fmt::format("{}{}part {} of {}", path, path.empty() ? "" : ".", part + 1, parts));
       for (size_t lane = 0; lane < 2; ++lane) {
         const size_t slice = lane == 0 ? part : parts - 1 - part, count = lanes[lane].size();
         for (size_t i = count * slice / parts; i < count * (slice + 1) / parts; ++i)
-          draft(at).nodes.push_back(lanes[lane][i]);
+          drafts_[at].nodes.push_back(lanes[lane][i]);
       }
-      std::ranges::sort(draft(at).nodes);
+      std::ranges::sort(drafts_[at].nodes);
     }
   }
 
-  int32_t ClusterAt(const std::string& path) {
-    if (path.empty()) return 0;
+  DraftId DraftAt(const std::string& path) {
+    if (path.empty()) return kRoot;
     if (const auto known = by_path_.find(path); known != by_path_.end()) return known->second;
     const size_t dot = path.rfind('.');
-    const int32_t parent = dot == std::string::npos ? 0 : ClusterAt(path.substr(0, dot));
-    const auto index = static_cast<int32_t>(drafts_.size());
-    drafts_.emplace_back();
-    drafts_.back().cluster.path = path;
-    drafts_.back().cluster.label = dot == std::string::npos ? path : path.substr(dot + 1);
-    draft(parent).children.push_back(index);
-    by_path_.emplace(path, index);
-    return index;
+    const DraftId parent = dot == std::string::npos ? kRoot : DraftAt(path.substr(0, dot));
+    const DraftId id = drafts_.Add({});
+    drafts_[id].cluster.path = path;
+    drafts_[id].cluster.label = dot == std::string::npos ? path : path.substr(dot + 1);
+    drafts_[parent].children.push_back(id);
+    by_path_.emplace(path, id);
+    return id;
   }
 
   /// Counts, places and signature of a subtree; children in the order of the program.
-  void Finish(int32_t index) {
-    for (int32_t i : draft(index).nodes)
-      AddNode(i, draft(index));
-    for (int32_t child : draft(index).children) {
+  void Finish(DraftId id) {
+    Draft& d = drafts_[id];
+    for (SceneNodeId node : d.nodes)
+      AddNode(node, d);
+    for (DraftId child : d.children) {
       Finish(child);
-      const Draft& c = draft(child);
-      Draft& d = draft(index);
+      const Draft& c = drafts_[child];
       d.cluster.counts += c.cluster.counts;
       d.first_forward = std::min(d.first_forward, c.first_forward);
       d.last_backward = std::max(d.last_backward, c.last_backward);
     }
-    Draft& d = draft(index);
     // What has no forward half stands where its backward half would: late in backward is early in
     // forward.
-    const auto key = [&](int32_t child) {
-      const Draft& c = draft(child);
-      const auto size = static_cast<int32_t>(scene_.nodes.size());
-      return c.first_forward != kNoOrder ? c.first_forward : size - c.last_backward;
+    const auto key = [&](DraftId child) {
+      const Draft& c = drafts_[child];
+      return c.first_forward != kNoOrder ? c.first_forward.index
+                                         : scene_.nodes.end_id().index - c.last_backward.index;
     };
     std::ranges::stable_sort(d.children, {}, key);
-    for (int32_t child : d.children) {
-      d.signature = Mix(d.signature, draft(child).signature);
-      d.signature = Mix(d.signature, std::hash<std::string_view>{}(draft(child).cluster.label));
+    for (DraftId child : d.children) {
+      d.signature = Mix(d.signature, drafts_[child].signature);
+      d.signature = Mix(d.signature, std::hash<std::string_view>{}(drafts_[child].cluster.label));
     }
   }
 
-  void AddNode(int32_t index, Draft& into) {
-    const SceneNode& node = scene_.nodes[static_cast<size_t>(index)];
+  void AddNode(SceneNodeId id, Draft& into) {
+    const SceneNode& node = scene_.nodes[id];
     into.cluster.counts += CountsOf(node.status);
     const std::string_view target =
         node.after.valid() ? diff_.after.target(node.after) : diff_.before.target(node.before);
@@ -142,9 +142,9 @@ class Builder {
     into.signature =
         Mix(into.signature, static_cast<uint64_t>(node.status) * 2 + (node.backward ? 1 : 0));
     if (node.backward) {
-      into.last_backward = std::max(into.last_backward, index);
+      into.last_backward = std::max(into.last_backward, id);
     } else {
-      into.first_forward = std::min(into.first_forward, index);
+      into.first_forward = std::min(into.first_forward, id);
     }
   }
 
@@ -183,73 +183,65 @@ class Builder {
   }
 
   /// Writes the cluster, then its children, groups of equal ones under a cluster of their own.
-  int32_t Emit(int32_t index, int32_t parent) {
-    const auto at = static_cast<int32_t>(scene_.clusters.size());
-    scene_.clusters.push_back(std::move(draft(index).cluster));
-    const auto i = static_cast<size_t>(at);
-    scene_.clusters[i].parent = parent;
-    scene_.clusters[i].subtree_begin = static_cast<int32_t>(scene_.by_cluster.size());
-    for (int32_t node : draft(index).nodes) {
-      scene_.nodes[static_cast<size_t>(node)].cluster = at;
+  void Emit(DraftId id, ClusterId parent) {
+    const ClusterId at = scene_.clusters.Add(std::move(drafts_[id].cluster));
+    scene_.clusters[at].parent = parent;
+    scene_.clusters[at].subtree_begin = static_cast<int32_t>(scene_.by_cluster.size());
+    for (SceneNodeId node : drafts_[id].nodes) {
+      scene_.nodes[node].cluster = at;
       scene_.by_cluster.push_back(node);
     }
-    const std::vector<int32_t> children = draft(index).children;
+    const std::vector<DraftId>& children = drafts_[id].children;
     for (size_t begin = 0; begin < children.size();) {
       size_t end = begin + 1;
       while (end < children.size() && Alike(children[begin], children[end]))
         ++end;
-      const bool chunks = draft(children[begin]).cluster.label.starts_with(kChunkLabel);
+      const bool chunks = drafts_[children[begin]].cluster.label.starts_with(kChunkLabel);
       const size_t least = chunks ? 2 : static_cast<size_t>(options_.min_repeats);
       if (end - begin >= least) {
-        EmitGroup({children.begin() + static_cast<std::ptrdiff_t>(begin),
-                   children.begin() + static_cast<std::ptrdiff_t>(end)},
-                  at);
+        EmitGroup(std::span(children).subspan(begin, end - begin), at);
       } else {
         for (size_t k = begin; k < end; ++k)
           Emit(children[k], at);
       }
       begin = end;
     }
-    scene_.clusters[i].subtree_end = static_cast<int32_t>(scene_.by_cluster.size());
-    return at;
+    scene_.clusters[at].subtree_end = static_cast<int32_t>(scene_.by_cluster.size());
   }
 
-  bool Alike(int32_t a, int32_t b) {
-    const SceneCluster &first = draft(a).cluster, &second = draft(b).cluster;
+  bool Alike(DraftId a, DraftId b) const {
+    const SceneCluster &first = drafts_[a].cluster, &second = drafts_[b].cluster;
     return !NumberOf(first.label).empty() && !NumberOf(second.label).empty() &&
            WordsOf(first.label) == WordsOf(second.label) && first.counts == second.counts &&
-           draft(a).signature == draft(b).signature;
+           drafts_[a].signature == drafts_[b].signature;
   }
 
-  void EmitGroup(const std::vector<int32_t>& members, int32_t parent) {
-    const std::string first = draft(members.front()).cluster.label;
-    const std::string last = draft(members.back()).cluster.label;
-    const std::string& path = draft(members.front()).cluster.path;
+  void EmitGroup(std::span<const DraftId> members, ClusterId parent) {
+    const std::string first = drafts_[members.front()].cluster.label;
+    const std::string last = drafts_[members.back()].cluster.label;
+    const std::string& path = drafts_[members.front()].cluster.path;
     SceneCluster group;
     group.label = fmt::format("{}{{{}..{}}}", WordsOf(first), NumberOf(first), NumberOf(last));
     group.path = path.substr(0, path.size() - first.size()) + group.label;
     group.parent = parent;
     group.repeats = static_cast<int32_t>(members.size());
-    for (int32_t member : members)
-      group.counts += draft(member).cluster.counts;
-    const auto at = static_cast<int32_t>(scene_.clusters.size());
-    scene_.clusters.push_back(std::move(group));
-    scene_.clusters[static_cast<size_t>(at)].subtree_begin =
-        static_cast<int32_t>(scene_.by_cluster.size());
-    for (int32_t member : members)
+    group.subtree_begin = static_cast<int32_t>(scene_.by_cluster.size());
+    for (DraftId member : members)
+      group.counts += drafts_[member].cluster.counts;
+    const ClusterId at = scene_.clusters.Add(std::move(group));
+    for (DraftId member : members)
       Emit(member, at);
-    scene_.clusters[static_cast<size_t>(at)].subtree_end =
-        static_cast<int32_t>(scene_.by_cluster.size());
+    scene_.clusters[at].subtree_end = static_cast<int32_t>(scene_.by_cluster.size());
   }
 
   const GraphDiff& diff_;
   const SceneOptions& options_;
   Scene& scene_;
-  std::vector<Draft> drafts_;
-  std::unordered_map<std::string, int32_t> by_path_;
+  IdVector<DraftId, Draft> drafts_;
+  std::unordered_map<std::string, DraftId> by_path_;
   const ScenePaths paths_;
-  std::map<ScenePaths::Parts, int32_t> by_parts_;
-  std::optional<std::pair<ScenePaths::Parts, int32_t>> last_;  // of by_parts_
+  std::map<ScenePaths::Parts, DraftId> by_parts_;
+  std::optional<std::pair<ScenePaths::Parts, DraftId>> last_;  // of by_parts_
 };
 
 }  // namespace

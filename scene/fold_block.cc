@@ -6,8 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "scene/index.h"
-
 namespace strata {
 namespace {
 
@@ -22,17 +20,17 @@ SceneBox NodeBox(const ScenePlace& place) {
 }  // namespace
 
 BlockFolder::BlockFolder(const Scene& scene, const SceneView& view) : scene_(scene), view_(view) {
-  const SceneCounts& counts = scene.clusters.front().counts;
+  const SceneCounts& counts = scene.clusters[Scene::kRoot].counts;
   all_ = view.hops == SceneView::kAllHops || counts.differences() == 0;
 }
 
-bool BlockFolder::ByHand(int32_t node) const {
+bool BlockFolder::ByHand(SceneNodeId node) const {
   return view_.hidden.contains(node) || (view_.only && !view_.only->contains(node));
 }
-bool BlockFolder::IsHidden(int32_t node, bool unfolded) const {
+bool BlockFolder::IsHidden(SceneNodeId node, bool unfolded) const {
   if (unfolded) return false;
   if (ByHand(node)) return true;
-  const SceneNode& n = scene_.nodes[At(node)];
+  const SceneNode& n = scene_.nodes[node];
   return !all_ && !view_.only && n.status == SceneStatus::kSame && int32_t{n.distance} > view_.hops;
 }
 
@@ -76,7 +74,7 @@ std::vector<std::vector<SceneBox>> BlockFolder::FoldLane(const SceneBlock& block
   return shown;
 }
 
-FoldedBlock BlockFolder::Fold(const SceneBlock& block, int32_t cluster, int32_t number) const {
+FoldedBlock BlockFolder::Fold(const SceneBlock& block, ClusterId cluster, int32_t number) const {
   const bool unfolded = view_.unfolded.contains({cluster, number});
   std::array<std::vector<std::vector<SceneBox>>, 2> lanes = {FoldLane(block, false, unfolded),
                                                              FoldLane(block, true, unfolded)};

@@ -20,11 +20,11 @@ class BlockFolder {
   BlockFolder(const Scene& scene, const SceneView& view);
 
   /// Block `number` of a cluster.
-  FoldedBlock Fold(const SceneBlock& block, int32_t cluster, int32_t number) const;
+  FoldedBlock Fold(const SceneBlock& block, ClusterId cluster, int32_t number) const;
 
  private:
-  bool ByHand(int32_t node) const;
-  bool IsHidden(int32_t node, bool unfolded) const;
+  bool ByHand(SceneNodeId node) const;
+  bool IsHidden(SceneNodeId node, bool unfolded) const;
   /// Appends what stands for hidden nodes: a fold, or the node itself if it is alone and was not
   /// hidden by the user.
   void Flush(std::vector<ScenePlace>& pending, std::vector<std::vector<SceneBox>>& rows) const;

@@ -30,42 +30,42 @@ class Maker {
 
   SceneGeometry Run() {
     Measure();
-    made_.height = Place(0, {.x = 0, .y = 0, .width = made_.width}, 0);
+    made_.height = Place(Scene::kRoot, {.x = 0, .y = 0, .width = made_.width}, 0);
     RouteLines(scene_, made_);
     for (const SceneBox& box : made_.boxes)
-      made_.drawn += box.node >= 0 ? 1 : 0;
+      made_.drawn += box.node.valid() ? 1 : 0;
     return std::move(made_);
   }
 
  private:
-  const SceneCluster& cluster(int32_t index) const { return scene_.clusters[At(index)]; }
-  bool IsOpen(int32_t index) const { return index == 0 || view_.open.contains(index); }
-  bool Differs(int32_t index) const { return cluster(index).counts.differences() > 0; }
-  double PadOf(int32_t index) const {
-    return index == 0 ? 0 : M::kPad + (cluster(index).skips.empty() ? 0 : M::kRail);
+  const SceneCluster& cluster(ClusterId id) const { return scene_.clusters[id]; }
+  bool IsOpen(ClusterId id) const { return id == Scene::kRoot || view_.open.contains(id); }
+  bool Differs(ClusterId id) const { return cluster(id).counts.differences() > 0; }
+  double PadOf(ClusterId id) const {
+    return id == Scene::kRoot ? 0 : M::kPad + (cluster(id).skips.empty() ? 0 : M::kRail);
   }
 
   /// Folds every open block. Lanes are as wide as the widest row needs, the same in all slabs, so
   /// that they are aligned.
   void Measure() {
     double pads = 0, reach = 0;
-    const auto measure = [&](int32_t index) {
+    const auto measure = [&](ClusterId id) {
       double sum = 0;
-      for (int32_t c = index; c >= 0; c = cluster(c).parent)
+      for (ClusterId c = id; c.valid(); c = cluster(c).parent)
         sum += PadOf(c);
       pads = std::max(pads, sum);
-      const std::vector<SceneBlock>& blocks = cluster(index).blocks;
+      const std::vector<SceneBlock>& blocks = cluster(id).blocks;
       for (size_t b = 0; b < blocks.size(); ++b) {
         if (!blocks[b].clusters.empty()) continue;
-        FoldedBlock& folded = folded_[{index, static_cast<int32_t>(b)}];
-        folded = folder_.Fold(blocks[b], index, static_cast<int32_t>(b));
+        FoldedBlock& folded = folded_[{id, static_cast<int32_t>(b)}];
+        folded = folder_.Fold(blocks[b], id, static_cast<int32_t>(b));
         for (const SceneBox& box : folded.boxes)
           reach = std::max(reach, std::abs(box.x));
       }
     };
-    measure(0);
-    for (int32_t index : view_.open) {
-      if (index > 0 && At(index) < scene_.clusters.size()) measure(index);
+    measure(Scene::kRoot);
+    for (ClusterId id : view_.open) {
+      if (id > Scene::kRoot && id < scene_.clusters.end_id()) measure(id);
     }
     lane_ = M::kNodeWidth + 2 * reach * M::kHalf + 2 * M::kMargin;
     made_.width =
@@ -74,35 +74,35 @@ class Maker {
 
   /// Places a slab at the upper left corner of `room`; returns its height with all that belongs to
   /// it.
-  double Place(int32_t index, SceneRect room, int32_t depth) {
+  double Place(ClusterId id, SceneRect room, int32_t depth) {
     const auto at = made_.slabs.size();
     SceneSlab& slab = made_.slabs.emplace_back();
     static_cast<SceneRect&>(slab) = room;
-    slab.cluster = index;
+    slab.cluster = id;
     slab.depth = depth;
-    slab.open = IsOpen(index);
-    slab.differs = Differs(index);
-    made_.slab_of[At(index)] = static_cast<int32_t>(at);
-    const SceneCluster& c = cluster(index);
+    slab.open = IsOpen(id);
+    slab.differs = Differs(id);
+    made_.slab_of[id] = static_cast<int32_t>(at);
+    const SceneCluster& c = cluster(id);
     if (!slab.open) {
       slab.height = slab.differs || c.repeats > 0 ? M::kSlab : M::kThinSlab;
       return slab.height + (c.repeats > 0 ? 10 : 0);
     }
-    const double pad = PadOf(index);
+    const double pad = PadOf(id);
     const SceneRect inner = {.x = room.x + pad,
-                             .y = room.y + (index == 0 ? 0 : M::kHead + 4),
+                             .y = room.y + (id == Scene::kRoot ? 0 : M::kHead + 4),
                              .width = room.width - 2 * pad};
     std::vector<SceneRect> sequence;  // of blocks and child slabs, for the rails
-    const double end = PlaceBlocks(index, inner, depth, sequence);
+    const double end = PlaceBlocks(id, inner, depth, sequence);
     PlaceRails(c, made_.slabs[at], sequence);
-    made_.slabs[at].height = end - room.y + (index == 0 ? 0 : M::kPad);
+    made_.slabs[at].height = end - room.y + (id == Scene::kRoot ? 0 : M::kPad);
     return made_.slabs[at].height;
   }
 
   using Lanes = std::array<bool, 2>;
 
   /// Returns where the blocks end.
-  double PlaceBlocks(int32_t index, SceneRect inner, int32_t depth,
+  double PlaceBlocks(ClusterId id, SceneRect inner, int32_t depth,
                      std::vector<SceneRect>& sequence) {
     double at = inner.y;
     std::optional<Lanes> previous;
@@ -117,7 +117,7 @@ class Maker {
       }
       previous = lanes;
     };
-    const SceneCluster& c = cluster(index);
+    const SceneCluster& c = cluster(id);
     for (size_t b = 0; b < c.blocks.size(); ++b) {
       const SceneBlock& block = c.blocks[b];
       if (block.clusters.empty()) {
@@ -126,7 +126,7 @@ class Maker {
           lanes[place.backward ? 1 : 0] = true;
         gap(lanes);
         const double height =
-            PlaceNodes(index, static_cast<int32_t>(b), {inner.x, at + 14, inner.width, 0}) + 28;
+            PlaceNodes(id, static_cast<int32_t>(b), {inner.x, at + 14, inner.width, 0}) + 28;
         sequence.push_back({.x = 0, .y = at, .width = 0, .height = height});
         at += height;
         continue;
@@ -134,8 +134,8 @@ class Maker {
       for (const Row& row : c.repeats > 0 ? RunsOf(block.clusters) : RowsOf(block.clusters)) {
         gap(LanesOf(row.clusters));
         const double tallest = PlaceRow(row, {inner.x, at, inner.width, 0}, depth + 1);
-        for (int32_t child : row.clusters) {
-          const double height = made_.slabs[At(made_.slab_of[At(child)])].height;
+        for (ClusterId child : row.clusters) {
+          const double height = made_.slabs[At(made_.slab_of[child])].height;
           sequence.push_back({.x = 0, .y = at, .width = 0, .height = height});
         }
         at += tallest;
@@ -145,14 +145,14 @@ class Maker {
   }
 
   struct Row {
-    std::vector<int32_t> clusters;
+    std::vector<ClusterId> clusters;
     bool is_run = false;  // drawn as one slab
   };
 
   /// Closed equal neighbours are one slab, so that an open one among them stays in sight.
-  std::vector<Row> RunsOf(const std::vector<int32_t>& clusters) const {
+  std::vector<Row> RunsOf(const std::vector<ClusterId>& clusters) const {
     std::vector<Row> runs;
-    for (int32_t child : clusters) {
+    for (ClusterId child : clusters) {
       if (!runs.empty() && !IsOpen(child) && !IsOpen(runs.back().clusters[0])) {
         runs.back().clusters.push_back(child);
       } else {
@@ -165,7 +165,7 @@ class Maker {
         run.is_run = true;
         rows.push_back(std::move(run));
       } else {
-        for (int32_t child : run.clusters)
+        for (ClusterId child : run.clusters)
           rows.push_back({.clusters = {child}});
       }
     }
@@ -173,16 +173,16 @@ class Maker {
   }
 
   /// Closed independent neighbours share a row; an open slab has a row of its own.
-  std::vector<Row> RowsOf(const std::vector<int32_t>& clusters) const {
-    const auto tall = [&](int32_t c) { return Differs(c) || cluster(c).repeats > 0; };
+  std::vector<Row> RowsOf(const std::vector<ClusterId>& clusters) const {
+    const auto tall = [&](ClusterId c) { return Differs(c) || cluster(c).repeats > 0; };
     std::vector<Row> rows;
-    for (int32_t child : clusters) {
+    for (ClusterId child : clusters) {
       const bool joins =
           !rows.empty() && rows.back().clusters.size() < kMaxRow && cluster(child).joins_previous &&
           !IsOpen(child) &&
           std::ranges::all_of(
               rows.back().clusters,
-              [&](int32_t other) { return !IsOpen(other) && tall(other) == tall(child); });
+              [&](ClusterId other) { return !IsOpen(other) && tall(other) == tall(child); });
       if (joins) {
         rows.back().clusters.push_back(child);
       } else {
@@ -202,8 +202,8 @@ class Maker {
       slab.run = row.clusters;
       slab.depth = depth;
       slab.differs = Differs(row.clusters[0]);
-      for (int32_t child : row.clusters)
-        made_.slab_of[At(child)] = at;
+      for (ClusterId child : row.clusters)
+        made_.slab_of[child] = at;
       return M::kSlab + 10;
     }
     const auto count = static_cast<double>(row.clusters.size());
@@ -216,16 +216,15 @@ class Maker {
     return tallest;
   }
 
-  Lanes LanesOf(const std::vector<int32_t>& clusters) {
+  Lanes LanesOf(const std::vector<ClusterId>& clusters) {
     if (!scene_.has_backward) return {true, false};
     Lanes lanes = {false, false};
-    for (int32_t index : clusters) {
-      std::optional<Lanes>& known = lanes_[At(index)];
+    for (ClusterId id : clusters) {
+      std::optional<Lanes>& known = lanes_[id];
       if (!known) {
         known = Lanes{false, false};
-        const SceneCluster& c = cluster(index);
-        for (int32_t i = c.subtree_begin; i < c.subtree_end; ++i)
-          (*known)[scene_.nodes[At(scene_.by_cluster[At(i)])].backward ? 1 : 0] = true;
+        for (SceneNodeId node : scene_.NodesBelow(cluster(id)))
+          (*known)[scene_.nodes[node].backward ? 1 : 0] = true;
       }
       lanes[0] |= (*known)[0];
       lanes[1] |= (*known)[1];
@@ -234,8 +233,8 @@ class Maker {
   }
 
   /// Returns the height of the rows.
-  double PlaceNodes(int32_t index, int32_t number, SceneRect room) {
-    FoldedBlock folded = std::move(folded_[{index, number}]);
+  double PlaceNodes(ClusterId id, int32_t number, SceneRect room) {
+    FoldedBlock folded = std::move(folded_[{id, number}]);
     const double middle = room.x + room.width / 2;
     const double lane[2] = {scene_.has_backward ? middle - M::kGutter / 2 - lane_ / 2 : middle,
                             middle + M::kGutter / 2 + lane_ / 2};
@@ -244,7 +243,7 @@ class Maker {
                                       folded.height * M::kPitch + 14};
     group.boxes_begin = static_cast<int32_t>(made_.boxes.size());
     for (SceneBox& box : folded.boxes) {
-      const double tall = box.node >= 0 ? M::kNodeHeight : M::kFoldHeight;
+      const double tall = box.node.valid() ? M::kNodeHeight : M::kFoldHeight;
       const double center = lane[box.backward ? 1 : 0];
       box.x = center + box.x * M::kHalf - M::kNodeWidth / 2;
       box.y = room.y + box.row * M::kPitch + (M::kNodeHeight - tall) / 2;
@@ -255,8 +254,8 @@ class Maker {
       box.gutter = middle;
       box.group = static_cast<int32_t>(made_.groups.size()) - 1;
       box.first_port = std::numeric_limits<double>::infinity();
-      for (int32_t member : box.members)
-        made_.box_of[At(member)] = static_cast<int32_t>(made_.boxes.size());
+      for (SceneNodeId member : box.members)
+        made_.box_of[member] = static_cast<int32_t>(made_.boxes.size());
       made_.boxes.push_back(std::move(box));
     }
     group.boxes_end = static_cast<int32_t>(made_.boxes.size());
@@ -285,27 +284,27 @@ class Maker {
   const Scene& scene_;
   const SceneView& view_;
   BlockFolder folder_;
-  std::vector<std::optional<Lanes>> lanes_;  // of each cluster
-  double lane_ = 0;                          // width
-  std::map<std::pair<int32_t, int32_t>, FoldedBlock> folded_;
+  IdVector<ClusterId, std::optional<Lanes>> lanes_;
+  double lane_ = 0;                                              // width
+  std::map<std::pair<ClusterId, int32_t>, FoldedBlock> folded_;  // by block
   SceneGeometry made_;
 };
 
 }  // namespace
 
-const SceneBox* SceneGeometry::BoxOf(int32_t node) const {
-  if (node < 0 || At(node) >= box_of.size() || box_of[At(node)] < 0) return nullptr;
-  return &boxes[At(box_of[At(node)])];
+const SceneBox* SceneGeometry::BoxOf(SceneNodeId node) const {
+  if (!node.valid() || node >= box_of.end_id() || box_of[node] < 0) return nullptr;
+  return &boxes[At(box_of[node])];
 }
 
-const SceneSlab* SceneGeometry::SlabOf(int32_t cluster) const {
-  if (cluster < 0 || At(cluster) >= slab_of.size() || slab_of[At(cluster)] < 0) return nullptr;
-  return &slabs[At(slab_of[At(cluster)])];
+const SceneSlab* SceneGeometry::SlabOf(ClusterId cluster) const {
+  if (!cluster.valid() || cluster >= slab_of.end_id() || slab_of[cluster] < 0) return nullptr;
+  return &slabs[At(slab_of[cluster])];
 }
 
-const SceneSlab* SceneGeometry::ClosedSlabOf(const Scene& scene, int32_t cluster) const {
+const SceneSlab* SceneGeometry::ClosedSlabOf(const Scene& scene, ClusterId cluster) const {
   const SceneSlab* found = nullptr;
-  for (int32_t c = cluster; c > 0; c = scene.clusters[At(c)].parent) {
+  for (ClusterId c = cluster; c > Scene::kRoot; c = scene.clusters[c].parent) {
     const SceneSlab* slab = SlabOf(c);
     if (slab != nullptr && !slab->open) found = slab;
   }

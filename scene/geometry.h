@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/id.h"
 #include "scene/scene.h"
 
 /// The positions of slabs, boxes and lines of a scene with some slabs open, in pixels at zoom 1.
@@ -25,11 +26,11 @@ struct SceneMeasures {
 struct SceneView {
   static constexpr int32_t kAllHops = -1;
 
-  std::set<int32_t> open = {0};  ///< clusters; the root is always one of them
-  int32_t hops = 1;              ///< how far from a difference nodes are shown; kAllHops: all are
-  std::set<std::pair<int32_t, int32_t>> unfolded = {};  ///< (cluster, block) that show all nodes
-  std::set<int32_t> hidden = {};                        ///< nodes hidden by the user
-  std::optional<std::set<int32_t>> only = {};           ///< if set, no other node is shown
+  std::set<ClusterId> open = {Scene::kRoot};  ///< the root is always one of them
+  int32_t hops = 1;  ///< how far from a difference nodes are shown; kAllHops: all are
+  std::set<std::pair<ClusterId, int32_t>> unfolded = {};  ///< (cluster, block) that show all nodes
+  std::set<SceneNodeId> hidden = {};                      ///< by the user
+  std::optional<std::set<SceneNodeId>> only = {};         ///< if set, no other node is shown
 
   friend bool operator==(const SceneView&, const SceneView&) = default;
 };
@@ -53,32 +54,33 @@ struct ScenePoint {
 
 /// A node, or a fold of several nodes.
 struct SceneBox : SceneRect {
-  int32_t node = -1;               ///< index into Scene::nodes; -1: a fold
-  std::vector<int32_t> members;    ///< nodes; of a node itself alone
-  int32_t cluster = 0, block = 0;  ///< block: index into SceneCluster::blocks
-  int32_t group = 0;               ///< index into SceneGeometry::groups
+  SceneNodeId node;                  ///< none: a fold
+  std::vector<SceneNodeId> members;  ///< of a node itself alone
+  ClusterId cluster;
+  int32_t block = 0;  ///< index into SceneCluster::blocks
+  int32_t group = 0;  ///< index into SceneGeometry::groups
   bool backward = false;
   bool by_hand = false;  ///< a fold with nodes that the user hid
   bool feeds = false;    ///< a line begins here
   int32_t row = 0;
   double left = 0, right_side = 0, gutter = 0;  ///< of its lane; the middle between the lanes
   double first_port = 0;                        ///< x of the leftmost line that ends here
-  /// Inputs from elsewhere: (node, status), changed ones first.
-  std::vector<std::pair<int32_t, SceneStatus>> stubs;
+  /// Inputs from elsewhere, changed ones first.
+  std::vector<std::pair<SceneNodeId, SceneStatus>> stubs;
 };
 
 /// A line between two boxes of one block.
 struct SceneLine {
   int32_t from = 0, to = 0;  ///< indices into SceneGeometry::boxes
-  int32_t source = 0;        ///< the node that it comes from: a member of box `from`
+  SceneNodeId source;        ///< that it comes from: a member of box `from`
   SceneStatus status = SceneStatus::kSame;
   std::vector<ScenePoint> points;  ///< orthogonal; the arrow head follows the last one
 };
 
 /// A module.
 struct SceneSlab : SceneRect {
-  int32_t cluster = 0;
-  std::vector<int32_t> run;  ///< several equal neighbours drawn as one; else empty
+  ClusterId cluster;
+  std::vector<ClusterId> run;  ///< several equal neighbours drawn as one; else empty
   int32_t depth = 0;
   bool open = false, differs = false;
 };
@@ -108,14 +110,14 @@ struct SceneGeometry {
   std::vector<SceneLine> lines;
   std::vector<SceneFlow> flows;
   std::vector<SceneRail> rails;
-  std::vector<int32_t> box_of;   ///< of each node, index into `boxes`; -1: its slab is closed
-  std::vector<int32_t> slab_of;  ///< of each cluster, index into `slabs`; -1: inside a closed one
-  int32_t drawn = 0;             ///< nodes with a box of their own
+  IdVector<SceneNodeId, int32_t> box_of;  ///< index into `boxes`; -1: its slab is closed
+  IdVector<ClusterId, int32_t> slab_of;   ///< index into `slabs`; -1: inside a closed one
+  int32_t drawn = 0;                      ///< nodes with a box of their own
 
-  const SceneBox* BoxOf(int32_t node) const;
-  const SceneSlab* SlabOf(int32_t cluster) const;
+  const SceneBox* BoxOf(SceneNodeId node) const;
+  const SceneSlab* SlabOf(ClusterId cluster) const;
   /// The outermost closed slab that holds `cluster`; null: all slabs around it are open.
-  const SceneSlab* ClosedSlabOf(const Scene& scene, int32_t cluster) const;
+  const SceneSlab* ClosedSlabOf(const Scene& scene, ClusterId cluster) const;
 };
 
 /// Linear in what is open, but for lines: each is tested against the boxes of its block.

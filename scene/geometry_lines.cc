@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "base/id.h"
 #include "scene/index.h"
 
 namespace strata {
@@ -40,9 +41,9 @@ class Tracks {
 /// The lines of one block.
 class BlockRouter {
  public:
-  BlockRouter(const Scene& scene, const std::vector<int32_t>& first_edge, SceneGeometry& geometry,
-              SceneGroup& group)
-      : scene_(scene), first_edge_(first_edge), geometry_(geometry), group_(group) {}
+  BlockRouter(const Scene& scene, const IdVector<SceneNodeId, IdRange<SceneEdgeId>>& edges_to,
+              SceneGeometry& geometry, SceneGroup& group)
+      : scene_(scene), edges_to_(edges_to), geometry_(geometry), group_(group) {}
 
   void Run() {
     group_.lines_begin = static_cast<int32_t>(geometry_.lines.size());
@@ -54,7 +55,7 @@ class BlockRouter {
  private:
   struct Wanted {
     int32_t from = 0;  // box
-    int32_t source = 0;
+    SceneNodeId source;
     SceneStatus status = SceneStatus::kSame;
     bool cross = false;
   };
@@ -66,14 +67,14 @@ class BlockRouter {
     SceneBox& b = box(to);
     std::vector<Wanted> wanted;
     std::set<int32_t> seen;
-    for (int32_t member : b.members) {
-      for (int32_t e = first_edge_[At(member)]; e < first_edge_[At(member) + 1]; ++e) {
-        const SceneEdge& edge = scene_.edges[At(e)];
-        const int32_t from = geometry_.box_of[At(edge.from)];
+    for (SceneNodeId member : b.members) {
+      for (SceneEdgeId e : edges_to_[member]) {
+        const SceneEdge& edge = scene_.edges[e];
+        const int32_t from = geometry_.box_of[edge.from];
         if (from == to) continue;
         const bool elsewhere = from < group_.boxes_begin || from >= group_.boxes_end;
-        if (elsewhere || (b.node >= 0 && std::abs(box(from).row - b.row) > kMaxSpan)) {
-          if (b.node >= 0) b.stubs.emplace_back(edge.from, edge.status);
+        if (elsewhere || (b.node.valid() && std::abs(box(from).row - b.row) > kMaxSpan)) {
+          if (b.node.valid()) b.stubs.emplace_back(edge.from, edge.status);
           continue;
         }
         // Several values between two boxes are one line, unless their statuses differ.
@@ -103,7 +104,7 @@ class BlockRouter {
         geometry_.lines.push_back({w.from, to, w.source, w.status, std::move(*points)});
         box(w.from).feeds = true;
         b.first_port = std::min(b.first_port, port);
-      } else if (b.node >= 0) {
+      } else if (b.node.valid()) {
         b.stubs.emplace_back(w.source, w.status);
       }
     }
@@ -172,7 +173,7 @@ class BlockRouter {
   }
 
   const Scene& scene_;
-  const std::vector<int32_t>& first_edge_;
+  const IdVector<SceneNodeId, IdRange<SceneEdgeId>>& edges_to_;
   SceneGeometry& geometry_;
   SceneGroup& group_;
   std::array<Tracks, 3> tracks_;  // left of the forward lane, right of the backward one, gutter
@@ -181,14 +182,9 @@ class BlockRouter {
 }  // namespace
 
 void RouteLines(const Scene& scene, SceneGeometry& geometry) {
-  // Edges are sorted by consumer.
-  std::vector<int32_t> first_edge(scene.nodes.size() + 1, 0);
-  for (const SceneEdge& edge : scene.edges)
-    ++first_edge[At(edge.to) + 1];
-  for (size_t i = 1; i < first_edge.size(); ++i)
-    first_edge[i] += first_edge[i - 1];
+  const IdVector<SceneNodeId, IdRange<SceneEdgeId>> edges_to = EdgesTo(scene);
   for (SceneGroup& group : geometry.groups)
-    BlockRouter(scene, first_edge, geometry, group).Run();
+    BlockRouter(scene, edges_to, geometry, group).Run();
 }
 
 }  // namespace strata

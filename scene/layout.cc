@@ -4,8 +4,10 @@
 #include <span>
 #include <unordered_set>
 
+#include "base/id.h"
 #include "scene/index.h"
 #include "scene/lane_layouts.h"
+#include "scene/open_slabs.h"
 #include "scene/parts.h"
 
 namespace strata::internal {
@@ -21,71 +23,72 @@ class Layout {
         scene_(scene),
         producers_(Producers(scene)),
         consumers_(Consumers(scene)),
-        children_(scene.clusters.size()),
+        children_(ChildrenOf(scene)),
         first_forward_(scene.clusters.size(), kNoOrder),
-        last_backward_(scene.clusters.size(), -1),
+        last_backward_(scene.clusters.size()),
         item_of_(scene.nodes.size(), -1) {}
 
   void Run() {
-    FindChildren();
     FindPlaces();
     FindIndependentSiblings();
     FindDistances();
-    for (size_t i = 0; i < scene_.clusters.size(); ++i)
-      LayOutCluster(static_cast<int32_t>(i));
+    for (ClusterId id : IdsOf(scene_.clusters))
+      LayOutCluster(id);
     FindSkips();
   }
 
  private:
-  SceneCluster& cluster(int32_t index) { return scene_.clusters[At(index)]; }
-
-  void FindChildren() {
-    for (size_t i = 1; i < scene_.clusters.size(); ++i) {
-      children_[At(scene_.clusters[i].parent)].push_back(static_cast<int32_t>(i));
-    }
-  }
+  SceneCluster& cluster(ClusterId id) { return scene_.clusters[id]; }
 
   /// Where each subtree stands in the program.
   void FindPlaces() {
-    for (size_t i = scene_.clusters.size(); i-- > 0;) {
-      for (int32_t node : Direct(static_cast<int32_t>(i))) {
-        if (scene_.nodes[At(node)].backward) {
-          last_backward_[i] = std::max(last_backward_[i], node);
+    for (ClusterId id = scene_.clusters.end_id(); id.index-- > 0;) {
+      for (SceneNodeId node : Direct(id)) {
+        if (scene_.nodes[node].backward) {
+          last_backward_[id] = std::max(last_backward_[id], node);
         } else {
-          first_forward_[i] = std::min(first_forward_[i], node);
+          first_forward_[id] = std::min(first_forward_[id], node);
         }
       }
-      const int32_t parent = scene_.clusters[i].parent;
-      if (parent < 0) continue;
-      first_forward_[At(parent)] = std::min(first_forward_[At(parent)], first_forward_[i]);
-      last_backward_[At(parent)] = std::max(last_backward_[At(parent)], last_backward_[i]);
+      const ClusterId parent = cluster(id).parent;
+      if (!parent.valid()) continue;
+      first_forward_[parent] = std::min(first_forward_[parent], first_forward_[id]);
+      last_backward_[parent] = std::max(last_backward_[parent], last_backward_[id]);
     }
   }
 
   /// Nodes of the cluster itself; they stand before those of its children.
-  std::span<const int32_t> Direct(int32_t index) {
-    const SceneCluster& c = cluster(index);
-    const int32_t end = children_[At(index)].empty()
-                            ? c.subtree_end
-                            : cluster(children_[At(index)][0]).subtree_begin;
+  std::span<const SceneNodeId> Direct(ClusterId id) {
+    const SceneCluster& c = cluster(id);
+    const int32_t end =
+        children_[id].empty() ? c.subtree_end : cluster(children_[id][0]).subtree_begin;
     return std::span(scene_.by_cluster).subspan(At(c.subtree_begin), At(end - c.subtree_begin));
+  }
+
+  /// How many slabs are around each.
+  IdVector<ClusterId, int32_t> Depths() const {
+    IdVector<ClusterId, int32_t> depths(scene_.clusters.size(), 0);
+    for (ClusterId id : IdsOf(scene_.clusters)) {
+      const ClusterId parent = scene_.clusters[id].parent;
+      if (parent.valid()) depths[id] = depths[parent] + 1;
+    }
+    return depths;
   }
 
   /// Siblings share a row when no value flows from one to the other.
   void FindIndependentSiblings() {
-    std::vector<int32_t> depth(scene_.clusters.size(), 0);
-    for (size_t i = 1; i < depth.size(); ++i)
-      depth[i] = depth[At(scene_.clusters[i].parent)] + 1;
+    const IdVector<ClusterId, int32_t> depth = Depths();
     std::unordered_set<uint64_t> flows;
-    const auto key = [](int32_t a, int32_t b) {
-      return static_cast<uint64_t>(std::min(a, b)) << 32 | static_cast<uint32_t>(std::max(a, b));
+    const auto key = [](ClusterId a, ClusterId b) {
+      return static_cast<uint64_t>(std::min(a, b).index) << 32 |
+             static_cast<uint32_t>(std::max(a, b).index);
     };
     for (const SceneEdge& edge : scene_.edges) {
-      int32_t a = scene_.nodes[At(edge.from)].cluster, b = scene_.nodes[At(edge.to)].cluster;
+      ClusterId a = scene_.nodes[edge.from].cluster, b = scene_.nodes[edge.to].cluster;
       if (a == b) continue;
-      while (depth[At(a)] > depth[At(b)])
+      while (depth[a] > depth[b])
         a = cluster(a).parent;
-      while (depth[At(b)] > depth[At(a)])
+      while (depth[b] > depth[a])
         b = cluster(b).parent;
       while (a != b && cluster(a).parent != cluster(b).parent) {
         a = cluster(a).parent;
@@ -93,7 +96,7 @@ class Layout {
       }
       if (a != b) flows.insert(key(a, b));
     }
-    for (const std::vector<int32_t>& siblings : children_) {
+    for (const std::vector<ClusterId>& siblings : children_) {
       size_t row = 0;  // first sibling of the row
       for (size_t i = 1; i < siblings.size(); ++i) {
         bool free = i - row < kSlabsPerRow && cluster(siblings[i]).repeats == 0;
@@ -108,19 +111,19 @@ class Layout {
   }
 
   void FindDistances() {
-    std::vector<int32_t> frontier, next;
-    for (size_t i = 0; i < scene_.nodes.size(); ++i) {
-      if (scene_.nodes[i].status == SceneStatus::kSame) continue;
-      scene_.nodes[i].distance = 0;
-      frontier.push_back(static_cast<int32_t>(i));
+    std::vector<SceneNodeId> frontier, next;
+    for (SceneNodeId node : IdsOf(scene_.nodes)) {
+      if (scene_.nodes[node].status == SceneStatus::kSame) continue;
+      scene_.nodes[node].distance = 0;
+      frontier.push_back(node);
     }
     for (uint8_t distance = 1; distance < SceneNode::kFar; ++distance) {
       next.clear();
-      for (int32_t node : frontier) {
+      for (SceneNodeId node : frontier) {
         for (const Adjacency* side : {&producers_, &consumers_}) {
-          for (int32_t other : side->of(node)) {
-            if (scene_.nodes[At(other)].distance <= distance) continue;
-            scene_.nodes[At(other)].distance = distance;
+          for (SceneNodeId other : side->of(node)) {
+            if (scene_.nodes[other].distance <= distance) continue;
+            scene_.nodes[other].distance = distance;
             next.push_back(other);
           }
         }
@@ -129,21 +132,21 @@ class Layout {
     }
   }
 
-  void LayOutCluster(int32_t index) {
-    const std::span<const int32_t> direct = Direct(index);
-    const std::vector<int32_t>& children = children_[At(index)];
+  void LayOutCluster(ClusterId id) {
+    const std::span<const SceneNodeId> direct = Direct(id);
+    const std::vector<ClusterId>& children = children_[id];
     // Slot s holds the nodes above child s and below child s-1, in both lanes.
-    std::vector<std::vector<int32_t>> slots(children.size() + 1);
-    for (int32_t node : direct) {
-      const bool backward = scene_.nodes[At(node)].backward;
+    std::vector<std::vector<SceneNodeId>> slots(children.size() + 1);
+    for (SceneNodeId node : direct) {
+      const bool backward = scene_.nodes[node].backward;
       size_t slot = children.size();
-      while (slot > 0 && !(backward ? last_backward_[At(children[slot - 1])] > node
-                                    : first_forward_[At(children[slot - 1])] < node)) {
+      while (slot > 0 && !(backward ? last_backward_[children[slot - 1]] > node
+                                    : first_forward_[children[slot - 1]] < node)) {
         --slot;
       }
       slots[slot].push_back(node);
     }
-    std::vector<SceneBlock>& blocks = cluster(index).blocks;
+    std::vector<SceneBlock>& blocks = cluster(id).blocks;
     for (size_t s = 0; s <= children.size(); ++s) {
       if (!slots[s].empty()) blocks.push_back(Place(slots[s]));
       if (s == children.size()) break;
@@ -152,13 +155,13 @@ class Layout {
     }
   }
 
-  SceneBlock Place(std::span<const int32_t> nodes) {
+  SceneBlock Place(std::span<const SceneNodeId> nodes) {
     SceneBlock block;
     int32_t rows[2] = {0, 0};
     for (int lane = 0; lane < 2; ++lane) {
-      std::vector<int32_t> members;
-      for (int32_t node : nodes) {
-        if (scene_.nodes[At(node)].backward == (lane == 1)) members.push_back(node);
+      std::vector<SceneNodeId> members;
+      for (SceneNodeId node : nodes) {
+        if (scene_.nodes[node].backward == (lane == 1)) members.push_back(node);
       }
       rows[lane] = PlaceLane(members, block);
     }
@@ -170,22 +173,22 @@ class Layout {
   }
 
   /// Rows of one lane, numbered in the direction of the flow.
-  int32_t PlaceLane(const std::vector<int32_t>& members, SceneBlock& block) {
+  int32_t PlaceLane(const std::vector<SceneNodeId>& members, SceneBlock& block) {
     if (members.empty()) return 0;
     LaneShape shape{.nodes = static_cast<int32_t>(members.size()),
                     .edges = {},
                     .columns = options_.columns * (scene_.has_backward ? 1 : 2)};
     for (int32_t i = 0; i < shape.nodes; ++i)
-      item_of_[At(members[At(i)])] = i;
+      item_of_[members[At(i)]] = i;
     for (int32_t to = 0; to < shape.nodes; ++to) {
-      for (int32_t producer : producers_.of(members[At(to)])) {
-        const int32_t from = item_of_[At(producer)];
+      for (SceneNodeId producer : producers_.of(members[At(to)])) {
+        const int32_t from = item_of_[producer];
         // Against the order (a removed node among its successors) no edge constrains.
         if (from >= 0 && from < to) shape.edges.emplace_back(from, to);
       }
     }
-    for (int32_t node : members)
-      item_of_[At(node)] = -1;
+    for (SceneNodeId node : members)
+      item_of_[node] = -1;
     std::ranges::sort(shape.edges);
     shape.edges.erase(std::unique(shape.edges.begin(), shape.edges.end()), shape.edges.end());
 
@@ -195,9 +198,9 @@ class Layout {
     std::ranges::stable_sort(
         order, {}, [&](int32_t i) { return std::pair(places.row[At(i)], places.x[At(i)]); });
     for (int32_t i : order) {
-      const int32_t node = members[At(i)];
+      const SceneNodeId node = members[At(i)];
       block.places.push_back({.node = node,
-                              .backward = scene_.nodes[At(node)].backward,
+                              .backward = scene_.nodes[node].backward,
                               .row = places.row[At(i)],
                               .x = places.x[At(i)]});
     }
@@ -209,33 +212,31 @@ class Layout {
   void FindSkips() {
     constexpr size_t kMaxSkips = 12;
     // Of each cluster and node, its place in the sequence of the cluster above it.
-    std::vector<int32_t> place_of_cluster(scene_.clusters.size(), 0);
-    std::vector<int32_t> place_of_node(scene_.nodes.size(), 0);
+    IdVector<ClusterId, int32_t> place_of_cluster(scene_.clusters.size(), 0);
+    IdVector<SceneNodeId, int32_t> place_of_node(scene_.nodes.size(), 0);
     for (const SceneCluster& c : scene_.clusters) {
       int32_t place = 0;
       for (const SceneBlock& block : c.blocks) {
-        for (int32_t child : block.clusters)
-          place_of_cluster[At(child)] = place++;
+        for (ClusterId child : block.clusters)
+          place_of_cluster[child] = place++;
         for (const ScenePlace& p : block.places)
-          place_of_node[At(p.node)] = place;
+          place_of_node[p.node] = place;
         if (block.clusters.empty()) ++place;
       }
     }
-    std::vector<int32_t> depth(scene_.clusters.size(), 0);
-    for (size_t i = 1; i < depth.size(); ++i)
-      depth[i] = depth[At(scene_.clusters[i].parent)] + 1;
+    const IdVector<ClusterId, int32_t> depth = Depths();
     for (const SceneEdge& edge : scene_.edges) {
-      const SceneNode &from = scene_.nodes[At(edge.from)], &to = scene_.nodes[At(edge.to)];
+      const SceneNode &from = scene_.nodes[edge.from], &to = scene_.nodes[edge.to];
       if (from.backward != to.backward) continue;
-      int32_t a = from.cluster, b = to.cluster;
-      int32_t from_place = place_of_node[At(edge.from)], to_place = place_of_node[At(edge.to)];
+      ClusterId a = from.cluster, b = to.cluster;
+      int32_t from_place = place_of_node[edge.from], to_place = place_of_node[edge.to];
       while (a != b) {
-        int32_t& deeper = depth[At(a)] >= depth[At(b)] ? a : b;
-        (&deeper == &a ? from_place : to_place) = place_of_cluster[At(deeper)];
+        ClusterId& deeper = depth[a] >= depth[b] ? a : b;
+        (&deeper == &a ? from_place : to_place) = place_of_cluster[deeper];
         deeper = cluster(deeper).parent;
       }
       // Everything flows through the outermost slab; beside it a line would say nothing.
-      if (a == 0) continue;
+      if (a == Scene::kRoot) continue;
       const int32_t distance = from.backward ? from_place - to_place : to_place - from_place;
       if (distance < 2) continue;
       const SceneSkip skip = {from_place, to_place, from.backward, edge.status};
@@ -250,9 +251,9 @@ class Layout {
   LaneLayouts& lanes_;
   Scene& scene_;
   Adjacency producers_, consumers_;
-  std::vector<std::vector<int32_t>> children_;
-  std::vector<int32_t> first_forward_, last_backward_;  // per cluster, places in union order
-  std::vector<int32_t> item_of_;                        // per node, while its block is placed
+  IdVector<ClusterId, std::vector<ClusterId>> children_;
+  IdVector<ClusterId, SceneNodeId> first_forward_, last_backward_;
+  IdVector<SceneNodeId, int32_t> item_of_;  // while its block is placed
 };
 
 }  // namespace

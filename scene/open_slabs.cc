@@ -2,8 +2,6 @@
 
 #include <cstddef>
 
-#include "scene/index.h"
-
 namespace strata {
 namespace {
 
@@ -11,29 +9,31 @@ constexpr size_t kSmallScene = 60;  // nodes; all of its differences are opened
 
 }  // namespace
 
-std::vector<std::vector<int32_t>> ChildrenOf(const Scene& scene) {
-  std::vector<std::vector<int32_t>> children(scene.clusters.size());
-  for (size_t i = 1; i < scene.clusters.size(); ++i)
-    children[At(scene.clusters[i].parent)].push_back(static_cast<int32_t>(i));
+IdVector<ClusterId, std::vector<ClusterId>> ChildrenOf(const Scene& scene) {
+  IdVector<ClusterId, std::vector<ClusterId>> children(scene.clusters.size());
+  for (ClusterId id : IdsOf(scene.clusters)) {
+    const ClusterId parent = scene.clusters[id].parent;
+    if (parent.valid()) children[parent].push_back(id);
+  }
   return children;
 }
 
-void OpenTo(const Scene& scene, int32_t cluster, std::set<int32_t>& open) {
-  for (int32_t c = cluster; c >= 0; c = scene.clusters[At(c)].parent)
+void OpenTo(const Scene& scene, ClusterId cluster, std::set<ClusterId>& open) {
+  for (ClusterId c = cluster; c.valid(); c = scene.clusters[c].parent)
     open.insert(c);
 }
 
-void OpenOnlyChild(const Scene& scene, int32_t cluster, std::set<int32_t>& open) {
+void OpenOnlyChild(const Scene& scene, ClusterId cluster, std::set<ClusterId>& open) {
   while (true) {
-    const std::vector<SceneBlock>& blocks = scene.clusters[At(cluster)].blocks;
+    const std::vector<SceneBlock>& blocks = scene.clusters[cluster].blocks;
     if (blocks.size() != 1 || blocks[0].clusters.size() != 1) return;
     cluster = blocks[0].clusters[0];
     open.insert(cluster);
   }
 }
 
-std::set<int32_t> FirstOpen(const Scene& scene) {
-  std::set<int32_t> open = {0};
+std::set<ClusterId> FirstOpen(const Scene& scene) {
+  std::set<ClusterId> open = {Scene::kRoot};
   const bool small = scene.nodes.size() <= kSmallScene;
   const SceneNode* first = nullptr;
   for (const SceneNode& node : scene.nodes) {
@@ -45,10 +45,10 @@ std::set<int32_t> FirstOpen(const Scene& scene) {
   if (first != nullptr) {
     OpenTo(scene, first->cluster, open);
   } else if (small) {
-    for (size_t i = 0; i < scene.clusters.size(); ++i)
-      open.insert(static_cast<int32_t>(i));
+    for (ClusterId id : IdsOf(scene.clusters))
+      open.insert(id);
   }
-  OpenOnlyChild(scene, 0, open);
+  OpenOnlyChild(scene, Scene::kRoot, open);
   return open;
 }
 

@@ -11,14 +11,15 @@
 namespace strata::internal {
 
 /// The place of what has none, after all others.
-inline constexpr int32_t kNoOrder = std::numeric_limits<int32_t>::max();
+inline constexpr SceneNodeId kNoOrder{std::numeric_limits<int32_t>::max()};
 
 /// Consumers and producers of each node, as one array with offsets.
 struct Adjacency {
-  std::vector<int32_t> begin, target;  ///< of node i: target[begin[i] … begin[i + 1]]
+  std::vector<int32_t> begin;  ///< of node i: target[begin[i] … begin[i + 1]]
+  std::vector<SceneNodeId> target;
 
-  std::span<const int32_t> of(int32_t node) const {
-    const auto i = static_cast<size_t>(node);
+  std::span<const SceneNodeId> of(SceneNodeId node) const {
+    const auto i = static_cast<size_t>(node.index);
     return {target.data() + begin[i], static_cast<size_t>(begin[i + 1] - begin[i])};
   }
 };
@@ -28,7 +29,7 @@ Adjacency Consumers(const Scene& scene);
 /// For programs without module paths: of each scene node the path `block.3` when operators repeat
 /// in equal blocks, else "". Empty when module paths are known or nothing repeats. REQUIRES: nodes
 /// are there.
-std::vector<std::string> PathsByStructure(const GraphDiff& diff, const Scene& scene);
+IdVector<SceneNodeId, std::string> PathsByStructure(const GraphDiff& diff, const Scene& scene);
 
 /// Builds `scene.clusters` from the paths of the nodes, counts, and groups equal neighbours.
 /// REQUIRES: nodes are there.

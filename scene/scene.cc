@@ -1,6 +1,7 @@
 #include "scene/scene.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "scene/parts.h"
 
@@ -38,7 +39,7 @@ void AddNodes(const GraphDiff& diff, Scene& scene) {
     node.backward =
         after ? IsBackward(diff.after, node.after) : IsBackward(diff.before, node.before);
     scene.has_backward |= node.backward;
-    scene.nodes.push_back(node);
+    scene.nodes.Add(node);
   };
   const auto add_removed = [&](const std::vector<EntityId>& removed) {
     for (EntityId id : removed)
@@ -59,8 +60,8 @@ void AddNodes(const GraphDiff& diff, Scene& scene) {
 }
 
 /// The scene nodes of the entities that `id` reads, each once; an element reads its tuple.
-void FindReads(const Listing& listing, EntityId id, const IdVector<EntityId, int32_t>& node_of,
-               std::vector<int32_t>& reads) {
+void FindReads(const Listing& listing, EntityId id, const IdVector<EntityId, SceneNodeId>& node_of,
+               std::vector<SceneNodeId>& reads) {
   reads.clear();
   if (!id.valid()) return;
   const Entity& entity = listing[id];
@@ -77,36 +78,35 @@ void FindReads(const Listing& listing, EntityId id, const IdVector<EntityId, int
 }
 
 void AddEdges(const GraphDiff& diff, Scene& scene) {
-  IdVector<EntityId, int32_t> of_before(diff.before.ids().size(), -1);
-  IdVector<EntityId, int32_t> of_after(diff.after.ids().size(), -1);
-  for (size_t i = 0; i < scene.nodes.size(); ++i) {
-    const SceneNode& node = scene.nodes[i];
-    const auto index = static_cast<int32_t>(i);
-    if (node.before.valid()) of_before[node.before] = index;
-    if (node.after.valid()) of_after[node.after] = index;
+  IdVector<EntityId, SceneNodeId> of_before(diff.before.ids().size());
+  IdVector<EntityId, SceneNodeId> of_after(diff.after.ids().size());
+  for (SceneNodeId id : IdsOf(scene.nodes)) {
+    const SceneNode& node = scene.nodes[id];
+    if (node.before.valid()) of_before[node.before] = id;
+    if (node.after.valid()) of_after[node.after] = id;
   }
-  std::vector<int32_t> before, after;
-  for (size_t i = 0; i < scene.nodes.size(); ++i) {
-    const SceneNode& node = scene.nodes[i];
+  std::vector<SceneNodeId> before, after;
+  for (SceneNodeId to : IdsOf(scene.nodes)) {
+    const SceneNode& node = scene.nodes[to];
     FindReads(diff.before, node.before, of_before, before);
     FindReads(diff.after, node.after, of_after, after);
-    const auto to = static_cast<int32_t>(i);
     size_t b = 0, a = 0;
     while (b < before.size() || a < after.size()) {
       if (a == after.size() || (b < before.size() && before[b] < after[a])) {
-        scene.edges.push_back({before[b++], to, SceneStatus::kRemoved});
+        scene.edges.Add({before[b++], to, SceneStatus::kRemoved});
       } else if (b == before.size() || after[a] < before[b]) {
-        scene.edges.push_back({after[a++], to, SceneStatus::kAdded});
+        scene.edges.Add({after[a++], to, SceneStatus::kAdded});
       } else {
-        scene.edges.push_back({after[a++], to, SceneStatus::kSame});
+        scene.edges.Add({after[a++], to, SceneStatus::kSame});
         ++b;
       }
     }
     // All edges of a node that is on one side only are of that side; the node says so already.
     if (node.status != SceneStatus::kAdded && node.status != SceneStatus::kRemoved) continue;
     const SceneStatus own = node.status;
-    for (auto edge = scene.edges.rbegin(); edge != scene.edges.rend() && edge->to == to; ++edge) {
-      edge->status = own;
+    for (SceneEdge& edge : std::views::reverse(scene.edges)) {
+      if (edge.to != to) break;
+      edge.status = own;
     }
   }
 }
@@ -115,15 +115,15 @@ Adjacency Collect(const Scene& scene, bool producers) {
   Adjacency result;
   result.begin.assign(scene.nodes.size() + 1, 0);
   for (const SceneEdge& edge : scene.edges) {
-    ++result.begin[static_cast<size_t>(producers ? edge.to : edge.from) + 1];
+    ++result.begin[static_cast<size_t>((producers ? edge.to : edge.from).index) + 1];
   }
   for (size_t i = 1; i < result.begin.size(); ++i)
     result.begin[i] += result.begin[i - 1];
   result.target.resize(scene.edges.size());
   std::vector<int32_t> next(result.begin.begin(), result.begin.end() - 1);
   for (const SceneEdge& edge : scene.edges) {
-    const int32_t of = producers ? edge.to : edge.from;
-    result.target[static_cast<size_t>(next[static_cast<size_t>(of)]++)] =
+    const SceneNodeId of = producers ? edge.to : edge.from;
+    result.target[static_cast<size_t>(next[static_cast<size_t>(of.index)]++)] =
         producers ? edge.from : edge.to;
   }
   return result;
@@ -168,6 +168,15 @@ SceneCounts& SceneCounts::operator+=(const SceneCounts& other) {
   derived += other.derived;
   moved += other.moved;
   return *this;
+}
+
+IdVector<SceneNodeId, IdRange<SceneEdgeId>> EdgesTo(const Scene& scene) {
+  IdVector<SceneNodeId, IdRange<SceneEdgeId>> edges(scene.nodes.size(), IdRange<SceneEdgeId>(0));
+  for (SceneEdgeId id : IdsOf(scene.edges)) {
+    IdRange<SceneEdgeId>& range = edges[scene.edges[id].to];
+    range = {range.size() == 0 ? id : range.begin_id(), SceneEdgeId{id.index + 1}};
+  }
+  return edges;
 }
 
 Scene MakeScene(const GraphDiff& diff, const SceneOptions& options) {

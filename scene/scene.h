@@ -1,14 +1,24 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/id.h"
 #include "diff/model/graph_diff.h"
 
 /// What to draw of a graph or of the difference of two graphs, without saying how: clusters, rows,
 /// lanes, edges, statuses. The report's page and a desktop viewer draw the same scene.
 namespace strata {
+
+/// An index into Scene::nodes.
+using SceneNodeId = Id<struct SceneNodeTag>;
+/// An index into Scene::edges.
+using SceneEdgeId = Id<struct SceneEdgeTag>;
+/// An index into Scene::clusters.
+using ClusterId = Id<struct ClusterTag>;
 
 /// The one status that a node is drawn with.
 enum class SceneStatus : uint8_t { kSame, kAdded, kRemoved, kChanged, kDerived, kMoved };
@@ -17,8 +27,8 @@ enum class SceneStatus : uint8_t { kSame, kAdded, kRemoved, kChanged, kDerived, 
 struct SceneNode {
   EntityId before, after;  ///< none: the side lacks it
   SceneStatus status = SceneStatus::kSame;
-  PairId pair = {};       ///< none: one side lacks it
-  int32_t cluster = 0;    ///< index into Scene::clusters
+  PairId pair = {};  ///< none: one side lacks it
+  ClusterId cluster = {};
   bool backward = false;  ///< right lane, which runs up
   /// Edges to the nearest difference, at most kFar: what is far may be folded.
   uint8_t distance = kFar;
@@ -27,7 +37,7 @@ struct SceneNode {
 
 /// A value that flows from one node to another, once however often it is read.
 struct SceneEdge {
-  int32_t from = 0, to = 0;                 ///< indices into Scene::nodes
+  SceneNodeId from, to;
   SceneStatus status = SceneStatus::kSame;  ///< kSame, kAdded or kRemoved
 };
 
@@ -42,7 +52,7 @@ struct SceneCounts {
 
 /// A node, or a run of unchanged nodes, at its place in a block.
 struct ScenePlace {
-  int32_t node = -1;      ///< index into Scene::nodes; -1: a fold
+  SceneNodeId node;       ///< none: a fold
   int32_t fold = -1;      ///< index into SceneBlock::folds
   bool backward = false;  ///< lane
   int32_t row = 0;        ///< in the block, from the top
@@ -51,8 +61,8 @@ struct ScenePlace {
 
 /// A horizontal part of an open slab: slabs of child clusters, or nodes in rows.
 struct SceneBlock {
-  std::vector<int32_t> clusters;   ///< child clusters, in order; empty: `places` are drawn
-  std::vector<ScenePlace> places;  ///< by lane and row
+  std::vector<ClusterId> clusters;  ///< child clusters, in order; empty: `places` are drawn
+  std::vector<ScenePlace> places;   ///< by lane and row
   int32_t rows = 0;
 };
 
@@ -67,9 +77,9 @@ struct SceneSkip {
 
 /// A module, drawn as a slab; or a group of equal neighbours (`layers.{8..31}`).
 struct SceneCluster {
-  std::string path;   ///< "layers.3.attention"; of a group its pattern; "" for the root
-  std::string label;  ///< last part of the path
-  int32_t parent = -1;
+  std::string path;     ///< "layers.3.attention"; of a group its pattern; "" for the root
+  std::string label;    ///< last part of the path
+  ClusterId parent;     ///< none: the root
   int32_t repeats = 0;  ///< a group: how many equal clusters it holds
   bool joins_previous =
       false;           ///< no data flows between it and its previous sibling: they may share a row
@@ -80,13 +90,25 @@ struct SceneCluster {
 };
 
 struct Scene {
-  std::vector<SceneNode>
+  IdVector<SceneNodeId, SceneNode>
       nodes;  ///< in union order: after order, removed nodes after their predecessor
-  std::vector<SceneEdge> edges;        ///< by consumer
-  std::vector<SceneCluster> clusters;  ///< the root first, parents before children
-  std::vector<int32_t> by_cluster;     ///< nodes, cluster by cluster, each in union order
-  bool has_backward = false;           ///< two lanes
+  IdVector<SceneEdgeId, SceneEdge> edges;      ///< by consumer
+  IdVector<ClusterId, SceneCluster> clusters;  ///< the root first, parents before children
+  std::vector<SceneNodeId> by_cluster;         ///< nodes, cluster by cluster, each in union order
+  bool has_backward = false;                   ///< two lanes
+
+  static constexpr ClusterId kRoot{0};
+
+  /// Nodes of a cluster with everything below, as `by_cluster` has them.
+  std::span<const SceneNodeId> NodesBelow(const SceneCluster& cluster) const {
+    return std::span(by_cluster)
+        .subspan(static_cast<size_t>(cluster.subtree_begin),
+                 static_cast<size_t>(cluster.subtree_end - cluster.subtree_begin));
+  }
 };
+
+/// Of each node the edges that end at it. Linear.
+IdVector<SceneNodeId, IdRange<SceneEdgeId>> EdgesTo(const Scene& scene);
 
 class LaneLayouts;
 

@@ -6,7 +6,7 @@
 
 namespace strata::internal {
 
-std::vector<std::string> PathsByStructure(const GraphDiff& diff, const Scene& scene) {
+IdVector<SceneNodeId, std::string> PathsByStructure(const GraphDiff& diff, const Scene& scene) {
   for (const Listing* listing : {&diff.before, &diff.after}) {
     for (int32_t i = 0; i < listing->size(); ++i) {
       const EntityId id{i};
@@ -16,7 +16,7 @@ std::vector<std::string> PathsByStructure(const GraphDiff& diff, const Scene& sc
   const Labels labels(diff.before, KnownTypeFields(diff.before));
   const Layers layers(diff.before, labels);
   if (!layers.by_structure()) return {};
-  std::vector<std::string> paths;
+  IdVector<SceneNodeId, std::string> paths;
   paths.reserve(scene.nodes.size());
   std::string_view last;  // where an added node stands: behind the one before it
   for (const SceneNode& node : scene.nodes) {
@@ -24,7 +24,7 @@ std::vector<std::string> PathsByStructure(const GraphDiff& diff, const Scene& sc
     const EntityId id = node.before.valid() ? node.before : node.after;
     if (node.before.valid()) last = layers.path(id);
     // Weights belong to the layer that uses them, but inputs have a slab of their own.
-    paths.emplace_back(listing[id].kind == EntityKind::kCompute ? last : std::string_view());
+    paths.Add(std::string(listing[id].kind == EntityKind::kCompute ? last : std::string_view()));
   }
   return paths;
 }

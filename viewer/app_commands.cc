@@ -109,7 +109,7 @@ void App::AddCommands() {
     m.Say("Link copied");
   });
   add("copy-name", "Copy the name of the node", {"Y"}, [&m](int) {
-    if (m.selected() < 0) return m.Say("Select a node first");
+    if (!m.selected().valid()) return m.Say("Select a node first");
     ImGui::SetClipboardText(m.comparison()->NameOf(m.selected()).c_str());
     m.Say("Name copied");
   });
@@ -209,8 +209,8 @@ void App::AddGraphCommands() {
   };
   const auto walk = [&](std::string id, std::string words, std::string key, int dx, int dy) {
     add(std::move(id), std::move(words), {std::move(key)}, [dx, dy](GraphModel& g, int) {
-      const int32_t next = g.Nearest(dx, dy);
-      if (next < 0) return;
+      const SceneNodeId next = g.Nearest(dx, dy);
+      if (!next.valid()) return;
       g.Select(next);
       g.Center(next);
     });
@@ -248,7 +248,7 @@ void App::AddGraphCommands() {
       [](GraphModel& g) { return g.Undo(); });
   say("redo", "Redo", {"Ctrl+Shift+Z"}, [](GraphModel& g) { return g.Redo(); });
   add("clear", "Clear", {"Escape"}, [](GraphModel& g, int) {
-    if (!g.Clear()) g.Select(-1);
+    if (!g.Clear()) g.Select({});
   });
 }
 

@@ -238,7 +238,7 @@ void App::DrawTabs(const Area& area) {
   const ChangeList* changes = patterns_pane_.Changes(ui_);
   const Comparison* c = model_.comparison();
   const size_t nodes = c == nullptr           ? 0
-                       : c->changes().empty() ? static_cast<size_t>(c->size())
+                       : c->changes().empty() ? c->nodes().size()
                                               : c->changes().size();
   const std::tuple<viewer::Tab, const char*, size_t> all[] = {
       {viewer::Tab::kTable, "Table", nodes},

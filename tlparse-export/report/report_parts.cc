@@ -24,9 +24,10 @@ std::string BarcodeOf(const Scene& scene) {
   constexpr size_t kSlices = 480;
   const size_t slices = std::min(kSlices, scene.nodes.size());
   std::string marks(slices, '0');
-  for (size_t i = 0; i < scene.nodes.size(); ++i) {
-    char& mark = marks[i * slices / scene.nodes.size()];
-    mark = static_cast<char>('0' + ((mark - '0') | 1 << static_cast<int>(scene.nodes[i].status)));
+  size_t i = 0;
+  for (const SceneNode& node : scene.nodes) {
+    char& mark = marks[i++ * slices / scene.nodes.size()];
+    mark = static_cast<char>('0' + ((mark - '0') | 1 << static_cast<int>(node.status)));
   }
   return marks;
 }

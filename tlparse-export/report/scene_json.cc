@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/id.h"
 #include "base/json.h"
 #include "diff/pattern/titles.h"
 #include "scene/cost.h"
@@ -30,13 +31,12 @@ class Writer {
  public:
   Writer(const GraphDiff& diff, const Scene& scene, const SceneContext& context, Texts& names)
       : diff_(diff), scene_(scene), context_(context), names_(names), json_(out_) {
-    node_of_before_.assign(static_cast<size_t>(diff.before.size()), -1);
-    node_of_after_.assign(static_cast<size_t>(diff.after.size()), -1);
-    for (size_t i = 0; i < scene.nodes.size(); ++i) {
-      const SceneNode& node = scene.nodes[i];
-      const auto index = static_cast<int32_t>(i);
-      if (node.before.valid()) node_of_before_[At(node.before)] = index;
-      if (node.after.valid()) node_of_after_[At(node.after)] = index;
+    node_of_before_.resize(diff.before.ids().size());
+    node_of_after_.resize(diff.after.ids().size());
+    for (SceneNodeId id : IdsOf(scene.nodes)) {
+      const SceneNode& node = scene.nodes[id];
+      if (node.before.valid()) node_of_before_[node.before] = id;
+      if (node.after.valid()) node_of_after_[node.after] = id;
     }
   }
 
@@ -93,12 +93,12 @@ class Writer {
       return now - std::exchange(last, now);
     });
   }
-  /// Calls `fn(node, index)`, which writes entries of its own.
+  /// Calls `fn(node, number of the node)`, which writes entries of its own.
   template <class Fn>
   void Entries(std::string_view key, Fn&& fn) {
     json_.Key(key).BeginArray();
-    for (size_t i = 0; i < scene_.nodes.size(); ++i)
-      fn(scene_.nodes[i], static_cast<int64_t>(i));
+    for (SceneNodeId id : IdsOf(scene_.nodes))
+      fn(scene_.nodes[id], int64_t{id.index});
     json_.EndArray();
   }
 
@@ -137,7 +137,7 @@ class Writer {
     Column("status", [](const SceneNode& n) { return static_cast<int64_t>(n.status); });
     Column("backward", [](const SceneNode& n) { return n.backward ? 1 : 0; });
     Column("distance", [](const SceneNode& n) { return int64_t{n.distance}; });
-    Differences("cluster", [](const SceneNode& n) { return int64_t{n.cluster}; });
+    Differences("cluster", [](const SceneNode& n) { return int64_t{n.cluster.index}; });
   }
 
   void Sparse() {
@@ -304,8 +304,8 @@ class Writer {
                                                         : "";
           json_.BeginArray().Int(i).Int(Text(how)).BeginArray();
           for (NodeHistoryId relative : event.relatives) {
-            const int32_t node = NodeOfHistory(relative, snapshot);
-            if (node >= 0) json_.Int(node);
+            const SceneNodeId node = NodeOfHistory(relative, snapshot);
+            if (node.valid()) json_.Int(node.index);
           }
           json_.EndArray().EndArray();
         }
@@ -315,11 +315,11 @@ class Writer {
     relatives("gone", NodeEvent::Kind::kDeleted);
   }
 
-  int32_t NodeOfHistory(NodeHistoryId history, int32_t snapshot) const {
+  SceneNodeId NodeOfHistory(NodeHistoryId history, int32_t snapshot) const {
     const EntityId after = context_.lineage->At(history, snapshot);
-    if (after.valid()) return node_of_after_[At(after)];
+    if (after.valid()) return node_of_after_[after];
     const EntityId before = context_.lineage->At(history, snapshot - 1);
-    return before.valid() ? node_of_before_[At(before)] : -1;
+    return before.valid() ? node_of_before_[before] : SceneNodeId();
   }
 
   void Patterns() {
@@ -343,17 +343,17 @@ class Writer {
     for (const Hunk& hunk : diff_.hunks) {
       json_.BeginArray().Int(hunk.pattern.index).Int(Text(titles.OfHunk(hunk)));
       json_.Int(Text(PlaceOfHunk(diff_, hunk)));
-      std::vector<int32_t> nodes;
+      std::vector<SceneNodeId> nodes;
       for (PairId pair : hunk.pairs)
-        nodes.push_back(node_of_after_[At(diff_.pairs[pair].after)]);
+        nodes.push_back(node_of_after_[diff_.pairs[pair].after]);
       for (EntityId id : hunk.inserted)
-        nodes.push_back(node_of_after_[At(id)]);
+        nodes.push_back(node_of_after_[id]);
       for (EntityId id : hunk.deleted)
-        nodes.push_back(node_of_before_[At(id)]);
+        nodes.push_back(node_of_before_[id]);
       std::ranges::sort(nodes);
       json_.BeginArray();
-      for (int32_t node : nodes)
-        json_.Int(node);
+      for (SceneNodeId node : nodes)
+        json_.Int(node.index);
       json_.EndArray().EndArray();
     }
     json_.EndArray();
@@ -364,10 +364,10 @@ class Writer {
     for (const Relation& relation : diff_.relations) {
       json_.BeginArray().String(ToString(relation.kind)).BeginArray();
       for (EntityId id : relation.before)
-        json_.Int(node_of_before_[At(id)]);
+        json_.Int(node_of_before_[id].index);
       json_.EndArray().BeginArray();
       for (EntityId id : relation.after)
-        json_.Int(node_of_after_[At(id)]);
+        json_.Int(node_of_after_[id].index);
       json_.EndArray().Double(relation.confidence).EndArray();
     }
     json_.EndArray();
@@ -379,7 +379,7 @@ class Writer {
   Texts& names_;
   std::string out_;
   JsonWriter json_;
-  std::vector<int32_t> node_of_before_, node_of_after_;  // scene node of each entity
+  IdVector<EntityId, SceneNodeId> node_of_before_, node_of_after_;
 };
 
 }  // namespace

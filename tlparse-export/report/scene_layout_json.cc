@@ -1,9 +1,10 @@
 #include "tlparse-export/report/scene_layout_json.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
+
+#include "base/id.h"
 
 namespace strata {
 namespace {
@@ -14,15 +15,15 @@ void WriteBlocks(const std::vector<SceneBlock>& blocks, JsonWriter& json) {
     json.BeginObject();
     if (!block.clusters.empty()) {
       json.Key("clusters").BeginArray();
-      for (int32_t cluster : block.clusters)
-        json.Int(cluster);
+      for (ClusterId cluster : block.clusters)
+        json.Int(cluster.index);
       json.EndArray();
     } else {
       // Nodes of a block rise by small steps, so their differences repeat from layer to layer.
       int32_t last = 0;
       json.Field("rows", block.rows).Key("places").BeginArray();
       for (const ScenePlace& p : block.places) {
-        json.Int(p.node - std::exchange(last, p.node)).Int(p.backward ? 1 : 0);
+        json.Int(p.node.index - std::exchange(last, p.node.index)).Int(p.backward ? 1 : 0);
         json.Int(p.row).Int(p.x);
       }
       json.EndArray();
@@ -36,15 +37,11 @@ void WriteBlocks(const std::vector<SceneBlock>& blocks, JsonWriter& json) {
 
 void WriteEdges(const Scene& scene, JsonWriter& json) {
   json.Key("edges").BeginArray();
-  size_t next = 0;
-  for (size_t i = 0; i < scene.nodes.size(); ++i) {
-    size_t end = next;
-    while (end < scene.edges.size() && scene.edges[end].to == static_cast<int32_t>(i))
-      ++end;
-    json.Int(static_cast<int64_t>(end - next));
-    for (; next < end; ++next) {
-      const SceneEdge& edge = scene.edges[next];
-      json.Int(edge.to - edge.from).Int(static_cast<int64_t>(edge.status));
+  for (const IdRange<SceneEdgeId>& edges : EdgesTo(scene)) {
+    json.Int(static_cast<int64_t>(edges.size()));
+    for (SceneEdgeId id : edges) {
+      const SceneEdge& edge = scene.edges[id];
+      json.Int(edge.to.index - edge.from.index).Int(static_cast<int64_t>(edge.status));
     }
   }
   json.EndArray();
@@ -55,7 +52,7 @@ void WriteClusters(const Scene& scene, Texts& names, JsonWriter& json) {
   json.Key("clusters").BeginArray();
   for (const SceneCluster& c : scene.clusters) {
     json.BeginObject().Field("path", names.Add(c.path)).Field("label", names.Add(c.label));
-    json.Field("parent", c.parent);
+    json.Field("parent", c.parent.index);
     if (c.repeats > 0) json.Field("repeats", c.repeats);
     if (c.joins_previous) json.Field("joins", true);
     json.Key("counts").BeginArray();
@@ -79,8 +76,8 @@ void WriteClusters(const Scene& scene, Texts& names, JsonWriter& json) {
   json.EndArray();
   int32_t last = 0;
   json.Key("order").BeginArray();
-  for (int32_t node : scene.by_cluster)
-    json.Int(node - std::exchange(last, node));
+  for (SceneNodeId node : scene.by_cluster)
+    json.Int(node.index - std::exchange(last, node.index));
   json.EndArray();
 }
 

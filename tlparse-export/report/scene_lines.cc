@@ -134,21 +134,21 @@ std::string LinesJson(const GraphDiff& diff, const Scene& scene, Texts& lines) {
     json.Int(line - std::exchange(last, line));
   }
   json.EndArray().Key("before").BeginArray();
-  for (size_t i = 0; i < scene.nodes.size(); ++i) {
-    const SceneNode& node = scene.nodes[i];
+  for (SceneNodeId id : IdsOf(scene.nodes)) {
+    const SceneNode& node = scene.nodes[id];
     if (!node.before.valid() || !node.after.valid()) continue;
     const std::string_view line = before.Native(node.before);
     const std::string type = before.Type(node.before);
     if (line == after.Native(node.after) && type == after.Type(node.after)) continue;
-    json.BeginArray().Int(static_cast<int64_t>(i)).Int(lines.Add(line));
+    json.BeginArray().Int(id.index).Int(lines.Add(line));
     json.Int(lines.Add(type)).EndArray();
   }
   json.EndArray().Key("fx").BeginArray();
-  for (size_t i = 0; i < scene.nodes.size(); ++i) {
-    const SceneNode& node = scene.nodes[i];
+  for (SceneNodeId id : IdsOf(scene.nodes)) {
+    const SceneNode& node = scene.nodes[id];
     const auto add = [&](int side, std::string_view line) {
       if (line.empty()) return;
-      json.BeginArray().Int(static_cast<int64_t>(i)).Int(side).Int(lines.Add(line)).EndArray();
+      json.BeginArray().Int(id.index).Int(side).Int(lines.Add(line)).EndArray();
     };
     const bool both = node.before.valid() && node.after.valid();
     if (node.after.valid()) add(1, after.OddFx(node.after));

@@ -1,11 +1,13 @@
 #include "tlparse-export/review/svg.h"
 
 #include <algorithm>
-#include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/id.h"
 #include "base/unicode.h"
 #include "diff/diff.h"
 #include "diff/graph/statement.h"
@@ -57,8 +59,8 @@ std::string Fitted(std::string_view text, size_t columns) {
 
 /// A connected part of the picture, laid out in layers from its inputs down.
 struct Part {
-  std::vector<int32_t> nodes;                // of the scene, ascending
-  std::vector<std::vector<int32_t>> layers;  // nodes from left to right
+  std::vector<SceneNodeId> nodes;                // ascending
+  std::vector<std::vector<SceneNodeId>> layers;  // from left to right
   double width = 0, height = 0;
 };
 
@@ -83,8 +85,6 @@ class Painter {
   }
 
  private:
-  static size_t Index(int32_t i) { return static_cast<size_t>(i); }
-
   std::string Paint() {
     std::vector<Part> parts = Split();
     for (Part& part : parts)
@@ -94,7 +94,7 @@ class Painter {
   }
 
   /// Nodes of hunks that repeat one which is drawn.
-  std::vector<bool> Repetitions() const {
+  IdVector<SceneNodeId, bool> Repetitions() const {
     IdVector<EntityId, bool> of_before(diff_.before.ids().size());
     IdVector<EntityId, bool> of_after(diff_.after.ids().size());
     IdVector<PatternId, bool> seen(diff_.patterns.size());
@@ -111,34 +111,34 @@ class Painter {
       for (PairId pair : hunk.pairs)
         of_after[diff_.pairs[pair].after] = true;
     }
-    std::vector<bool> result(scene_.nodes.size());
-    for (size_t i = 0; i < scene_.nodes.size(); ++i) {
-      const SceneNode& node = scene_.nodes[i];
-      result[i] = (node.after.valid() && of_after[node.after]) ||
-                  (node.before.valid() && of_before[node.before]);
+    IdVector<SceneNodeId, bool> result(scene_.nodes.size());
+    for (SceneNodeId id : IdsOf(scene_.nodes)) {
+      const SceneNode& node = scene_.nodes[id];
+      result[id] = (node.after.valid() && of_after[node.after]) ||
+                   (node.before.valid() && of_before[node.before]);
     }
     return result;
   }
 
   /// What differs, then what stands beside it, as far as there is room.
   void ChooseChanged() {
-    const std::vector<bool> repeats = Repetitions();
+    const IdVector<SceneNodeId, bool> repeats = Repetitions();
     drawn_.assign(scene_.nodes.size(), false);
     size_t count = 0, num_causes = 0, drawn_causes = 0;
-    for (size_t i = 0; i < scene_.nodes.size(); ++i) {
-      if (!IsCause(scene_.nodes[i].status)) continue;
+    for (SceneNodeId id : IdsOf(scene_.nodes)) {
+      if (!IsCause(scene_.nodes[id].status)) continue;
       ++num_causes;
-      if (repeats[i] || count >= options_.max_nodes) continue;
-      drawn_[i] = true;
+      if (repeats[id] || count >= options_.max_nodes) continue;
+      drawn_[id] = true;
       ++count;
       ++drawn_causes;
     }
-    const std::vector<bool> causes = drawn_;
+    const IdVector<SceneNodeId, bool> causes = drawn_;
     for (const SceneEdge& edge : scene_.edges) {
       for (const auto& [here, there] :
            {std::pair(edge.from, edge.to), std::pair(edge.to, edge.from)}) {
-        if (!causes[Index(here)] || drawn_[Index(there)] || count >= options_.max_nodes) continue;
-        drawn_[Index(there)] = true;
+        if (!causes[here] || drawn_[there] || count >= options_.max_nodes) continue;
+        drawn_[there] = true;
         ++count;
       }
     }
@@ -151,30 +151,31 @@ class Painter {
 
   /// Parts that no drawn edge connects.
   std::vector<Part> Split() const {
-    std::vector<int32_t> parent(scene_.nodes.size());
-    std::iota(parent.begin(), parent.end(), 0);
-    const auto find = [&](int32_t i) {
-      while (parent[Index(i)] != i) {
-        parent[Index(i)] = parent[Index(parent[Index(i)])];
-        i = parent[Index(i)];
+    IdVector<SceneNodeId, SceneNodeId> parent(scene_.nodes.size());
+    for (SceneNodeId id : IdsOf(scene_.nodes))
+      parent[id] = id;
+    const auto find = [&](SceneNodeId id) {
+      while (parent[id] != id) {
+        parent[id] = parent[parent[id]];
+        id = parent[id];
       }
-      return i;
+      return id;
     };
     for (const SceneEdge& edge : scene_.edges) {
-      if (!drawn_[Index(edge.from)] || !drawn_[Index(edge.to)]) continue;
-      const int32_t a = find(edge.from), b = find(edge.to);
-      parent[Index(std::max(a, b))] = std::min(a, b);
+      if (!drawn_[edge.from] || !drawn_[edge.to]) continue;
+      const SceneNodeId a = find(edge.from), b = find(edge.to);
+      parent[std::max(a, b)] = std::min(a, b);
     }
     std::vector<Part> parts;
-    std::vector<int32_t> part_of(scene_.nodes.size(), -1);
-    for (size_t i = 0; i < scene_.nodes.size(); ++i) {
-      if (!drawn_[i]) continue;
-      const int32_t root = find(static_cast<int32_t>(i));
-      if (part_of[Index(root)] < 0) {
-        part_of[Index(root)] = static_cast<int32_t>(parts.size());
+    IdVector<SceneNodeId, std::optional<size_t>> part_of(scene_.nodes.size());
+    for (SceneNodeId id : IdsOf(scene_.nodes)) {
+      if (!drawn_[id]) continue;
+      std::optional<size_t>& part = part_of[find(id)];
+      if (!part) {
+        part = parts.size();
         parts.emplace_back();
       }
-      parts[Index(part_of[Index(root)])].nodes.push_back(static_cast<int32_t>(i));
+      parts[*part].nodes.push_back(id);
     }
     return parts;
   }
@@ -182,46 +183,47 @@ class Painter {
   /// Sugiyama's scheme without dummy nodes: layers by longest path, two sweeps of barycentres.
   /// Edges against the order of the union (a move can make them) do not shape layers.
   void LayOut(Part& part) const {
-    std::vector<int32_t> layer(scene_.nodes.size(), 0);
-    std::vector<std::vector<int32_t>> above(scene_.nodes.size()), below(scene_.nodes.size());
-    std::vector<bool> inside(scene_.nodes.size(), false);
-    for (int32_t node : part.nodes)
-      inside[Index(node)] = true;
+    IdVector<SceneNodeId, size_t> layer(scene_.nodes.size(), 0);
+    IdVector<SceneNodeId, std::vector<SceneNodeId>> above(scene_.nodes.size());
+    IdVector<SceneNodeId, std::vector<SceneNodeId>> below(scene_.nodes.size());
+    IdVector<SceneNodeId, bool> inside(scene_.nodes.size(), false);
+    for (SceneNodeId node : part.nodes)
+      inside[node] = true;
     for (const SceneEdge& edge : scene_.edges) {
-      if (!inside[Index(edge.from)] || !inside[Index(edge.to)] || edge.from >= edge.to) continue;
-      above[Index(edge.to)].push_back(edge.from);
-      below[Index(edge.from)].push_back(edge.to);
+      if (!inside[edge.from] || !inside[edge.to] || edge.from >= edge.to) continue;
+      above[edge.to].push_back(edge.from);
+      below[edge.from].push_back(edge.to);
     }
-    int32_t last = 0;
-    for (int32_t node : part.nodes) {
-      for (int32_t operand : above[Index(node)])
-        layer[Index(node)] = std::max(layer[Index(node)], layer[Index(operand)] + 1);
-      last = std::max(last, layer[Index(node)]);
+    size_t last = 0;
+    for (SceneNodeId node : part.nodes) {
+      for (SceneNodeId operand : above[node])
+        layer[node] = std::max(layer[node], layer[operand] + 1);
+      last = std::max(last, layer[node]);
     }
-    part.layers.assign(Index(last) + 1, {});
-    for (int32_t node : part.nodes)
-      part.layers[Index(layer[Index(node)])].push_back(node);
+    part.layers.assign(last + 1, {});
+    for (SceneNodeId node : part.nodes)
+      part.layers[layer[node]].push_back(node);
 
-    std::vector<double> place(scene_.nodes.size(), 0);
-    const auto number = [&](const std::vector<int32_t>& nodes) {
+    IdVector<SceneNodeId, double> place(scene_.nodes.size(), 0);
+    const auto number = [&](const std::vector<SceneNodeId>& nodes) {
       for (size_t i = 0; i < nodes.size(); ++i)
-        place[Index(nodes[i])] = static_cast<double>(i) - static_cast<double>(nodes.size() - 1) / 2;
+        place[nodes[i]] = static_cast<double>(i) - static_cast<double>(nodes.size() - 1) / 2;
     };
-    const auto sort = [&](std::vector<int32_t>& nodes, const auto& neighbours) {
-      std::vector<std::pair<double, int32_t>> keys;
-      for (int32_t node : nodes) {
+    const auto sort = [&](std::vector<SceneNodeId>& nodes, const auto& neighbours) {
+      std::vector<std::pair<double, SceneNodeId>> keys;
+      for (SceneNodeId node : nodes) {
         double sum = 0;
-        for (int32_t other : neighbours[Index(node)])
-          sum += place[Index(other)];
-        const auto count = static_cast<double>(neighbours[Index(node)].size());
-        keys.emplace_back(count == 0 ? place[Index(node)] : sum / count, node);
+        for (SceneNodeId other : neighbours[node])
+          sum += place[other];
+        const auto count = static_cast<double>(neighbours[node].size());
+        keys.emplace_back(count == 0 ? place[node] : sum / count, node);
       }
       std::ranges::stable_sort(keys);
       for (size_t i = 0; i < nodes.size(); ++i)
         nodes[i] = keys[i].second;
       number(nodes);
     };
-    for (const std::vector<int32_t>& nodes : part.layers)
+    for (const std::vector<SceneNodeId>& nodes : part.layers)
       number(nodes);
     for (size_t i = 1; i < part.layers.size(); ++i)
       sort(part.layers[i], above);
@@ -229,7 +231,7 @@ class Painter {
       sort(part.layers[i], below);
     FoldWideLayers(part);
     size_t widest = 1;
-    for (const std::vector<int32_t>& nodes : part.layers)
+    for (const std::vector<SceneNodeId>& nodes : part.layers)
       widest = std::max(widest, nodes.size());
     part.width = static_cast<double>(widest) * (kBoxWidth + kGapX) - kGapX;
     part.height = static_cast<double>(part.layers.size()) * (kBoxHeight + kGapY) - kGapY;
@@ -239,8 +241,8 @@ class Painter {
   void FoldWideLayers(Part& part) const {
     const auto most = static_cast<size_t>(
         std::max(1.0, (options_.width - 2 * kMargin + kGapX) / (kBoxWidth + kGapX)));
-    std::vector<std::vector<int32_t>> rows;
-    for (const std::vector<int32_t>& nodes : part.layers) {
+    std::vector<std::vector<SceneNodeId>> rows;
+    for (const std::vector<SceneNodeId>& nodes : part.layers) {
       for (size_t i = 0; i < nodes.size(); i += most) {
         const auto begin = nodes.begin() + static_cast<std::ptrdiff_t>(i);
         const auto end =
@@ -263,12 +265,12 @@ class Painter {
         shelf = 0;
       }
       for (size_t i = 0; i < part.layers.size(); ++i) {
-        const std::vector<int32_t>& nodes = part.layers[i];
+        const std::vector<SceneNodeId>& nodes = part.layers[i];
         const double row = static_cast<double>(nodes.size()) * (kBoxWidth + kGapX) - kGapX;
         for (size_t k = 0; k < nodes.size(); ++k) {
-          x_[Index(nodes[k])] =
+          x_[nodes[k]] =
               left + (part.width - row) / 2 + static_cast<double>(k) * (kBoxWidth + kGapX);
-          y_[Index(nodes[k])] = top + static_cast<double>(i) * (kBoxHeight + kGapY);
+          y_[nodes[k]] = top + static_cast<double>(i) * (kBoxHeight + kGapY);
         }
       }
       left += part.width + 2 * kGapX;
@@ -288,9 +290,9 @@ class Painter {
         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
         width, height);
     for (const SceneEdge& edge : scene_.edges)
-      if (drawn_[Index(edge.from)] && drawn_[Index(edge.to)]) WriteEdge(edge, out);
+      if (drawn_[edge.from] && drawn_[edge.to]) WriteEdge(edge, out);
     for (const Part& part : parts) {
-      for (int32_t node : part.nodes)
+      for (SceneNodeId node : part.nodes)
         WriteNode(node, out);
     }
     out += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" fill=\"#444444\">{}</text>\n</svg>\n",
@@ -299,8 +301,8 @@ class Painter {
   }
 
   void WriteEdge(const SceneEdge& edge, std::string& out) const {
-    const double x1 = x_[Index(edge.from)] + kBoxWidth / 2, y1 = y_[Index(edge.from)] + kBoxHeight;
-    const double x2 = x_[Index(edge.to)] + kBoxWidth / 2, y2 = y_[Index(edge.to)];
+    const double x1 = x_[edge.from] + kBoxWidth / 2, y1 = y_[edge.from] + kBoxHeight;
+    const double x2 = x_[edge.to] + kBoxWidth / 2, y2 = y_[edge.to];
     const double bend = std::max(kGapY / 2, (y2 - y1) / 2);
     const Look look = LookOf(edge.status);
     const bool is_removed = edge.status == SceneStatus::kRemoved;
@@ -313,8 +315,8 @@ class Painter {
         is_removed ? " stroke-dasharray=\"5 3\"" : "");
   }
 
-  void WriteNode(int32_t index, std::string& out) const {
-    const SceneNode& node = scene_.nodes[Index(index)];
+  void WriteNode(SceneNodeId drawn, std::string& out) const {
+    const SceneNode& node = scene_.nodes[drawn];
     const bool in_after = node.after.valid();
     const Listing& listing = in_after ? diff_.after : diff_.before;
     const EntityId id = in_after ? node.after : node.before;
@@ -325,7 +327,7 @@ class Painter {
     std::string target(listing.target(id));
     if (target.empty()) target = listing[id].kind == EntityKind::kInput ? "input" : "output";
     const Look look = LookOf(node.status);
-    const double x = x_[Index(index)], y = y_[Index(index)];
+    const double x = x_[drawn], y = y_[drawn];
     const std::string module = ModuleText(listing, id);
     out += fmt::format(
         "<g><title>{}{}{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.0f}\" "
@@ -350,9 +352,9 @@ class Painter {
   const GraphDiff& diff_;
   const ChangeSvgOptions& options_;
   const Scene scene_;
-  std::vector<bool> drawn_;
+  IdVector<SceneNodeId, bool> drawn_;
   std::string note_;  // below the picture
-  std::vector<double> x_, y_;
+  IdVector<SceneNodeId, double> x_, y_;
   double right_ = 0, bottom_ = kMargin;
 };
 

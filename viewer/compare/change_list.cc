@@ -13,9 +13,9 @@ namespace {
 
 constexpr const char* kNowhere = "–";
 
-SceneCounts CountsOf(const Comparison& c, const std::vector<int32_t>& nodes) {
+SceneCounts CountsOf(const Comparison& c, const std::vector<SceneNodeId>& nodes) {
   SceneCounts counts;
-  for (int32_t node : nodes) {
+  for (SceneNodeId node : nodes) {
     ++counts.nodes;
     const SceneStatus status = c.StatusOf(node);
     counts.added += status == SceneStatus::kAdded ? 1 : 0;
@@ -63,7 +63,7 @@ ChangeList MakeChangeList(const Comparison& c) {
       place.deviates = true;
       place.what = PastTense(deviation.what);
       for (HunkId hunk : deviation.hunks) {
-        const std::vector<int32_t> nodes = c.NodesOf(diff.hunks[hunk]);
+        const std::vector<SceneNodeId> nodes = c.NodesOf(diff.hunks[hunk]);
         place.nodes.insert(place.nodes.end(), nodes.begin(), nodes.end());
       }
       change.places.push_back(std::move(place));

@@ -1,5 +1,4 @@
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,8 +9,8 @@ namespace strata::viewer {
 
 /// A place where a pattern occurs, or where it is missing.
 struct ChangePlace {
-  std::string where;           ///< "layers.7"; "–" without a module
-  std::vector<int32_t> nodes;  ///< empty: nothing changed there
+  std::string where;               ///< "layers.7"; "–" without a module
+  std::vector<SceneNodeId> nodes;  ///< empty: nothing changed there
   bool deviates = false;
   std::string what;  ///< what happened at a deviating place instead
 };

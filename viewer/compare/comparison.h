@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/id.h"
 #include "base/result.h"
 #include "diff/model/diff_options.h"
 #include "diff/model/graph_diff.h"
@@ -29,8 +30,8 @@ struct SharedLanes {
   LaneLayouts layouts;
 };
 
-/// A difference of two graphs with its scene, and what panes ask of its nodes. Nodes are indices
-/// into `scene().nodes`. Does not change, so any thread may read it.
+/// A difference of two graphs with its scene, and what panes ask of its nodes. Does not change, so
+/// any thread may read it.
 class Comparison {
  public:
   struct Input {
@@ -57,77 +58,74 @@ class Comparison {
   const GraphDiff& diff() const { return diff_; }
   const Scene& scene() const { return scene_; }
   int32_t size() const { return static_cast<int32_t>(scene_.nodes.size()); }
-  const SceneNode& node(int32_t i) const { return scene_.nodes[static_cast<size_t>(i)]; }
-  const SceneCluster& cluster(int32_t i) const { return scene_.clusters[static_cast<size_t>(i)]; }
-  const SceneCounts& counts() const { return scene_.clusters.front().counts; }
+  IdRange<SceneNodeId> nodes() const { return IdsOf(scene_.nodes); }
+  const SceneNode& node(SceneNodeId i) const { return scene_.nodes[i]; }
+  const SceneCluster& cluster(ClusterId i) const { return scene_.clusters[i]; }
+  const SceneCounts& counts() const { return cluster(Scene::kRoot).counts; }
   /// A line is drawn as added or removed, perhaps between nodes that are neither.
   bool has_added_edges() const { return has_added_edges_; }
   bool has_removed_edges() const { return has_removed_edges_; }
-  const std::vector<int32_t>& ChildrenOf(int32_t cluster) const {
-    return children_[static_cast<size_t>(cluster)];
-  }
+  const std::vector<ClusterId>& ChildrenOf(ClusterId cluster) const { return children_[cluster]; }
 
-  SceneStatus StatusOf(int32_t i) const { return node(i).status; }
+  SceneStatus StatusOf(SceneNodeId i) const { return node(i).status; }
   /// As shown: without characters that are not seen.
-  const std::string& NameOf(int32_t i) const { return names_[static_cast<size_t>(i)]; }
-  std::string NameBefore(int32_t i) const;  ///< "" when only the other side has the node
-  std::string OperatorOf(int32_t i) const;  ///< "aten.mm.default", "input", "output"
+  const std::string& NameOf(SceneNodeId i) const { return names_[i]; }
+  std::string NameBefore(SceneNodeId i) const;  ///< "" when only the other side has the node
+  std::string OperatorOf(SceneNodeId i) const;  ///< "aten.mm.default", "input", "output"
   /// "mm"; "view → reshape" when the operator changed.
-  std::string LabelOf(int32_t i) const;
+  std::string LabelOf(SceneNodeId i) const;
   /// `before`: the type before the pass, of a node that has one.
-  std::string TypeOf(int32_t i, bool before = false) const;
+  std::string TypeOf(SceneNodeId i, bool before = false) const;
   /// Of its value, from the shape; 0: not known.
-  double BytesOf(int32_t i) const;
+  double BytesOf(SceneNodeId i) const;
   /// What its runs took and gave; null: it was not measured.
-  const NodeStatistics* MeasuredOf(int32_t i) const;
+  const NodeStatistics* MeasuredOf(SceneNodeId i) const;
   /// What both graphs cost. Made when it is asked for first, which takes a while: ask on a worker.
   const CostComparison& costs() const;
   /// How the cost of a node changed; `what` and `where` are empty.
-  CostChange CostChangeOf(int32_t i) const;
+  CostChange CostChangeOf(SceneNodeId i) const;
   bool has_measures() const { return input_.measures != nullptr && !input_.measures->empty(); }
-  std::string ModuleOf(int32_t i) const;
-  Phase PhaseOf(int32_t i) const { return ir_node(i).phase; }
-  const Node& ir_node(int32_t i) const;
+  std::string ModuleOf(SceneNodeId i) const;
+  Phase PhaseOf(SceneNodeId i) const { return ir_node(i).phase; }
+  const Node& ir_node(SceneNodeId i) const;
   /// The graph that has the node: the one after, where both have it.
-  const Graph& graph_of(int32_t i) const;
-  const Listing& listing_of(int32_t i) const;
-  EntityId entity_of(int32_t i) const;
+  const Graph& graph_of(SceneNodeId i) const;
+  const Listing& listing_of(SceneNodeId i) const;
+  EntityId entity_of(SceneNodeId i) const;
   /// "model.py:12"; "" when it is not known.
-  std::string PlaceOf(int32_t i) const;
-  std::string CodeOf(int32_t i) const;
+  std::string PlaceOf(SceneNodeId i) const;
+  std::string CodeOf(SceneNodeId i) const;
   /// The pair of a node; null when only one side has it.
-  const Pair* PairOf(int32_t i) const;
+  const Pair* PairOf(SceneNodeId i) const;
 
   struct Neighbour {
-    int32_t node = 0;
+    SceneNodeId node;
     SceneStatus status = SceneStatus::kSame;  ///< of the edge
   };
-  std::vector<Neighbour> InputsOf(int32_t i) const;
-  std::vector<Neighbour> OutputsOf(int32_t i) const;
+  std::vector<Neighbour> InputsOf(SceneNodeId i) const;
+  std::vector<Neighbour> OutputsOf(SceneNodeId i) const;
 
   /// Nodes that differ, in scene order.
-  const std::vector<int32_t>& changes() const { return changes_; }
+  const std::vector<SceneNodeId>& changes() const { return changes_; }
   /// The same with root causes before derived changes, as the table has them.
-  const std::vector<int32_t>& changes_by_cause() const { return changes_by_cause_; }
+  const std::vector<SceneNodeId>& changes_by_cause() const { return changes_by_cause_; }
   /// Nodes of a hunk, in scene order.
-  std::vector<int32_t> NodesOf(const Hunk& hunk) const;
-  int32_t NodeOfBefore(EntityId id) const { return node_of_before_[id]; }
-  int32_t NodeOfAfter(EntityId id) const { return node_of_after_[id]; }
+  std::vector<SceneNodeId> NodesOf(const Hunk& hunk) const;
+  SceneNodeId NodeOfBefore(EntityId id) const { return node_of_before_[id]; }
+  SceneNodeId NodeOfAfter(EntityId id) const { return node_of_after_[id]; }
 
-  /// The node of that name; one that exists after the pass, if there are two. -1: none.
-  int32_t Find(std::string_view name) const;
-  /// The cluster of that path; -1: none.
-  int32_t FindCluster(std::string_view path) const;
+  /// The node of that name; one that exists after the pass, if there are two. None: no node has it.
+  SceneNodeId Find(std::string_view name) const;
+  /// The cluster of that path; none: no cluster has it.
+  ClusterId FindCluster(std::string_view path) const;
   /// A tick per node of a cluster in program order (the backward half reversed, as it runs up):
   /// bits of statuses. At most 1024 ticks; of larger clusters each stands for several nodes.
   struct Barcode {
     std::vector<uint8_t> forward, backward;
   };
-  const Barcode& BarcodeOf(int32_t cluster) const {
-    return barcodes_[static_cast<size_t>(cluster)];
-  }
+  const Barcode& BarcodeOf(ClusterId cluster) const { return barcodes_[cluster]; }
   /// Nodes of a cluster with everything below, in program order.
-  std::vector<int32_t> NodesIn(int32_t cluster) const;
+  std::vector<SceneNodeId> NodesIn(ClusterId cluster) const;
 
  private:
   Comparison(Input input, GraphDiff diff);
@@ -140,18 +138,19 @@ class Comparison {
   std::string title_;
   GraphDiff diff_;
   Scene scene_;
-  std::vector<std::string> names_;
-  std::unordered_map<std::string_view, int32_t> by_name_;     // keys are of names_
-  std::unordered_map<std::string_view, int32_t> by_cluster_;  // keys are of scene_
-  std::vector<std::vector<int32_t>> children_;
-  std::vector<Barcode> barcodes_;  // by cluster
-  std::vector<int32_t> changes_, changes_by_cause_;
-  IdVector<EntityId, int32_t> node_of_before_, node_of_after_;
-  std::vector<int32_t> first_input_;  // by node, index into Scene::edges
+  IdVector<SceneNodeId, std::string> names_;
+  std::unordered_map<std::string_view, SceneNodeId> by_name_;   // keys are of names_
+  std::unordered_map<std::string_view, ClusterId> by_cluster_;  // keys are of scene_
+  IdVector<ClusterId, std::vector<ClusterId>> children_;
+  IdVector<ClusterId, Barcode> barcodes_;
+  std::vector<SceneNodeId> changes_, changes_by_cause_;
+  IdVector<EntityId, SceneNodeId> node_of_before_, node_of_after_;
+  IdVector<SceneNodeId, IdRange<SceneEdgeId>> inputs_;
   bool has_added_edges_ = false, has_removed_edges_ = false;
   mutable std::once_flag costs_made_;
   mutable CostComparison costs_;
-  std::vector<int32_t> first_output_, output_edge_;  // by node; indices into Scene::edges
+  std::vector<int32_t> first_output_;  // by node, index into outputs_
+  std::vector<SceneEdgeId> outputs_;   // by the node that they begin at
 };
 
 }  // namespace strata::viewer

@@ -23,7 +23,7 @@ std::string Total(std::string_view name, double before, double after, std::strin
 
 CostSheet::List NodesOf(const Comparison& comparison) {
   CostSheet::List list{"By node", {}};
-  for (int32_t i = 0; i < comparison.size(); ++i) {
+  for (SceneNodeId i : comparison.nodes()) {
     CostChange change = comparison.CostChangeOf(i);
     if (IsNone(change)) continue;
     change.what = comparison.NameOf(i);
@@ -59,7 +59,7 @@ CostSheet CostSheetOf(const Comparison& comparison) {
     added.title = title;
     for (CostChange change : *list) {
       if (list == &changes.patterns) change.what = PastTense(change.what);
-      if (added.rows.size() < kMostRows) added.rows.push_back({std::move(change), -1});
+      if (added.rows.size() < kMostRows) added.rows.push_back({std::move(change), {}});
     }
   }
   sheet.lists.push_back(NodesOf(comparison));

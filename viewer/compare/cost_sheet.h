@@ -1,5 +1,4 @@
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,7 @@ namespace strata::viewer {
 struct CostSheet {
   struct Row {
     CostChange change;
-    int32_t node = -1;  ///< of the scene; -1: the row is of several
+    SceneNodeId node;  ///< none: the row is of several
   };
   struct List {
     std::string title;

@@ -76,7 +76,7 @@ class Svg {
         "<title>{2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#F8F7F4\"/>\n",
         g_.width, g_.height, Xml(c_.title()));
     for (const SceneSlab& slab : g_.slabs) {
-      if (slab.cluster != 0) Slab(slab);
+      if (slab.cluster != Scene::kRoot) Slab(slab);
     }
     for (const SceneLine& line : g_.lines)
       Line(line);
@@ -122,7 +122,7 @@ class Svg {
                     look.dash.empty() ? "" : " stroke-dasharray=\"4 3\"");
   }
   void Box(const SceneBox& box) {
-    if (box.node < 0) {
+    if (!box.node.valid()) {
       Rect(box, "#E9E5DC", {"#E9E5DC", "", 1, ""}, 12);
       Text(box.x + 12, box.y + 16, 10, "#69645A",
            fmt::format("… {}", NumberText(static_cast<int64_t>(box.members.size()))));
@@ -151,21 +151,21 @@ std::string DotString(std::string_view text) {
   return out + "\"";
 }
 
-void DotCluster(const Comparison& c, int32_t cluster,
-                const std::vector<std::vector<int32_t>>& nodes, std::string& out) {
-  if (cluster != 0)
-    out += fmt::format("subgraph cluster_{} {{ label={};\n", cluster,
+void DotCluster(const Comparison& c, ClusterId cluster,
+                const IdVector<ClusterId, std::vector<SceneNodeId>>& nodes, std::string& out) {
+  if (cluster != Scene::kRoot)
+    out += fmt::format("subgraph cluster_{} {{ label={};\n", cluster.index,
                        DotString(c.cluster(cluster).label));
-  for (int32_t i : nodes[static_cast<size_t>(cluster)]) {
+  for (SceneNodeId i : nodes[cluster]) {
     const Look look = LookOf(c.StatusOf(i));
-    out += fmt::format("n{} [label={}, color=\"{}\", fillcolor=\"{}\"{}];\n", i,
+    out += fmt::format("n{} [label={}, color=\"{}\", fillcolor=\"{}\"{}];\n", i.index,
                        DotString(fmt::format("{} {}", c.LabelOf(i), c.NameOf(i))), look.line,
                        look.fill,
                        c.StatusOf(i) == SceneStatus::kRemoved ? ", style=\"filled,dashed\"" : "");
   }
-  for (int32_t child : c.ChildrenOf(cluster))
+  for (ClusterId child : c.ChildrenOf(cluster))
     DotCluster(c, child, nodes, out);
-  if (cluster != 0) out += "}\n";
+  if (cluster != Scene::kRoot) out += "}\n";
 }
 
 }  // namespace
@@ -178,12 +178,12 @@ std::string DotOf(const Comparison& c) {
   std::string out = fmt::format(
       "digraph {{\nlabel={};\nnode [shape=box, style=filled, fontname=\"DejaVu Sans Mono\"];\n",
       DotString(c.title()));
-  std::vector<std::vector<int32_t>> nodes(c.scene().clusters.size());
-  for (int32_t i = 0; i < c.size(); ++i)
-    nodes[static_cast<size_t>(c.node(i).cluster)].push_back(i);
-  DotCluster(c, 0, nodes, out);
+  IdVector<ClusterId, std::vector<SceneNodeId>> nodes(c.scene().clusters.size());
+  for (SceneNodeId i : c.nodes())
+    nodes[c.node(i).cluster].push_back(i);
+  DotCluster(c, Scene::kRoot, nodes, out);
   for (const SceneEdge& edge : c.scene().edges) {
-    out += fmt::format("n{} -> n{}", edge.from, edge.to);
+    out += fmt::format("n{} -> n{}", edge.from.index, edge.to.index);
     if (edge.status != SceneStatus::kSame)
       out += fmt::format(" [color=\"{}\"]", LookOf(edge.status).line);
     out += ";\n";
@@ -196,7 +196,7 @@ std::string JsonOf(const Comparison& c) {
   JsonWriter json(text);
   json.BeginObject().Field("schema", "strata.graph/1").Field("title", c.title());
   json.Break(1).Key("nodes").BeginArray();
-  for (int32_t i = 0; i < c.size(); ++i) {
+  for (SceneNodeId i : c.nodes()) {
     json.Break(2).BeginObject().Field("name", c.NameOf(i));
     json.Field("operator", c.OperatorOf(i)).Field("type", c.TypeOf(i));
     json.Field("module", c.ModuleOf(i)).Field("status", ToString(c.StatusOf(i)));

@@ -24,10 +24,10 @@ class NodeLookup {
         listing_(before ? comparison.diff().before : comparison.diff().after),
         graph_(listing_.root().id()) {}
 
-  /// -1: the listing does not print it.
-  int32_t Of(NodeId node) const {
+  /// None: the listing does not print it.
+  SceneNodeId Of(NodeId node) const {
     const EntityId id = listing_.Find(graph_, node);
-    if (!id.valid()) return -1;
+    if (!id.valid()) return {};
     return before_ ? comparison_.NodeOfBefore(id) : comparison_.NodeOfAfter(id);
   }
 
@@ -46,7 +46,7 @@ MemoryLine LineOf(const Comparison& comparison, bool before) {
   line.nodes.reserve(line.profile.live.size());
   for (NodeId id : graph.nodes())
     line.nodes.push_back(lookup.Of(id));
-  line.nodes.resize(line.profile.live.size(), -1);
+  line.nodes.resize(line.profile.live.size());
   for (const MemoryProfile::Holder& holder : line.profile.holders)
     line.holders.push_back(lookup.Of(graph.value(holder.value).def));
   return line;
@@ -82,11 +82,11 @@ size_t AddCalls(const Comparison& comparison, LaneChart& chart, EndOf end_of) {
   std::map<uint16_t, Lane> streams;
   std::map<Phase, Lane> phases;
   std::vector<LaneSpan> flights;
-  std::unordered_map<int32_t, size_t> flight_of;  // by index of the node that launches
+  std::unordered_map<NodeId, size_t> flight_of;  // by the node that launches
   for (NodeId id : graph.nodes()) {
     const Node& node = graph.node(id);
-    const int32_t scene_node = node.kind == NodeKind::kCall ? lookup.Of(id) : -1;
-    if (scene_node < 0) continue;
+    const SceneNodeId scene_node = node.kind == NodeKind::kCall ? lookup.Of(id) : SceneNodeId();
+    if (!scene_node.valid()) continue;
     const double begin = chart.length;
     chart.length = end_of(scene_node);
     const LaneSpan span = {scene_node, begin, chart.length};
@@ -94,11 +94,11 @@ size_t AddCalls(const Comparison& comparison, LaneChart& chart, EndOf end_of) {
     phases[node.phase].spans.push_back(span);
     const std::string_view op = graph.op(id);
     if (TraitsOf(op).collective && !IsWait(op)) {
-      flight_of[id.index] = flights.size();
+      flight_of[id] = flights.size();
       flights.push_back(span);
     } else if (IsWait(op)) {
       for (const ValueId value : graph.operands(id)) {
-        const auto flight = flight_of.find(graph.value(value).def.index);
+        const auto flight = flight_of.find(graph.value(value).def);
         if (flight != flight_of.end()) flights[flight->second].end = chart.length;
       }
     }
@@ -123,21 +123,21 @@ size_t AddCalls(const Comparison& comparison, LaneChart& chart, EndOf end_of) {
 
 std::vector<OperatorRow> OperatorsOf(const Comparison& comparison) {
   std::map<std::string, OperatorRow> rows;
-  const auto count = [&](const Listing& listing, EntityId id, int32_t node, bool is_after) {
+  const auto count = [&](const Listing& listing, EntityId id, SceneNodeId node, bool is_after) {
     if (listing[id].element.valid()) return;
     const Graph& graph = listing.graph(id);
     const NodeId ir_node = listing[id].node;
     if (graph.node(ir_node).kind != NodeKind::kCall) return;
     OperatorRow& row = rows[std::string(listing.target(id))];
     (is_after ? row.after : row.before) += 1;
-    if (row.first < 0) row.first = node;
+    if (!row.first.valid()) row.first = node;
     if (!is_after) return;
     row.flops += FlopsOf(graph, ir_node);
     row.bytes += comparison.BytesOf(node);
     if (const NodeStatistics* measured = comparison.MeasuredOf(node))
       row.time_ns += static_cast<double>(measured->time_ns);
   };
-  for (int32_t i = 0; i < comparison.size(); ++i) {
+  for (SceneNodeId i : comparison.nodes()) {
     const SceneNode& node = comparison.node(i);
     if (node.before.valid()) count(comparison.diff().before, node.before, i, false);
     if (node.after.valid()) count(comparison.diff().after, node.after, i, true);
@@ -165,7 +165,7 @@ LaneChart LanesInOrder(const Comparison& comparison) {
   LaneChart chart;
   int64_t calls = 0;
   const size_t collectives =
-      AddCalls(comparison, chart, [&](int32_t) { return static_cast<double>(++calls); });
+      AddCalls(comparison, chart, [&](SceneNodeId) { return static_cast<double>(++calls); });
   chart.words = fmt::format(
       "{} in program order, {}.", Plural(calls, "call"),
       collectives > 0 ? fmt::format("{} from launch to wait",
@@ -177,7 +177,7 @@ LaneChart LanesInOrder(const Comparison& comparison) {
 LaneChart MeasuredLanes(const Comparison& comparison) {
   LaneChart chart;
   double us = 0;
-  AddCalls(comparison, chart, [&](int32_t node) {
+  AddCalls(comparison, chart, [&](SceneNodeId node) {
     const NodeStatistics* measured = comparison.MeasuredOf(node);
     if (measured != nullptr) us += static_cast<double>(measured->time_ns) * 1e-3;
     return us;
@@ -206,8 +206,8 @@ LaneChart SimulatedLanes(const Comparison& comparison, const std::string& topolo
   const NodeLookup lookup(comparison, false);
   for (const TimelineEvent& event : timeline->events) {
     chart.length = std::max(chart.length, event.end_us);
-    const int32_t node = lookup.Of(event.node);
-    if (event.is_idle || node < 0 || event.end_us <= event.start_us) continue;
+    const SceneNodeId node = lookup.Of(event.node);
+    if (event.is_idle || !node.valid() || event.end_us <= event.start_us) continue;
     chart.lanes[static_cast<size_t>(event.stream)].spans.push_back(
         {node, event.start_us, event.end_us});
   }

@@ -17,7 +17,7 @@ struct OperatorRow {
   double flops = 0;               ///< from shapes
   double bytes = 0;               ///< of results, from shapes
   double time_ns = 0;             ///< measured, of a step; 0: not measured
-  int32_t first = -1;             ///< the first node that calls it
+  SceneNodeId first;              ///< the first node that calls it
 };
 /// Most calls first. Bodies count.
 std::vector<OperatorRow> OperatorsOf(const Comparison& comparison);
@@ -25,8 +25,8 @@ std::vector<OperatorRow> OperatorsOf(const Comparison& comparison);
 /// Bytes alive over one graph of a comparison.
 struct MemoryLine {
   MemoryProfile profile;
-  std::vector<int32_t> nodes;    ///< of the scene, by index into `profile.live`; -1: none
-  std::vector<int32_t> holders;  ///< nodes of `profile.holders`; -1: none
+  std::vector<SceneNodeId> nodes;    ///< by index into `profile.live`
+  std::vector<SceneNodeId> holders;  ///< nodes of `profile.holders`
 };
 struct MemoryLines {
   MemoryLine before, after;
@@ -36,7 +36,7 @@ MemoryLines MemoryOf(const Comparison& comparison);
 
 /// What runs where in the graph after, and when.
 struct LaneSpan {
-  int32_t node = 0;           ///< of the scene; -1: an action of a pipeline
+  SceneNodeId node;           ///< none: an action of a pipeline
   double begin = 0, end = 0;  ///< of a collective: from its launch to what waits for it
   size_t action = 0;          ///< index into LaneChart::actions
 };

@@ -61,32 +61,32 @@ struct Property {
   const char* label;
   std::string (*unit)(double);  ///< of numbers
   bool sums;                    ///< numbers of a slab add up
-  double (*number)(const Comparison& c, int32_t node);
-  std::string (*kind)(const Comparison& c, int32_t node);
+  double (*number)(const Comparison& c, SceneNodeId node);
+  std::string (*kind)(const Comparison& c, SceneNodeId node);
   From from = From::kNode;
   std::string_view attribute = {};  ///< its name, of kAttribute
 };
 
-double FlopsAt(const Comparison& c, int32_t node) {
+double FlopsAt(const Comparison& c, SceneNodeId node) {
   const Entity& entity = c.listing_of(node)[c.entity_of(node)];
   const double flops = entity.element.valid() ? 0 : FlopsOf(c.graph_of(node), entity.node);
   return flops > 0 ? flops : kNone;
 }
-double BytesAt(const Comparison& c, int32_t node) {
+double BytesAt(const Comparison& c, SceneNodeId node) {
   const double bytes = c.BytesOf(node);
   return bytes > 0 ? bytes : kNone;
 }
 template <class Tell>
-double Measured(const Comparison& c, int32_t node, Tell tell) {
+double Measured(const Comparison& c, SceneNodeId node, Tell tell) {
   const NodeStatistics* measured = c.MeasuredOf(node);
   return measured != nullptr ? tell(*measured) : kNone;
 }
-double TimeAt(const Comparison& c, int32_t node) {
+double TimeAt(const Comparison& c, SceneNodeId node) {
   return Measured(c, node, [](const NodeStatistics& m) {
     return m.time_ns > 0 ? static_cast<double>(m.time_ns) : kNone;
   });
 }
-double MadeAt(const Comparison& c, int32_t node) {
+double MadeAt(const Comparison& c, SceneNodeId node) {
   return Measured(c, node, [](const NodeStatistics& m) {
     return m.bytes > 0 ? static_cast<double>(m.bytes) : kNone;
   });
@@ -94,25 +94,25 @@ double MadeAt(const Comparison& c, int32_t node) {
 double ChangeOf(double cost) {
   return cost == 0 ? kNone : cost;
 }
-double TimeChangeAt(const Comparison& c, int32_t node) {
+double TimeChangeAt(const Comparison& c, SceneNodeId node) {
   return ChangeOf(c.CostChangeOf(node).us);
 }
-double BytesChangeAt(const Comparison& c, int32_t node) {
+double BytesChangeAt(const Comparison& c, SceneNodeId node) {
   return ChangeOf(c.CostChangeOf(node).bytes);
 }
-double PeakChangeAt(const Comparison& c, int32_t node) {
+double PeakChangeAt(const Comparison& c, SceneNodeId node) {
   return ChangeOf(c.CostChangeOf(node).peak);
 }
-double LeastAt(const Comparison& c, int32_t node) {
+double LeastAt(const Comparison& c, SceneNodeId node) {
   return Measured(c, node, [](const NodeStatistics& m) { return m.has_values ? m.min : kNone; });
 }
-double GreatestAt(const Comparison& c, int32_t node) {
+double GreatestAt(const Comparison& c, SceneNodeId node) {
   return Measured(c, node, [](const NodeStatistics& m) { return m.has_values ? m.max : kNone; });
 }
-double MeanAt(const Comparison& c, int32_t node) {
+double MeanAt(const Comparison& c, SceneNodeId node) {
   return Measured(c, node, [](const NodeStatistics& m) { return m.has_values ? m.mean : kNone; });
 }
-double NotFiniteAt(const Comparison& c, int32_t node) {
+double NotFiniteAt(const Comparison& c, SceneNodeId node) {
   return Measured(c, node, [](const NodeStatistics& m) {
     const int64_t count = m.has_values ? m.nan_count + m.inf_count : 0;
     return count > 0 ? static_cast<double>(count) : kNone;
@@ -121,7 +121,7 @@ double NotFiniteAt(const Comparison& c, int32_t node) {
 
 /// The first attribute of a node whose name `fits`, as the report writes it: "key=value".
 template <class Fits>
-std::string TagAt(const Comparison& c, int32_t node, Fits fits) {
+std::string TagAt(const Comparison& c, SceneNodeId node, Fits fits) {
   const Entity& entity = c.listing_of(node)[c.entity_of(node)];
   if (entity.element.valid() || entity.kind == EntityKind::kOutput) return "";
   const Graph& graph = c.graph_of(node);
@@ -132,7 +132,7 @@ std::string TagAt(const Comparison& c, int32_t node, Fits fits) {
   return "";
 }
 /// The number that an attribute of a call or input says.
-double Tagged(const Comparison& c, int32_t node, std::string_view key) {
+double Tagged(const Comparison& c, SceneNodeId node, std::string_view key) {
   const Entity& entity = c.listing_of(node)[c.entity_of(node)];
   if (entity.element.valid()) return kNone;
   const std::string_view text = c.graph_of(node).attribute(entity.node, key);
@@ -140,27 +140,27 @@ double Tagged(const Comparison& c, int32_t node, std::string_view key) {
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
 }
-double ComputeAt(const Comparison& c, int32_t node) {
+double ComputeAt(const Comparison& c, SceneNodeId node) {
   return Tagged(c, node, kComputeTime);
 }
-double CommunicationAt(const Comparison& c, int32_t node) {
+double CommunicationAt(const Comparison& c, SceneNodeId node) {
   return Tagged(c, node, kCommunicationTime);
 }
-std::string PlacementAt(const Comparison& c, int32_t node) {
+std::string PlacementAt(const Comparison& c, SceneNodeId node) {
   return std::string(PlacementsOf(c.TypeOf(node)));
 }
-std::string MemoryTagAt(const Comparison& c, int32_t node) {
+std::string MemoryTagAt(const Comparison& c, SceneNodeId node) {
   return TagAt(c, node, [](std::string_view key) {
     return key.find("recompute") != key.npos || key.find("offload") != key.npos;
   });
 }
-std::string StageAt(const Comparison& c, int32_t node) {
+std::string StageAt(const Comparison& c, SceneNodeId node) {
   const Entity& entity = c.listing_of(node)[c.entity_of(node)];
   if (entity.element.valid() || entity.kind == EntityKind::kOutput) return "";
   const std::string_view stage = c.graph_of(node).attribute(entity.node, kStage);
   return stage.empty() ? std::string() : fmt::format("stage {}", stage);
 }
-std::string FirstTagAt(const Comparison& c, int32_t node) {
+std::string FirstTagAt(const Comparison& c, SceneNodeId node) {
   return TagAt(c, node, [](std::string_view) { return true; });
 }
 
@@ -182,19 +182,19 @@ const std::array<Property, 21>& Properties() {
       {"mean", "Mean value", ValueText, false, MeanAt, nullptr, From::kRun},
       {"nan", "NaN and infinite", CountText, true, NotFiniteAt, nullptr, From::kRun},
       {"shape", "Shape", nullptr, false, nullptr,
-       [](const Comparison& c, int32_t i) { return std::string(ShapeOf(c.TypeOf(i))); },
+       [](const Comparison& c, SceneNodeId i) { return std::string(ShapeOf(c.TypeOf(i))); },
        From::kType},
       {"dtype", "Data type", nullptr, false, nullptr,
-       [](const Comparison& c, int32_t i) { return std::string(DtypeOf(c.TypeOf(i))); },
+       [](const Comparison& c, SceneNodeId i) { return std::string(DtypeOf(c.TypeOf(i))); },
        From::kType},
       {"placement", "Placement", nullptr, false, nullptr, PlacementAt, From::kType},
       {"phase", "Phase", nullptr, false, nullptr,
-       [](const Comparison& c, int32_t i) {
+       [](const Comparison& c, SceneNodeId i) {
          return c.PhaseOf(i) == Phase::kUnknown ? std::string()
                                                 : std::string(ToString(c.PhaseOf(i)));
        }},
       {"stream", "Stream", nullptr, false, nullptr,
-       [](const Comparison& c, int32_t i) {
+       [](const Comparison& c, SceneNodeId i) {
          return c.ir_node(i).stream == 0 ? std::string()
                                          : fmt::format("stream {}", c.ir_node(i).stream);
        }},
@@ -206,7 +206,7 @@ const std::array<Property, 21>& Properties() {
 }
 
 /// The type of a node with the module that numbers its types.
-std::pair<const Module*, TypeId> TypeAt(const Comparison& c, int32_t node) {
+std::pair<const Module*, TypeId> TypeAt(const Comparison& c, SceneNodeId node) {
   const ValueId value = c.listing_of(node).value(c.entity_of(node));
   const Graph& graph = c.graph_of(node);
   return {&graph.module(), value.valid() ? graph.value(value).type : TypeId()};
@@ -229,7 +229,7 @@ bool HasAny(const Comparison& c, const Property& property) {
   std::optional<std::string> first;
   // Types are few, and their texts take long.
   std::set<std::pair<const Module*, int32_t>> seen;
-  for (int32_t i = 0; i < c.size(); ++i) {
+  for (SceneNodeId i : c.nodes()) {
     if (property.from == From::kType) {
       const auto [module, type] = TypeAt(c, i);
       if (!seen.insert({module, type.index}).second) continue;
@@ -277,7 +277,7 @@ class Scale {
 
 }  // namespace
 
-std::string PropertyOf(const Comparison& comparison, std::string_view key, int32_t node) {
+std::string PropertyOf(const Comparison& comparison, std::string_view key, SceneNodeId node) {
   for (const Property& property : Properties()) {
     if (key != property.key) continue;
     if (property.kind != nullptr) return property.kind(comparison, node);
@@ -298,16 +298,16 @@ std::vector<std::pair<std::string, std::string>> AvailableOverlays(const Compari
 Overlay Overlay::Make(const Comparison& comparison, const std::string& key) {
   Overlay overlay;
   overlay.key_ = key;
-  overlay.shares_.assign(static_cast<size_t>(comparison.size()), -1);
+  overlay.shares_.assign(comparison.nodes().size(), -1);
   for (const Property& property : Properties()) {
     if (key != property.key) continue;
     overlay.label_ = property.label;
     overlay.unit_ = property.unit;
     std::map<std::string, int32_t> counts;
     std::vector<std::string> words;
-    for (int32_t i = 0; i < comparison.size(); ++i) {
+    for (SceneNodeId i : comparison.nodes()) {
       if (property.number != nullptr) {
-        overlay.values_.push_back(property.number(comparison, i));
+        overlay.values_.Add(property.number(comparison, i));
       } else {
         words.push_back(property.kind(comparison, i));
         if (!words.back().empty()) ++counts[words.back()];
@@ -327,7 +327,7 @@ Overlay Overlay::Make(const Comparison& comparison, const std::string& key) {
     for (size_t k = 0; k < overlay.kinds_.size(); ++k)
       index[overlay.kinds_[k]] = static_cast<int32_t>(k);
     for (const std::string& word : words)
-      overlay.kind_.push_back(word.empty() ? -1 : index[word]);
+      overlay.kind_.Add(word.empty() ? -1 : index[word]);
     overlay.TakeKinds();
   }
   return overlay;
@@ -340,7 +340,7 @@ void Overlay::TakeNumbers(const Comparison& comparison, bool sums, bool is_signe
   }
   std::ranges::sort(sorted);
   const Scale scale(sorted, is_signed);
-  for (size_t i = 0; i < values_.size(); ++i) {
+  for (SceneNodeId i : IdsOf(values_)) {
     if (!std::isnan(values_[i])) shares_[i] = scale.ShareOf(values_[i]);
   }
   for (const double share : {0.0, 0.5, 1.0}) {
@@ -353,11 +353,10 @@ void Overlay::TakeNumbers(const Comparison& comparison, bool sums, bool is_signe
   const Scene& scene = comparison.scene();
   for (const SceneCluster& cluster : scene.clusters) {
     double total = 0;
-    for (int32_t k = cluster.subtree_begin; k < cluster.subtree_end; ++k) {
-      const double value = values_[static_cast<size_t>(scene.by_cluster[static_cast<size_t>(k)])];
-      if (!std::isnan(value)) total += value;
+    for (SceneNodeId node : scene.NodesBelow(cluster)) {
+      if (!std::isnan(values_[node])) total += values_[node];
     }
-    totals_.push_back(total);
+    totals_.Add(total);
   }
 }
 
@@ -369,22 +368,22 @@ void Overlay::TakeKinds() {
     return 1 -
            static_cast<float>(kind - 1) / static_cast<float>(std::max<size_t>(1, shown - 1)) * 0.9F;
   };
-  for (size_t i = 0; i < kind_.size(); ++i) {
+  for (SceneNodeId i : IdsOf(kind_)) {
     if (kind_[i] >= 0) shares_[i] = share_of(static_cast<size_t>(kind_[i]));
   }
   for (size_t k = 0; k < shown; ++k)
     legend_.emplace_back(kinds_[k], share_of(k));
 }
 
-std::string Overlay::TextOf(int32_t node) const {
-  const auto i = static_cast<size_t>(node);
-  if (!values_.empty()) return std::isnan(values_[i]) ? std::string() : unit_(values_[i]);
-  return kind_.empty() || kind_[i] < 0 ? std::string() : kinds_[static_cast<size_t>(kind_[i])];
+std::string Overlay::TextOf(SceneNodeId node) const {
+  if (!values_.empty()) return std::isnan(values_[node]) ? std::string() : unit_(values_[node]);
+  if (kind_.empty() || kind_[node] < 0) return "";
+  return kinds_[static_cast<size_t>(kind_[node])];
 }
 
-std::string Overlay::TextOfCluster(int32_t cluster) const {
-  if (totals_.empty() || totals_[static_cast<size_t>(cluster)] == 0) return "";
-  return unit_(totals_[static_cast<size_t>(cluster)]);
+std::string Overlay::TextOfCluster(ClusterId cluster) const {
+  if (totals_.empty() || totals_[cluster] == 0) return "";
+  return unit_(totals_[cluster]);
 }
 
 }  // namespace strata::viewer

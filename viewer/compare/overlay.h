@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/id.h"
+#include "scene/scene.h"
 #include "viewer/compare/comparison.h"
 
 namespace strata::viewer {
@@ -19,11 +21,11 @@ class Overlay {
   const std::string& key() const { return key_; }
   const std::string& label() const { return label_; }
   /// The share of the colour scale, 0 to 1; below 0: plain.
-  float ShareOf(int32_t node) const { return shares_[static_cast<size_t>(node)]; }
+  float ShareOf(SceneNodeId node) const { return shares_[node]; }
   /// "" for a node without the property.
-  std::string TextOf(int32_t node) const;
+  std::string TextOf(SceneNodeId node) const;
   /// The sum over a slab; "" where sums mean nothing.
-  std::string TextOfCluster(int32_t cluster) const;
+  std::string TextOfCluster(ClusterId cluster) const;
   /// Words with their shares; below 0: plain.
   const std::vector<std::pair<std::string, float>>& legend() const { return legend_; }
 
@@ -34,17 +36,17 @@ class Overlay {
   void TakeKinds();
 
   std::string key_, label_;
-  Unit unit_ = nullptr;             // of numbers
-  std::vector<double> values_;      // of numbers, by node; NaN: none
-  std::vector<double> totals_;      // by cluster; empty: no sums
-  std::vector<std::string> kinds_;  // most frequent first
-  std::vector<int32_t> kind_;       // by node, index into kinds_; -1: none
-  std::vector<float> shares_;
+  Unit unit_ = nullptr;                   // of numbers
+  IdVector<SceneNodeId, double> values_;  // of numbers; NaN: none
+  IdVector<ClusterId, double> totals_;    // empty: no sums
+  std::vector<std::string> kinds_;        // most frequent first
+  IdVector<SceneNodeId, int32_t> kind_;   // index into kinds_; -1: none
+  IdVector<SceneNodeId, float> shares_;
   std::vector<std::pair<std::string, float>> legend_;
 };
 
 /// What the overlay of that key writes of a node; "": nothing.
-std::string PropertyOf(const Comparison& comparison, std::string_view key, int32_t node);
+std::string PropertyOf(const Comparison& comparison, std::string_view key, SceneNodeId node);
 
 /// (key, label) of the overlays for which a graph has anything to show; those of changed costs
 /// wherever two graphs differ.

@@ -64,7 +64,7 @@ LaneChart ChartOf(const PipelineSchedule& schedule, const Simulation& times,
     if (span.end <= span.begin) continue;
     const Action& action = *schedule.ranks[static_cast<size_t>(span.rank)][span.index];
     chart.lanes[static_cast<size_t>(span.rank)].spans.push_back(
-        {.node = -1, .begin = span.begin, .end = span.end, .action = chart.actions.size()});
+        {.node = {}, .begin = span.begin, .end = span.end, .action = chart.actions.size()});
     const std::string name = ToString(action);
     chart.actions.push_back({.name = name,
                              .words = fmt::format("rank {}: {}, {}", span.rank, name,

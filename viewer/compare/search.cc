@@ -75,9 +75,9 @@ class Known {
   std::unordered_map<int64_t, bool> known_;
 };
 
-using NodeTest = std::function<bool(int32_t node)>;
+using NodeTest = std::function<bool(SceneNodeId node)>;
 
-std::optional<double> BytesOf(const Comparison& c, int32_t node) {
+std::optional<double> BytesOf(const Comparison& c, SceneNodeId node) {
   const ValueId value = c.listing_of(node).value(c.entity_of(node));
   const Graph& graph = c.graph_of(node);
   if (!value.valid() || !graph.value(value).type.valid()) return std::nullopt;
@@ -104,23 +104,23 @@ std::optional<NodeTest> PropertyTest(const Comparison& c, const std::string& tex
     const std::string unit = end;
     limit *= unit == "KiB" ? 0x1p10 : unit == "MiB" ? 0x1p20 : unit == "GiB" ? 0x1p30 : 1;
     if (key == "bytes") {
-      return [&c, op, limit](int32_t node) {
+      return [&c, op, limit](SceneNodeId node) {
         const std::optional<double> bytes = BytesOf(c, node);
         return bytes && Compares(*bytes, op, limit);
       };
     }
-    return [&c, op, limit](int32_t node) {
+    return [&c, op, limit](SceneNodeId node) {
       const Entity& entity = c.listing_of(node)[c.entity_of(node)];
       return !entity.element.valid() && Compares(FlopsOf(c.graph_of(node), entity.node), op, limit);
     };
   }
   if (op != "=") return std::nullopt;
   if (key == "dtype")
-    return [&c, wanted](int32_t node) { return DtypeOf(c.TypeOf(node)) == wanted; };
+    return [&c, wanted](SceneNodeId node) { return DtypeOf(c.TypeOf(node)) == wanted; };
   if (key == "phase")
-    return [&c, wanted](int32_t node) { return ToString(c.PhaseOf(node)) == wanted; };
+    return [&c, wanted](SceneNodeId node) { return ToString(c.PhaseOf(node)) == wanted; };
   if (key == "status")
-    return [&c, wanted](int32_t node) {
+    return [&c, wanted](SceneNodeId node) {
       return ToString(c.StatusOf(node)) == wanted || WordOf(c.StatusOf(node)) == wanted;
     };
   return std::nullopt;
@@ -130,13 +130,13 @@ std::optional<NodeTest> PropertyTest(const Comparison& c, const std::string& tex
 
 namespace {
 
-/// Hits among the nodes from `begin` up to `end`.
-std::vector<int32_t> SearchRange(const Comparison& c, const Matcher& matcher, int32_t begin,
-                                 int32_t end) {
-  std::vector<int32_t> hits;
+/// Hits among `nodes`.
+std::vector<SceneNodeId> SearchRange(const Comparison& c, const Matcher& matcher,
+                                     IdRange<SceneNodeId> nodes) {
+  std::vector<SceneNodeId> hits;
   // Operators, types and modules repeat; they are distinguished by their ids in each module.
   Known operators, types, modules;
-  for (int32_t i = begin; i < end; ++i) {
+  for (SceneNodeId i : nodes) {
     const int64_t side = c.node(i).after.valid() ? 0 : int64_t{1} << 40;
     const Node& node = c.ir_node(i);
     const ValueId value = c.listing_of(i).value(c.entity_of(i));
@@ -153,7 +153,7 @@ std::vector<int32_t> SearchRange(const Comparison& c, const Matcher& matcher, in
       return false;
     };
     if (matcher.Fits(c.NameOf(i)) || operators(op, [&] { return matcher.Fits(c.OperatorOf(i)); }) ||
-        modules(c.node(i).cluster, [&] { return matcher.Fits(c.ModuleOf(i)); }) ||
+        modules(c.node(i).cluster.index, [&] { return matcher.Fits(c.ModuleOf(i)); }) ||
         (type.valid() && types(side + type.index, [&] { return matcher.Fits(c.TypeOf(i)); })) ||
         attribute())
       hits.push_back(i);
@@ -163,21 +163,22 @@ std::vector<int32_t> SearchRange(const Comparison& c, const Matcher& matcher, in
 
 }  // namespace
 
-std::vector<int32_t> SearchNodes(const Comparison& c, const std::string& text) {
-  std::vector<int32_t> hits;
+std::vector<SceneNodeId> SearchNodes(const Comparison& c, const std::string& text) {
+  std::vector<SceneNodeId> hits;
   if (text.empty()) return hits;
   if (const std::optional<NodeTest> test = PropertyTest(c, text)) {
-    for (int32_t i = 0; i < c.size(); ++i) {
+    for (SceneNodeId i : c.nodes()) {
       if ((*test)(i)) hits.push_back(i);
     }
     return hits;
   }
   const Matcher matcher(text);
-  const int32_t half = c.size() / 2;
-  std::vector<int32_t> second;
+  const IdRange<SceneNodeId> all = c.nodes();
+  const SceneNodeId half{c.size() / 2};
+  std::vector<SceneNodeId> second;
   AtOnce(
-      static_cast<size_t>(c.size()), [&] { hits = SearchRange(c, matcher, 0, half); },
-      [&] { second = SearchRange(c, matcher, half, c.size()); });
+      all.size(), [&] { hits = SearchRange(c, matcher, {all.begin_id(), half}); },
+      [&] { second = SearchRange(c, matcher, {half, all.end_id()}); });
   hits.insert(hits.end(), second.begin(), second.end());
   return hits;
 }

@@ -10,14 +10,14 @@ namespace strata::viewer {
 
 /// What a search found.
 struct SearchHits {
-  std::vector<int32_t> nodes;     ///< of the comparison, in scene order
-  std::vector<int32_t> subjects;  ///< of the contents: passes and graphs by name
+  std::vector<SceneNodeId> nodes;  ///< in scene order
+  std::vector<int32_t> subjects;   ///< of the contents: passes and graphs by name
 };
 
 /// Nodes whose name, operator, module, type or attribute matches `text`: a regular expression in
 /// either case; an invalid expression stands for its own characters. A test of a property finds the
 /// nodes that pass it: `bytes>1e6`, `flops>=2e9`, `dtype=bf16`, `phase=backward`, `status=added`.
-std::vector<int32_t> SearchNodes(const Comparison& comparison, const std::string& text);
+std::vector<SceneNodeId> SearchNodes(const Comparison& comparison, const std::string& text);
 
 /// Passes and graphs whose name, graph or options match.
 std::vector<int32_t> SearchSubjects(const Contents& contents, const std::string& text);

@@ -99,7 +99,7 @@ std::vector<TextRow> MakeTextDiff(const Comparison& c, size_t context) {
   const IdVector<EntityId, std::string> after = LinesOf(c.diff().after);
   Rows rows(!c.changes().empty(), context);
   int32_t old_line = 0, new_line = 0;
-  for (int32_t i = 0; i < c.size(); ++i) {
+  for (SceneNodeId i : c.nodes()) {
     const SceneNode& n = c.node(i);
     const std::string a = n.before.valid() ? before[n.before] : std::string();
     const std::string b = n.after.valid() ? after[n.after] : std::string();
@@ -116,10 +116,10 @@ std::vector<TextRow> MakeTextDiff(const Comparison& c, size_t context) {
   return rows.Take();
 }
 
-int32_t NodeOfLine(const Comparison& c, int64_t line) {
-  int32_t found_before = -1;
+SceneNodeId NodeOfLine(const Comparison& c, int64_t line) {
+  SceneNodeId found_before;
   int64_t old_line = 0, new_line = 0;
-  for (int32_t i = 0; i < c.size(); ++i) {
+  for (SceneNodeId i : c.nodes()) {
     const SceneNode& n = c.node(i);
     const auto has_line = [](const Listing& listing, EntityId id) {
       return id.valid() && !listing[id].element.valid();
@@ -127,7 +127,7 @@ int32_t NodeOfLine(const Comparison& c, int64_t line) {
     if (has_line(c.diff().before, n.before) && ++old_line == line) found_before = i;
     if (has_line(c.diff().after, n.after) && ++new_line == line) return i;
   }
-  return new_line == 0 ? found_before : -1;
+  return new_line == 0 ? found_before : SceneNodeId();
 }
 
 std::vector<std::pair<size_t, size_t>> DifferingWords(std::string_view line,

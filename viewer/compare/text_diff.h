@@ -12,7 +12,7 @@ namespace strata::viewer {
 struct TextRow {
   enum class Kind : uint8_t { kSame, kRemoved, kAdded, kFold };
   Kind kind = Kind::kSame;
-  int32_t node = -1;
+  SceneNodeId node;
   int32_t old_line = 0, new_line = 0;  ///< from 1; 0: the side has no such line
   std::string text;
   std::string other;   ///< the line on the other side, if it differs
@@ -24,8 +24,8 @@ struct TextRow {
 std::vector<TextRow> MakeTextDiff(const Comparison& comparison, size_t context = 3);
 
 /// The node that has this line, from 1, of the graph after; of the graph before where all nodes are
-/// removed. -1: there is no such line.
-int32_t NodeOfLine(const Comparison& comparison, int64_t line);
+/// removed. None: there is no such line.
+SceneNodeId NodeOfLine(const Comparison& comparison, int64_t line);
 
 /// The parts of `line` whose words do not occur in `other`, as ranges of bytes.
 std::vector<std::pair<size_t, size_t>> DifferingWords(std::string_view line,

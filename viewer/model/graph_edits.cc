@@ -20,20 +20,20 @@ GraphModel::Anchor GraphModel::AtSelection() const {
   };
 }
 
-void GraphModel::Toggle(int32_t cluster, bool below) {
+void GraphModel::Toggle(ClusterId cluster, bool below) {
   done_.push_back(view_);
   undone_.clear();
   const bool close = view_.open.contains(cluster);
-  std::vector<int32_t> pending = {cluster};
+  std::vector<ClusterId> pending = {cluster};
   while ((close || below) && !pending.empty()) {
-    const int32_t c = pending.back();
+    const ClusterId c = pending.back();
     pending.pop_back();
     if (close) {
       view_.open.erase(c);
     } else {
       view_.open.insert(c);
     }
-    const std::vector<int32_t>& children = comparison_->ChildrenOf(c);
+    const std::vector<ClusterId>& children = comparison_->ChildrenOf(c);
     pending.insert(pending.end(), children.begin(), children.end());
   }
   if (!close && !below) {
@@ -52,9 +52,11 @@ void GraphModel::Toggle(int32_t cluster, bool below) {
 void GraphModel::OpenAll(bool open) {
   done_.push_back(view_);
   undone_.clear();
-  view_.open = {0};
-  for (size_t c = 1; open && c < comparison_->scene().clusters.size(); ++c)
-    view_.open.insert(view_.open.end(), static_cast<int32_t>(c));
+  view_.open = {Scene::kRoot};
+  if (open) {
+    for (ClusterId c : IdsOf(comparison_->scene().clusters))
+      view_.open.insert(view_.open.end(), c);
+  }
   Relayout(AtSelection());
 }
 
@@ -75,19 +77,19 @@ void GraphModel::SetHops(int32_t hops) {
   Relayout(AtSelection());
 }
 
-int32_t GraphModel::cursor() const {
-  if (cursor_ >= 0) return cursor_;
-  return selected_ >= 0 ? comparison_->node(selected_).cluster : -1;
+ClusterId GraphModel::cursor() const {
+  if (cursor_.valid()) return cursor_;
+  return selected_.valid() ? comparison_->node(selected_).cluster : ClusterId();
 }
 
 void GraphModel::ToggleHere(bool below) {
-  if (cursor() > 0) Toggle(cursor(), below);
+  if (cursor() > Scene::kRoot) Toggle(cursor(), below);
 }
 
 std::string GraphModel::Step(bool inward) {
   if (geometry_ == nullptr) return "";
-  int32_t c = cursor();
-  if (inward && c < 0) {
+  ClusterId c = cursor();
+  if (inward && !c.valid()) {
     const SceneSlab* closed = nullptr;
     for (const SceneSlab& slab : geometry_->slabs) {
       if (!slab.open && (closed == nullptr || (slab.differs && !closed->differs))) closed = &slab;
@@ -95,25 +97,25 @@ std::string GraphModel::Step(bool inward) {
     if (closed == nullptr) return "Every slab is open";
     c = closed->cluster;
   } else if (inward && view_.open.contains(c)) {
-    const std::vector<int32_t>& children = comparison_->ChildrenOf(c);
+    const std::vector<ClusterId>& children = comparison_->ChildrenOf(c);
     const auto box = std::ranges::find_if(
-        geometry_->boxes, [&](const SceneBox& b) { return b.cluster == c && b.node >= 0; });
+        geometry_->boxes, [&](const SceneBox& b) { return b.cluster == c && b.node.valid(); });
     if (children.empty() && box != geometry_->boxes.end()) {
-      const int32_t node = box->node;
+      const SceneNodeId node = box->node;
       Select(node);
       Center(node);
       return comparison_->NameOf(node);
     }
     if (!children.empty()) c = children.front();
   } else if (!inward) {
-    if (c < 0) {
+    if (!c.valid()) {
       for (const SceneSlab& slab : geometry_->slabs) {
         if (slab.open) c = slab.cluster;
       }
     }
-    while (c > 0 && !view_.open.contains(c))
+    while (c > Scene::kRoot && !view_.open.contains(c))
       c = comparison_->cluster(c).parent;
-    if (c <= 0) return "Every slab around is closed";
+    if (c <= Scene::kRoot) return "Every slab around is closed";
   }
   if (view_.open.contains(c) != inward) Toggle(c);
   cursor_ = c;
@@ -121,7 +123,7 @@ std::string GraphModel::Step(bool inward) {
 }
 
 std::string GraphModel::Hide() {
-  if (selected_ < 0) return "Select a node first";
+  if (!selected_.valid()) return "Select a node first";
   done_.push_back(view_);
   undone_.clear();
   view_.hidden.insert(selected_);
@@ -135,14 +137,15 @@ std::string GraphModel::ShowAll() {
   undone_.clear();
   view_.hidden.clear();
   view_.only.reset();
-  isolated_ = -1;
+  isolated_ = {};
   Relayout(AtSelection());
   return "All nodes are shown";
 }
 
-std::set<int32_t> GraphModel::Grow(const std::set<int32_t>& set, bool inputs, bool outputs) const {
-  std::set<int32_t> next = set;
-  for (int32_t node : set) {
+std::set<SceneNodeId> GraphModel::Grow(const std::set<SceneNodeId>& set, bool inputs,
+                                       bool outputs) const {
+  std::set<SceneNodeId> next = set;
+  for (SceneNodeId node : set) {
     if (inputs) {
       for (const Comparison::Neighbour& other : comparison_->InputsOf(node))
         next.insert(other.node);
@@ -156,17 +159,17 @@ std::set<int32_t> GraphModel::Grow(const std::set<int32_t>& set, bool inputs, bo
 }
 
 std::string GraphModel::Isolate() {
-  if (selected_ < 0) return "Select a node first";
+  if (!selected_.valid()) return "Select a node first";
   done_.push_back(view_);
   undone_.clear();
   if (!view_.only || isolated_ != selected_) {
-    view_.only = std::set<int32_t>{selected_};
+    view_.only = std::set<SceneNodeId>{selected_};
     isolated_ = selected_;
     reach_ = 0;
   }
   view_.only = Grow(*view_.only, true, true);
-  view_.open = {0};
-  for (int32_t node : *view_.only)
+  view_.open = {Scene::kRoot};
+  for (SceneNodeId node : *view_.only)
     OpenTo(comparison_->scene(), comparison_->node(node).cluster, view_.open);
   reveal_ = selected_;
   Layout({});
@@ -197,8 +200,8 @@ std::string GraphModel::Redo() {
 
 std::vector<std::string> GraphModel::OpenPaths() const {
   std::vector<std::string> paths;
-  for (int32_t c : view_.open) {
-    if (c > 0) paths.push_back(comparison_->cluster(c).path);
+  for (ClusterId c : view_.open) {
+    if (c > Scene::kRoot) paths.push_back(comparison_->cluster(c).path);
   }
   return paths;
 }
@@ -206,9 +209,9 @@ std::vector<std::string> GraphModel::OpenPaths() const {
 // --- Highlight ---
 
 std::string GraphModel::Light(bool upstream) {
-  if (selected_ < 0) return "Select a node first";
+  if (!selected_.valid()) return "Select a node first";
   if (!lit_ || lit_upstream_ != upstream || lit_from_ != selected_) {
-    lit_ = std::set<int32_t>{selected_};
+    lit_ = std::set<SceneNodeId>{selected_};
     lit_upstream_ = upstream;
     lit_from_ = selected_;
   }
@@ -218,31 +221,31 @@ std::string GraphModel::Light(bool upstream) {
 }
 
 std::string GraphModel::Path() {
-  if (last_ < 0 || selected_ < 0) return "Select two nodes, one after the other";
-  const auto search = [&](int32_t start, int32_t end) {
-    std::map<int32_t, int32_t> via = {{start, -1}};
-    std::deque<int32_t> queue = {start};
+  if (!last_.valid() || !selected_.valid()) return "Select two nodes, one after the other";
+  const auto search = [&](SceneNodeId start, SceneNodeId end) {
+    std::map<SceneNodeId, SceneNodeId> via = {{start, {}}};
+    std::deque<SceneNodeId> queue = {start};
     while (!queue.empty() && !via.contains(end)) {
-      const int32_t node = queue.front();
+      const SceneNodeId node = queue.front();
       queue.pop_front();
       for (const Comparison::Neighbour& other : comparison_->OutputsOf(node)) {
         if (via.try_emplace(other.node, node).second) queue.push_back(other.node);
       }
     }
-    std::set<int32_t> way;
-    for (int32_t node = via.contains(end) ? end : -1; node >= 0; node = via[node])
+    std::set<SceneNodeId> way;
+    for (SceneNodeId node = via.contains(end) ? end : SceneNodeId(); node.valid(); node = via[node])
       way.insert(node);
     return way;
   };
-  std::set<int32_t> way = search(last_, selected_);
+  std::set<SceneNodeId> way = search(last_, selected_);
   if (way.empty()) way = search(selected_, last_);
   if (way.empty()) return "No value flows between the two nodes";
   done_.push_back(view_);
   undone_.clear();
-  for (int32_t node : way)
+  for (SceneNodeId node : way)
     OpenTo(comparison_->scene(), comparison_->node(node).cluster, view_.open);
   lit_ = std::move(way);
-  lit_from_ = -1;
+  lit_from_ = {};
   Relayout(AtSelection());
   return fmt::format("A way over {}", Plural(static_cast<int64_t>(lit_->size()), "node"));
 }

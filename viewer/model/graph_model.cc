@@ -37,14 +37,14 @@ GraphModel::Kept GraphModel::Keep() const {
   };
   double nearest = std::numeric_limits<double>::infinity();
   for (const SceneBox& box : geometry_->boxes) {
-    if (box.node < 0 || distance(box) >= nearest) continue;
+    if (!box.node.valid() || distance(box) >= nearest) continue;
     nearest = distance(box);
     kept.node = comparison_->NameOf(box.node);
     kept.node_at = {camera.ToStageX(box.x), camera.ToStageY(box.y)};
   }
   nearest = std::numeric_limits<double>::infinity();
   for (const SceneSlab& slab : geometry_->slabs) {
-    if (slab.cluster == 0 || distance(slab) >= nearest) continue;
+    if (slab.cluster == Scene::kRoot || distance(slab) >= nearest) continue;
     nearest = distance(slab);
     kept.path = comparison_->cluster(slab.cluster).path;
     kept.path_at = {camera.ToStageX(slab.x), camera.ToStageY(slab.y)};
@@ -58,20 +58,21 @@ SceneView GraphModel::FirstView(const Comparison& comparison, const std::vector<
   SceneView view;
   view.hops = hops;
   for (const std::string& path : open) {
-    const int32_t cluster = comparison.FindCluster(path);
-    if (cluster >= 0) OpenTo(scene, cluster, view.open);
+    const ClusterId cluster = comparison.FindCluster(path);
+    if (cluster.valid()) OpenTo(scene, cluster, view.open);
   }
   if (view.open.size() == 1) view.open = FirstOpen(scene);
   return view;
 }
 
-void GraphModel::Begin(const std::optional<Kept>& kept, int32_t selected, int32_t hops,
+void GraphModel::Begin(const std::optional<Kept>& kept, SceneNodeId selected, int32_t hops,
                        const std::optional<LaidOut>& ahead) {
   const std::vector<std::string> open = kept ? kept->open : std::vector<std::string>();
   const bool prepared = ahead && ahead->view.hops == hops && ahead->open == open;
   // Finding thousands of open slabs by name takes long; the work ahead has done it mostly.
   view_ = prepared ? ahead->view : FirstView(*comparison_, open, hops);
-  if (selected >= 0) OpenTo(comparison_->scene(), comparison_->node(selected).cluster, view_.open);
+  if (selected.valid())
+    OpenTo(comparison_->scene(), comparison_->node(selected).cluster, view_.open);
   kept_ = kept;
   selected_ = selected;
   if (prepared && ahead->view == view_) {
@@ -110,13 +111,13 @@ void GraphModel::Arrive(std::shared_ptr<const SceneGeometry> geometry, const Anc
   }
   workers_.Dispose(std::move(before));
   if (!placed_ && stage_.width > 0) PlaceKept();
-  if (reveal_ >= 0) {
+  if (reveal_.valid()) {
     if (camera.scale < kTwoLines) {
       camera.scale = std::min(1.0, std::max(kTwoLines, (stage_.room - 32) / geometry_->width));
     }
-    Center(std::exchange(reveal_, -1));
+    Center(std::exchange(reveal_, SceneNodeId()));
   }
-  if (reveal_cluster_ >= 0) CenterCluster(std::exchange(reveal_cluster_, -1));
+  if (reveal_cluster_.valid()) CenterCluster(std::exchange(reveal_cluster_, ClusterId()));
 }
 
 void GraphModel::PlaceLike(const Kept& kept) {
@@ -182,7 +183,7 @@ void GraphModel::FitSelection() {
   if (geometry_ == nullptr) return;
   constexpr double kFar = std::numeric_limits<double>::infinity();
   double left = kFar, top = kFar, right = -kFar, bottom = -kFar;
-  for (int32_t node : lit_ ? *lit_ : std::set<int32_t>{selected_}) {
+  for (SceneNodeId node : lit_ ? *lit_ : std::set<SceneNodeId>{selected_}) {
     const SceneBox* box = geometry_->BoxOf(node);
     if (box == nullptr) continue;
     left = std::min(left, box->x);
@@ -199,8 +200,8 @@ void GraphModel::FitSelection() {
   }
 }
 
-void GraphModel::Center(int32_t node) {
-  if (geometry_ == nullptr || node < 0) return;
+void GraphModel::Center(SceneNodeId node) {
+  if (geometry_ == nullptr || !node.valid()) return;
   const SceneRect* rect = geometry_->BoxOf(node);
   if (rect == nullptr)
     rect = geometry_->ClosedSlabOf(comparison_->scene(), comparison_->node(node).cluster);
@@ -223,9 +224,9 @@ void GraphModel::Home() {
   camera.scale = std::min(1.0, std::max(least, (stage_.room - 32) / geometry_->width));
   camera.x = std::max(16.0, (stage_.room - geometry_->width * camera.scale) / 2);
   camera.y = 16;
-  int32_t first = selected_;
-  for (int32_t node : comparison_->changes_by_cause()) {
-    if (first >= 0) break;
+  SceneNodeId first = selected_;
+  for (SceneNodeId node : comparison_->changes_by_cause()) {
+    if (first.valid()) break;
     if (geometry_->BoxOf(node) != nullptr) first = node;
   }
   Center(first);
@@ -233,15 +234,15 @@ void GraphModel::Home() {
 
 // --- Selection ---
 
-void GraphModel::Select(int32_t node) {
-  if (node != selected_ && selected_ >= 0) last_ = selected_;
+void GraphModel::Select(SceneNodeId node) {
+  if (node != selected_ && selected_.valid()) last_ = selected_;
   selected_ = node;
-  cursor_ = -1;
+  cursor_ = {};
   lit_.reset();
 }
 
-void GraphModel::Reveal(int32_t node) {
-  if (node < 0) return;
+void GraphModel::Reveal(SceneNodeId node) {
+  if (!node.valid()) return;
   Select(node);
   const SceneView before = view_;
   view_.hidden.erase(node);
@@ -261,7 +262,7 @@ void GraphModel::Reveal(int32_t node) {
     if (camera.scale < kTwoLines) {
       camera.scale = std::min(1.0, std::max(kTwoLines, (stage_.room - 32) / geometry_->width));
     }
-    Center(std::exchange(reveal_, -1));
+    Center(std::exchange(reveal_, SceneNodeId()));
   } else {
     done_.push_back(before);
     undone_.clear();
@@ -269,13 +270,13 @@ void GraphModel::Reveal(int32_t node) {
   }
 }
 
-void GraphModel::RevealCluster(int32_t cluster) {
+void GraphModel::RevealCluster(ClusterId cluster) {
   const SceneView before = view_;
   OpenTo(comparison_->scene(), cluster, view_.open);
   cursor_ = cluster;
   reveal_cluster_ = cluster;
   if (view_ == before && geometry_ != nullptr) {
-    CenterCluster(std::exchange(reveal_cluster_, -1));
+    CenterCluster(std::exchange(reveal_cluster_, ClusterId()));
   } else {
     done_.push_back(before);
     undone_.clear();
@@ -283,7 +284,7 @@ void GraphModel::RevealCluster(int32_t cluster) {
   }
 }
 
-void GraphModel::CenterCluster(int32_t cluster) {
+void GraphModel::CenterCluster(ClusterId cluster) {
   const SceneSlab* slab = geometry_->SlabOf(cluster);
   if (slab == nullptr) return;
   camera.scale = std::max(camera.scale, 0.5);
@@ -292,13 +293,13 @@ void GraphModel::CenterCluster(int32_t cluster) {
   camera.y = std::min(16.0, 48 - slab->y * camera.scale);
 }
 
-int32_t GraphModel::Nearest(int dx, int dy) const {
-  if (geometry_ == nullptr) return -1;
+SceneNodeId GraphModel::Nearest(int dx, int dy) const {
+  if (geometry_ == nullptr) return {};
   const SceneBox* from = geometry_->BoxOf(selected_);
-  int32_t best = -1;
+  SceneNodeId best;
   double least = std::numeric_limits<double>::infinity();
   for (const SceneBox& box : geometry_->boxes) {
-    if (box.node < 0) continue;
+    if (!box.node.valid()) continue;
     if (from == nullptr) return box.node;
     const double x = box.x - from->x, y = box.y - from->y;
     const double along = x * dx + y * dy, across = std::abs(x * dy) + std::abs(y * dx);

@@ -51,7 +51,7 @@ class GraphModel {
 
   /// Lays out for the first time, unless `ahead` is what has to be shown. Without `kept`: with the
   /// slabs around the first difference open, and the selection or first difference in the middle.
-  void Begin(const std::optional<Kept>& kept, int32_t selected, int32_t hops,
+  void Begin(const std::optional<Kept>& kept, SceneNodeId selected, int32_t hops,
              const std::optional<LaidOut>& ahead = {});
 
   const Comparison& comparison() const { return *comparison_; }
@@ -78,30 +78,30 @@ class GraphModel {
   /// Fits the selection or the highlighted nodes; without both, everything.
   void FitSelection();
   /// Brings the middle of the node, or of the closed slab that holds it, to the middle.
-  void Center(int32_t node);
+  void Center(SceneNodeId node);
   /// Fits the width, readable, with the selection or the first difference in the middle.
   void Home();
 
   // --- Selection ---
 
-  int32_t selected() const { return selected_; }
-  int32_t last_selected() const { return last_; }  ///< the one before; -1: none
-  void Select(int32_t node);                       ///< -1: none
+  SceneNodeId selected() const { return selected_; }
+  SceneNodeId last_selected() const { return last_; }  ///< the one before
+  void Select(SceneNodeId node);                       ///< none: nothing
   /// Selects a node, opens the slabs around it and moves it into sight.
-  void Reveal(int32_t node);
+  void Reveal(SceneNodeId node);
   /// Opens a slab with those around it, and moves its head into sight.
-  void RevealCluster(int32_t cluster);
-  /// The node nearest to the selection in a direction; -1: none.
-  int32_t Nearest(int dx, int dy) const;
+  void RevealCluster(ClusterId cluster);
+  /// The node nearest to the selection in a direction, if there is one.
+  SceneNodeId Nearest(int dx, int dy) const;
 
   // --- Open, fold, hide; each of these can be undone ---
 
-  void Toggle(int32_t cluster, bool below = false);
+  void Toggle(ClusterId cluster, bool below = false);
   void OpenAll(bool open);
   void Unfold(const SceneBox& box);
   void SetHops(int32_t hops);
   /// The slab that keys act on: the one opened or closed last, or the one around the selection.
-  int32_t cursor() const;
+  ClusterId cursor() const;
   void ToggleHere(bool below);
   /// Inward: opens the current slab or goes to its first content. Outward: closes it or the slab
   /// around it. Returns what to say.
@@ -117,7 +117,7 @@ class GraphModel {
   // --- Highlight ---
 
   /// If set, all other nodes are dimmed.
-  const std::optional<std::set<int32_t>>& lit() const { return lit_; }
+  const std::optional<std::set<SceneNodeId>>& lit() const { return lit_; }
   /// Highlights what flows into (or out of) the selection; each further call adds a step.
   std::string Light(bool upstream);
   /// Highlights a shortest way between the last two selected nodes.
@@ -136,9 +136,9 @@ class GraphModel {
   void PlaceKept();
   /// False: the graph has neither the node nor the slab.
   bool PlaceAt(const Kept& kept);
-  void CenterCluster(int32_t cluster);
+  void CenterCluster(ClusterId cluster);
   std::string Swap(std::vector<SceneView>& from, std::vector<SceneView>& to);
-  std::set<int32_t> Grow(const std::set<int32_t>& set, bool inputs, bool outputs) const;
+  std::set<SceneNodeId> Grow(const std::set<SceneNodeId>& set, bool inputs, bool outputs) const;
 
   std::shared_ptr<const Comparison> comparison_;
   Workers& workers_;
@@ -150,13 +150,16 @@ class GraphModel {
   Stage stage_;
   bool placed_ = false;  // the camera
   std::optional<Kept> kept_;
-  int32_t selected_ = -1, last_ = -1, cursor_ = -1;
-  int32_t reveal_ = -1;          // node to be centred when the layout arrives
-  int32_t reveal_cluster_ = -1;  // the same, of a slab
-  int32_t isolated_ = -1, reach_ = 0;
-  std::optional<std::set<int32_t>> lit_;
+  SceneNodeId selected_, last_;
+  ClusterId cursor_;
+  SceneNodeId reveal_;        // to be centred when the layout arrives
+  ClusterId reveal_cluster_;  // the same
+  SceneNodeId isolated_;
+  int32_t reach_ = 0;
+  std::optional<std::set<SceneNodeId>> lit_;
   bool lit_upstream_ = false;
-  int32_t lit_from_ = -1, lit_steps_ = 0;
+  SceneNodeId lit_from_;
+  int32_t lit_steps_ = 0;
 };
 
 }  // namespace strata::viewer

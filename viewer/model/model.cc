@@ -285,17 +285,17 @@ void Model::StepRun(int n) {
 
 // --- The comparison ---
 
-void Model::Select(int32_t node) {
+void Model::Select(SceneNodeId node) {
   if (graph_) graph_->Select(node);
 }
 
-void Model::Reveal(int32_t node) {
+void Model::Reveal(SceneNodeId node) {
   if (graph_) graph_->Reveal(node);
 }
 
 void Model::StepChange(int n) {
-  const std::vector<int32_t> none;
-  const std::vector<int32_t>& list = comparison() ? comparison()->changes_by_cause() : none;
+  const std::vector<SceneNodeId> none;
+  const std::vector<SceneNodeId>& list = comparison() ? comparison()->changes_by_cause() : none;
   if (list.empty()) {
     Say("Nothing changed here");
     return;
@@ -307,14 +307,14 @@ void Model::StepChange(int n) {
 
 void Model::StepHunk(int n) {
   struct Place {
-    int32_t first;
+    SceneNodeId first;
     PatternId pattern;
-    std::vector<int32_t> nodes;
+    std::vector<SceneNodeId> nodes;
   };
   std::vector<Place> places;
   for (const Hunk& hunk :
        comparison() ? comparison()->diff().hunks.values() : std::vector<Hunk>{}) {
-    std::vector<int32_t> nodes = comparison()->NodesOf(hunk);
+    std::vector<SceneNodeId> nodes = comparison()->NodesOf(hunk);
     if (!nodes.empty()) places.push_back({nodes.front(), hunk.pattern, std::move(nodes)});
   }
   if (places.empty()) {

@@ -138,9 +138,9 @@ class Model {
   size_t kept_comparisons() const { return kept_.size(); }
   /// How many neighbours are laid out as they would be shown.
   size_t laid_out_ahead() const { return laid_out_.size(); }
-  int32_t selected() const { return graph_ ? graph_->selected() : -1; }
-  void Select(int32_t node);
-  void Reveal(int32_t node);
+  SceneNodeId selected() const { return graph_ ? graph_->selected() : SceneNodeId(); }
+  void Select(SceneNodeId node);
+  void Reveal(SceneNodeId node);
   /// Selects the n-th next difference, root causes first.
   void StepChange(int n);
   /// Goes to the n-th next hunk.
@@ -176,10 +176,10 @@ class Model {
   void AskForSlice(const std::string& slice);
   /// Selects the node at which the training stopped.
   void GoToStop();
-  /// Nodes of what is shown that have breakpoints, and the one at which the training stopped; -1:
+  /// Nodes of what is shown that have breakpoints, and the one at which the training stopped; none:
   /// none of them.
-  const std::set<int32_t>& breakpoint_nodes() const { return breakpoint_nodes_; }
-  int32_t stopped_node() const { return stopped_node_; }
+  const std::set<SceneNodeId>& breakpoint_nodes() const { return breakpoint_nodes_; }
+  SceneNodeId stopped_node() const { return stopped_node_; }
 
   // --- Search ---
 
@@ -187,7 +187,7 @@ class Model {
   /// Searches in the background; "": ends the search.
   void SetFilter(std::string filter);
   const SearchHits& hits() const { return hits_; }
-  const std::set<int32_t>& hit_nodes() const { return hit_nodes_; }
+  const std::set<SceneNodeId>& hit_nodes() const { return hit_nodes_; }
   bool searching() const { return workers_.busy("search"); }
   /// Goes to the n-th next hit.
   void StepHit(int n);
@@ -216,7 +216,7 @@ class Model {
   struct Seen {
     const GraphModel* graph = nullptr;
     Camera camera;
-    int32_t selected = -1;
+    SceneNodeId selected;
     const SceneGeometry* geometry = nullptr;
   };
   struct Canvas {
@@ -348,7 +348,7 @@ class Model {
   int32_t hops_ = 1;
   std::string filter_;
   SearchHits hits_;
-  std::set<int32_t> hit_nodes_;
+  std::set<SceneNodeId> hit_nodes_;
   std::vector<Link> past_, future_;
   std::shared_ptr<NodeHistories> histories_;
   std::string message_, error_;
@@ -365,8 +365,8 @@ class Model {
   uint64_t control_version_ = 0;
   std::string control_path_, control_asked_;        // the stop and node whose value was asked for
   const Comparison* control_comparison_ = nullptr;  // of the two below
-  std::set<int32_t> breakpoint_nodes_;
-  int32_t stopped_node_ = -1;
+  std::set<SceneNodeId> breakpoint_nodes_;
+  SceneNodeId stopped_node_;
 };
 
 }  // namespace strata::viewer

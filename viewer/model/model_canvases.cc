@@ -87,9 +87,9 @@ void Model::SyncCanvases() {
     if (leader != nullptr && &other != leader && other.geometry() != nullptr) {
       if (moved) other.PlaceLike(AnchorOf(*leader));
       if (selected) {
-        other.Select(leader->selected() < 0 ? -1
-                                            : other.comparison().Find(
-                                                  leader->comparison().NameOf(leader->selected())));
+        other.Select(leader->selected().valid()
+                         ? other.comparison().Find(leader->comparison().NameOf(leader->selected()))
+                         : SceneNodeId());
       }
     }
     *seen[i] = now(graphs[i]);

@@ -214,7 +214,7 @@ void Model::ShowComparison(std::shared_ptr<const Comparison> comparison, const s
   std::unique_ptr<GraphModel> before = std::exchange(graph_, nullptr);
   if (before && graph_key_ == key) {
     kept = before->Keep();
-    if (before->selected() >= 0) selected = before->comparison().NameOf(before->selected());
+    if (before->selected().valid()) selected = before->comparison().NameOf(before->selected());
   }
   const std::optional<Link> link = std::exchange(pending_, std::nullopt);
   if (link && !link->node.empty()) selected = Visible(link->node);
@@ -229,12 +229,12 @@ void Model::ShowComparison(std::shared_ptr<const Comparison> comparison, const s
   const std::optional<GraphModel::LaidOut> ahead = TakeLaidOut(*comparison);
   graph_ = std::make_unique<GraphModel>(std::move(comparison), workers_);
   graph_->SetStage(stage);
-  const int32_t node = selected.empty() ? -1 : graph_->comparison().Find(selected);
+  const SceneNodeId node = selected.empty() ? SceneNodeId() : graph_->comparison().Find(selected);
   graph_->Begin(kept, node, hops_, ahead);
   if (kept && before) KeepGeometry(*before);
   Search();
-  if (link && node >= 0) graph_->Reveal(node);
-  if (link && !link->node.empty() && node < 0)
+  if (link && node.valid()) graph_->Reveal(node);
+  if (link && !link->node.empty() && !node.valid())
     Say(fmt::format("No node is named {}", Visible(link->node)));
   if (before) {
     std::shared_ptr<const Comparison> gone = before->shared_comparison();

@@ -40,7 +40,7 @@ std::vector<std::string> Model::ControlWords(std::string_view text) const {
   const bool ops = before == "break op", modules = before == "break module";
   if (!nodes && !ops && !modules) return words;
   std::set<std::string> all;  // in order, each once
-  for (int32_t i = 0; i < c->size(); ++i) {
+  for (SceneNodeId i : c->nodes()) {
     if (nodes) all.insert(c->listing_of(i).name(c->entity_of(i)));
     if (ops) all.insert(std::string(c->OperatorOf(i)));
     if (modules) all.insert(c->ModuleOf(i));
@@ -51,7 +51,7 @@ std::vector<std::string> Model::ControlWords(std::string_view text) const {
 
 void Model::ToggleBreakpoint() {
   if (!control_) return Say("Attach to a training first: see the tab Live");
-  if (selected() < 0) return Say("Select a node first");
+  if (!selected().valid()) return Say("Select a node first");
   const Comparison& c = *comparison();
   const std::string at = "node " + c.listing_of(selected()).name(c.entity_of(selected()));
   const auto& breakpoints = control_state_.breakpoints;
@@ -67,11 +67,11 @@ void Model::ToggleBreakpoint() {
 
 void Model::GoToStop() {
   if (control_state_.node.empty()) return Say("The training is at no node");
-  const int32_t here =
+  const SceneNodeId here =
       comparison() != nullptr && subject() != nullptr && subject()->graph == control_state_.graph
           ? comparison()->Find(Visible(control_state_.node))
-          : -1;
-  if (here >= 0) return Reveal(here);
+          : SceneNodeId();
+  if (here.valid()) return Reveal(here);
   if (!contents_) return Say("Open the trace of the training to see its nodes");
   // What runs is the last snapshot of a graph.
   for (size_t i = contents_->subjects.size(); i-- > 0;) {
@@ -90,7 +90,7 @@ void Model::GoToStop() {
 void Model::FindControlNodes() {
   constexpr std::string_view kNode = "node ";
   breakpoint_nodes_.clear();
-  stopped_node_ = -1;
+  stopped_node_ = {};
   control_comparison_ = comparison();
   if (control_comparison_ == nullptr) return;
   for (const ControlState::Breakpoint& breakpoint : control_state_.breakpoints) {
@@ -98,8 +98,8 @@ void Model::FindControlNodes() {
     // A condition may follow the name.
     std::string name = breakpoint.at.substr(kNode.size());
     name.resize(std::min(name.find(' '), name.size()));
-    const int32_t node = control_comparison_->Find(Visible(name));
-    if (node >= 0) breakpoint_nodes_.insert(node);
+    const SceneNodeId node = control_comparison_->Find(Visible(name));
+    if (node.valid()) breakpoint_nodes_.insert(node);
   }
   const bool is_here = subject() != nullptr && subject()->graph == control_state_.graph &&
                        control_state_.phase == ControlState::Phase::kStopped;
@@ -127,7 +127,7 @@ bool Model::PollControl() {
     if (control_state_.stops != stops && !control_state_.node.empty()) GoToStop();
   }
   if (changed || control_comparison_ != comparison()) FindControlNodes();
-  if (control_state_.phase != ControlState::Phase::kStopped || selected() < 0) return changed;
+  if (control_state_.phase != ControlState::Phase::kStopped || !selected().valid()) return changed;
   const Comparison& c = *comparison();
   const std::string name = c.listing_of(selected()).name(c.entity_of(selected()));
   const std::string asked = fmt::format("{} {}", control_state_.stops, name);

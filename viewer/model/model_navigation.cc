@@ -52,7 +52,7 @@ void Model::StepHit(int n) {
     return;
   }
   const size_t next = Around(hits_.nodes.size(), IndexOf(hits_.nodes, selected()), n);
-  const int32_t node = hits_.nodes[next];
+  const SceneNodeId node = hits_.nodes[next];
   Reveal(node);
   Say(fmt::format("hit {} of {}: {}", next + 1,
                   NumberText(static_cast<int64_t>(hits_.nodes.size())),
@@ -75,7 +75,7 @@ Link Model::CurrentLink() const {
   link.overlay = overlay_key;
   link.labels = labels;
   if (!graph_) return link;
-  if (graph_->selected() >= 0) {
+  if (graph_->selected().valid()) {
     const Comparison& c = graph_->comparison();
     link.node = c.listing_of(graph_->selected()).name(c.entity_of(graph_->selected()));
   }
@@ -124,11 +124,12 @@ void Model::Follow(const Link& link) {
   }
   graph_->SetHops(hops_);
   Search();
-  const int32_t node = link.node.empty() ? -1 : graph_->comparison().Find(Visible(link.node));
-  if (node >= 0) {
+  const SceneNodeId node =
+      link.node.empty() ? SceneNodeId() : graph_->comparison().Find(Visible(link.node));
+  if (node.valid()) {
     graph_->Reveal(node);
   } else {
-    graph_->Select(-1);
+    graph_->Select({});
   }
 }
 

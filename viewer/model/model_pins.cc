@@ -8,20 +8,20 @@ namespace strata::viewer {
 namespace {
 
 /// As pins name it; "": the side lacks the node.
-std::string NameBefore(const Comparison& c, int32_t node) {
+std::string NameBefore(const Comparison& c, SceneNodeId node) {
   return c.node(node).before.valid() ? c.diff().before.name(c.node(node).before) : std::string();
 }
-std::string NameAfter(const Comparison& c, int32_t node) {
+std::string NameAfter(const Comparison& c, SceneNodeId node) {
   return c.node(node).after.valid() ? c.diff().after.name(c.node(node).after) : std::string();
 }
 
 }  // namespace
 
 void Model::PinMatch() {
-  if (!graph_ || graph_->selected() < 0 || graph_->last_selected() < 0)
+  if (!graph_ || !graph_->selected().valid() || !graph_->last_selected().valid())
     return Say("Select a node of the graph before, then one of the graph after");
   const Comparison& c = *comparison();
-  int32_t first = graph_->last_selected(), second = graph_->selected();
+  SceneNodeId first = graph_->last_selected(), second = graph_->selected();
   if (!c.node(first).before.valid() || !c.node(second).after.valid()) std::swap(first, second);
   const std::string before = NameBefore(c, first), after = NameAfter(c, second);
   if (before.empty() || after.empty() || first == second)
@@ -31,7 +31,7 @@ void Model::PinMatch() {
 }
 
 void Model::BreakMatch() {
-  if (!graph_ || selected() < 0) return Say("Select a node first");
+  if (!graph_ || !selected().valid()) return Say("Select a node first");
   const std::string before = NameBefore(*comparison(), selected()),
                     after = NameAfter(*comparison(), selected());
   if (before.empty() || after.empty()) return Say("This node has no counterpart");
@@ -40,7 +40,7 @@ void Model::BreakMatch() {
 }
 
 void Model::ForgetMatch() {
-  if (!graph_ || selected() < 0) return Say("Select a node first");
+  if (!graph_ || !selected().valid()) return Say("Select a node first");
   const std::string before = NameBefore(*comparison(), selected()),
                     after = NameAfter(*comparison(), selected());
   ChangePins([&](Pins& pins) { strata::Unpin(pins, before, after); },

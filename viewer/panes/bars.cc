@@ -27,7 +27,7 @@ std::vector<std::string> Breadcrumb(const Ui& ui) {
     parts.push_back(Visible(std::filesystem::path(model.document()->file()).filename().string()));
   if (!model.Title().empty()) parts.push_back(model.Title());
   const Comparison* comparison = model.comparison();
-  if (comparison == nullptr || model.selected() < 0) return parts;
+  if (comparison == nullptr || !model.selected().valid()) return parts;
   const std::string module = comparison->ModuleOf(model.selected());
   if (!module.empty()) parts.push_back(module);
   parts.push_back(comparison->NameOf(model.selected()));

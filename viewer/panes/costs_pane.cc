@@ -66,7 +66,7 @@ void CostsPane::Row(Ui& ui, const Area& area, const CostSheet::Row& row, size_t 
   const Touch touch =
       ui.Press(fmt::format("row:{}", index), "row",
                fmt::format("{} {} {} {}", cells[0], cells[1], cells[2], what), area);
-  if (touch.hovered && row.node >= 0) ui.Fill(area, theme.well);
+  if (touch.hovered && row.node.valid()) ui.Fill(area, theme.well);
   float x = area.x + ui.px(12);
   for (size_t i = 0; i < std::size(cells); ++i) {
     ui.TextRight({x, area.y, ui.px(kNumber - 12), area.height}, cells[i], ui.font(Face::kSans, 11),
@@ -81,12 +81,12 @@ void CostsPane::Row(Ui& ui, const Area& area, const CostSheet::Row& row, size_t 
   }
   x += ui.px(kPlaces);
   const float room = area.right() - ui.px(12) - x;
-  const Font font = ui.font(row.node >= 0 ? Face::kMono : Face::kSans, 11);
+  const Font font = ui.font(row.node.valid() ? Face::kMono : Face::kSans, 11);
   const bool alone = change.where.empty();
   ui.TextIn({x, area.y, room * (alone ? 1 : 0.6F), area.height}, what, font, theme.ink);
   ui.TextIn({x + room * 0.62F, area.y, room * 0.38F, area.height}, Visible(change.where),
             ui.font(Face::kSans, 11), theme.ink_3);
-  if (touch.clicked && row.node >= 0) ui.model.Reveal(row.node);
+  if (touch.clicked && row.node.valid()) ui.model.Reveal(row.node);
 }
 
 }  // namespace strata::viewer

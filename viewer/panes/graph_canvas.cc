@@ -55,7 +55,10 @@ void GraphPane::Canvas(Ui& ui, const Area& area) {
   } else {
     OneCanvas(ui, area);
   }
-  if (hover_graph_ == nullptr) hover_node_ = hover_slab_ = -1;
+  if (hover_graph_ == nullptr) {
+    hover_node_ = {};
+    hover_slab_ = {};
+  }
 }
 
 void GraphPane::OneCanvas(Ui& ui, const Area& whole) {
@@ -173,7 +176,7 @@ float GraphPane::ControlLegend(Ui& ui, const Area& area, float x) {
     ui.draw().AddCircleFilled({x + ui.px(8), middle}, ui.px(5), theme.ink);
     words("breakpoint");
   }
-  if (ui.model.stopped_node() >= 0) {
+  if (ui.model.stopped_node().valid()) {
     for (const float bar : {3.0F, 10.0F})
       ui.Fill({x + ui.px(bar), middle - ui.px(6), ui.px(4), ui.px(12)}, theme.accent);
     words("stopped here");

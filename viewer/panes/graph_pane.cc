@@ -179,13 +179,13 @@ std::string GraphPane::TipOf(const Comparison& comparison, const Hit& hit) const
     return fmt::format("{}\n{}", Visible(cluster.path), Plural(cluster.counts.nodes, "node"));
   }
   if (hit.box == nullptr) return "";
-  if (hit.box->node < 0) {
+  if (!hit.box->node.valid()) {
     std::string names;
     for (size_t i = 0; i < std::min<size_t>(12, hit.box->members.size()); ++i)
       names += (i == 0 ? "" : ", ") + comparison.NameOf(hit.box->members[i]);
     return names + (hit.box->members.size() > 12 ? ", …" : "");
   }
-  const int32_t node = hit.box->node;
+  const SceneNodeId node = hit.box->node;
   std::string text = comparison.OperatorOf(node) + "\n" + comparison.NameOf(node);
   for (const std::string& line : {comparison.TypeOf(node), comparison.ModuleOf(node),
                                   std::string(WordOf(comparison.StatusOf(node)))}) {
@@ -225,8 +225,8 @@ void GraphPane::Pointer(Ui& ui, GraphModel& graph, const Area& stage) {
     if (hit.slab != nullptr) {
       graph.Toggle(hit.slab->cluster, io.KeyShift);
     } else if (hit.box == nullptr) {
-      graph.Select(-1);
-    } else if (hit.box->node >= 0) {
+      graph.Select({});
+    } else if (hit.box->node.valid()) {
       graph.Select(hit.box->node);
     } else {
       graph.Unfold(*hit.box);

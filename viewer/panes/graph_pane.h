@@ -37,11 +37,12 @@ class GraphPane {
   std::string TipOf(const Comparison& comparison, const Hit& hit) const;
 
   Minimap minimap_;
-  double moved_ = 0;                           // pixels since the button went down
-  int32_t hover_node_ = -1, hover_slab_ = -1;  // of hover_graph_
-  const GraphModel* hover_graph_ = nullptr;    // that the pointer is over in this frame
-  const GraphModel* hover_shown_ = nullptr;    // the same in the last one
-  Camera right_camera_;                        // of the graph after, beside the one before
+  double moved_ = 0;                         // pixels since the button went down
+  SceneNodeId hover_node_;                   // of hover_graph_
+  ClusterId hover_slab_;                     // of hover_graph_
+  const GraphModel* hover_graph_ = nullptr;  // that the pointer is over in this frame
+  const GraphModel* hover_shown_ = nullptr;  // the same in the last one
+  Camera right_camera_;                      // of the graph after, beside the one before
 };
 
 }  // namespace strata::viewer

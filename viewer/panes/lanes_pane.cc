@@ -131,14 +131,14 @@ void LanesPane::Spans(Ui& ui, const Area& area, const Lane& lane, const LaneChar
   const Area bar = {area.x, area.y + ui.px(4), area.width, area.height - ui.px(8)};
   ui.Fill(bar, theme.well);
   ui.draw().PushClipRect(bar.min(), bar.max(), true);
-  int32_t hovered = -1;
+  SceneNodeId hovered;
   const LaneAction* hovered_action = nullptr;
   float drawn = -1e9F;  // what is on one pixel is drawn once, a change above the rest
   for (const LaneSpan& span : lane.spans) {
     const float from = x_of(span.begin), to = std::max(from + 1, x_of(span.end) - 0.5F);
     if (to < area.x || from > area.right()) continue;
     const bool is_hovered = touch.hovered && mouse >= from && mouse < std::max(to, from + 2);
-    if (span.node < 0) {
+    if (!span.node.valid()) {
       const LaneAction& action = chart.actions[span.action];
       if (is_hovered) hovered_action = &action;
       DrawAction(ui, bar, action, from, to);
@@ -167,7 +167,7 @@ void LanesPane::Spans(Ui& ui, const Area& area, const Lane& lane, const LaneChar
     ui.Tip(hovered_action->words);
     if (touch.clicked) ShowGraph(ui, hovered_action->graph);
   }
-  if (hovered < 0) return;
+  if (!hovered.valid()) return;
   ui.Tip(fmt::format("{}\n{}", comparison.OperatorOf(hovered), comparison.NameOf(hovered)));
   if (touch.clicked) ui.model.Reveal(hovered);
 }

@@ -79,13 +79,13 @@ void MemoryPane::Lines(Ui& ui, const Halves& halves, const GraphModel& graph) {
     chart.marks.push_back({chart.points[static_cast<size_t>(after.peak_at)].first,
                            static_cast<double>(after.peak),
                            "peak " + BytesText(static_cast<double>(after.peak)), false});
-  const std::vector<int32_t>& nodes = lines->after.nodes;
+  const std::vector<SceneNodeId>& nodes = lines->after.nodes;
   chart.words = [&](size_t i) {
     const std::string bytes = BytesText(static_cast<double>(after.live[i]));
-    return nodes[i] >= 0 ? fmt::format("{}: {}", comparison.NameOf(nodes[i]), bytes) : bytes;
+    return nodes[i].valid() ? fmt::format("{}: {}", comparison.NameOf(nodes[i]), bytes) : bytes;
   };
   const int clicked = DrawChart(ui, "chart", halves.picture, chart);
-  if (clicked >= 0 && nodes[static_cast<size_t>(clicked)] >= 0)
+  if (clicked >= 0 && nodes[static_cast<size_t>(clicked)].valid())
     ui.model.Reveal(nodes[static_cast<size_t>(clicked)]);
   Holders(ui, halves.list, *lines);
 }
@@ -104,10 +104,10 @@ void MemoryPane::Holders(Ui& ui, const Area& area, const MemoryLines& lines) con
   while (clipper.Step()) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const auto k = static_cast<size_t>(i);
-      const int32_t node = lines.after.holders[k];
+      const SceneNodeId node = lines.after.holders[k];
       const Area at = panel.Next(height);
       const std::string bytes = BytesText(static_cast<double>(holders[k].bytes));
-      const std::string name = node >= 0 ? comparison.NameOf(node) : "–";
+      const std::string name = node.valid() ? comparison.NameOf(node) : "–";
       const Touch touch = ui.Press("holder:" + name, "row", bytes, at);
       if (touch.hovered) ui.Fill(at, theme.well);
       const float used = ui.TextRight({at.x, at.y, at.width - ui.px(12), height}, bytes,
@@ -115,10 +115,10 @@ void MemoryPane::Holders(Ui& ui, const Area& area, const MemoryLines& lines) con
       const float room = at.width - used - ui.px(36);
       ui.TextIn({at.x + ui.px(12), at.y, room * 0.55F, height}, name, ui.font(Face::kMono, 11),
                 theme.ink);
-      if (node >= 0)
+      if (node.valid())
         ui.TextIn({at.x + ui.px(16) + room * 0.55F, at.y, room * 0.45F, height},
                   ShortType(comparison.TypeOf(node)), ui.font(Face::kMono, 11), theme.ink_3);
-      if (touch.clicked && node >= 0) ui.model.Reveal(node);
+      if (touch.clicked && node.valid()) ui.model.Reveal(node);
     }
   }
 }

@@ -58,7 +58,7 @@ void Minimap::Make(const GraphModel& graph, double k, const Theme& theme) {
 void Minimap::MarkSlabs(const GraphModel& graph, double k, const Theme& theme) {
   float last = -1e9F;
   for (const SceneSlab& slab : graph.geometry()->slabs) {
-    if (slab.cluster == 0) continue;
+    if (slab.cluster == Scene::kRoot) continue;
     const auto y = static_cast<float>(slab.y * k);
     if (!slab.open && !slab.differs && std::abs(y - last) < 0.5F) continue;
     last = y;
@@ -92,7 +92,7 @@ void Minimap::MarkBoxes(const GraphModel& graph, double k, const Theme& theme) {
   };
   for (const SceneBox& box : graph.geometry()->boxes) {
     const SceneStatus status =
-        box.node < 0 ? SceneStatus::kSame : graph.comparison().StatusOf(box.node);
+        box.node.valid() ? graph.comparison().StatusOf(box.node) : SceneStatus::kSame;
     const auto y = static_cast<float>(box.y * k);
     float& last = last_of(status, box.backward);
     if (std::abs(y - last) < (status == SceneStatus::kSame ? 1.0F : 0.5F)) continue;

@@ -7,7 +7,7 @@ namespace strata::viewer {
 namespace {
 
 struct ModuleRow {
-  int32_t cluster = 0;
+  ClusterId cluster;
   int depth = 0;
 };
 
@@ -27,12 +27,12 @@ void ModulesPane::Draw(Ui& ui, const Area& area) {
   ui.TextRight(title, Plural(comparison.counts().nodes, "node"), ui.font(Face::kSans, 12),
                theme.ink_3);
   std::vector<ModuleRow> rows, pending;
-  const auto push_children = [&](int32_t cluster, int depth) {
-    const std::vector<int32_t>& children = comparison.ChildrenOf(cluster);
+  const auto push_children = [&](ClusterId cluster, int depth) {
+    const std::vector<ClusterId>& children = comparison.ChildrenOf(cluster);
     for (size_t i = children.size(); i-- > 0;)
       pending.push_back({children[i], depth});
   };
-  push_children(0, 0);
+  push_children(Scene::kRoot, 0);
   while (!pending.empty()) {
     const ModuleRow row = pending.back();
     pending.pop_back();
@@ -40,7 +40,7 @@ void ModulesPane::Draw(Ui& ui, const Area& area) {
     if (open_.contains(comparison.cluster(row.cluster).path))
       push_children(row.cluster, row.depth + 1);
   }
-  const int32_t here = graph->cursor();
+  const ClusterId here = graph->cursor();
   UiPanel panel(ui, "tree", {area.x, area.y + head, area.width, area.height - head}, theme.surface);
   ImGuiListClipper clipper;
   const float height = ui.px(22);

@@ -12,7 +12,7 @@
 #include "scene/words.h"
 
 namespace strata::viewer {
-const Blame* NodePane::HistoryOf(Ui& ui, int32_t node) {
+const Blame* NodePane::HistoryOf(Ui& ui, SceneNodeId node) {
   const std::shared_ptr<NodeHistories>& histories = ui.model.histories();
   const Subject* subject = ui.model.subject();
   const Comparison* c = ui.model.comparison();
@@ -41,8 +41,8 @@ void NodePane::Draw(Ui& ui, const Area& area) {
   const UiScope scope(ui, "node");
   UiPanel panel(ui, "sheet", area, theme.surface);
   const Comparison* comparison = ui.model.comparison();
-  const int32_t node = ui.model.selected();
-  if (comparison != nullptr && node >= 0) {
+  const SceneNodeId node = ui.model.selected();
+  if (comparison != nullptr && node.valid()) {
     NodeSheet(ui, panel, *comparison, node, HistoryOf(ui, node), slice_).Draw();
     return;
   }

@@ -17,7 +17,7 @@ class NodePane {
 
  private:
   /// What happened to the node over the passes. Null: not known yet, or not at all.
-  const Blame* HistoryOf(Ui& ui, int32_t node);
+  const Blame* HistoryOf(Ui& ui, SceneNodeId node);
 
   AsyncValue<std::optional<Blame>> history_{"history"};
   SliceField slice_;

@@ -19,7 +19,7 @@ struct SliceField {
 /// Draws what is known of a node, the parts one below the other.
 class NodeSheet {
  public:
-  NodeSheet(Ui& ui, UiPanel& panel, const Comparison& comparison, int32_t node,
+  NodeSheet(Ui& ui, UiPanel& panel, const Comparison& comparison, SceneNodeId node,
             const Blame* history, SliceField& slice)
       : ui_(ui),
         theme_(*ui.theme),
@@ -64,7 +64,7 @@ class NodeSheet {
   const Theme& theme_;
   UiPanel& panel_;
   const Comparison& c_;
-  const int32_t node_;
+  const SceneNodeId node_;
   const Blame* history_;
   SliceField& slice_;
 };

@@ -156,8 +156,8 @@ void NodeSheet::MatchButtons(bool matched) {
   const std::optional<Pins>& pins = c_.input().pins;
   const bool said = pins && (says(pins->same) || says(pins->never));
   const GraphModel* graph = ui_.model.graph();
-  const int32_t other = graph != nullptr ? graph->last_selected() : -1;
-  const bool fits = other >= 0 && other != node_ &&
+  const SceneNodeId other = graph != nullptr ? graph->last_selected() : SceneNodeId();
+  const bool fits = other.valid() && other != node_ &&
                     ((c_.node(other).before.valid() && !after.empty()) ||
                      (c_.node(other).after.valid() && !before.empty()));
   panel_.Skip(ui_.px(6));

@@ -145,7 +145,7 @@ void OperatorsPane::Row(Ui& ui, const Area& area, const OperatorRow& row, int32_
   if (difference != 0)
     ui.Fill({x + common, y, std::max(1.0F, rest), height},
             difference > 0 ? theme.added.line : theme.removed.line);
-  if (touch.clicked && row.first >= 0) ui.model.Reveal(row.first);
+  if (touch.clicked && row.first.valid()) ui.model.Reveal(row.first);
 }
 
 }  // namespace strata::viewer

@@ -65,8 +65,8 @@ std::vector<Palette::Item> Palette::Items(Ui& ui) const {
   };
   Model& model = ui.model;
   const Comparison* c = model.comparison();
-  const int32_t on_line = c == nullptr ? -1 : NodeOfLine(*c, LineOf(text_));
-  if (on_line >= 0)
+  const SceneNodeId on_line = c == nullptr ? SceneNodeId() : NodeOfLine(*c, LineOf(text_));
+  if (on_line.valid())
     items.push_back({"Lines", "Line " + text_, c->NameOf(on_line),
                      [&model, on_line] { model.Reveal(on_line); }});
   for (const Command& command : ui.commands.all())
@@ -79,10 +79,12 @@ std::vector<Palette::Item> Palette::Items(Ui& ui) const {
                      CountsText(model.CountsOf(static_cast<int32_t>(i)))),
          [&model, i] { model.Show(static_cast<int32_t>(i)); }});
   }
-  for (int32_t i = 0; c != nullptr && !text_.empty() && i < c->size() && items.size() < kMostItems;
-       ++i) {
-    if (Fits(c->NameOf(i), text_))
-      items.push_back({"Nodes", c->NameOf(i), c->LabelOf(i), [&model, i] { model.Reveal(i); }});
+  if (c != nullptr && !text_.empty()) {
+    for (SceneNodeId i : c->nodes()) {
+      if (items.size() >= kMostItems) break;
+      if (Fits(c->NameOf(i), text_))
+        items.push_back({"Nodes", c->NameOf(i), c->LabelOf(i), [&model, i] { model.Reveal(i); }});
+    }
   }
   // A whole name comes before words in which it is.
   std::ranges::stable_partition(items, [&](const Item& item) { return item.words == text_; });

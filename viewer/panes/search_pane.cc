@@ -61,8 +61,8 @@ void SearchPane::Draw(Ui& ui, const Area& area) {
   while (clipper.Step()) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const Area at = panel.Next(height);
-      const int32_t node = hits.nodes[static_cast<size_t>(i)];
-      if (node >= c->size()) continue;  // of the comparison before
+      const SceneNodeId node = hits.nodes[static_cast<size_t>(i)];
+      if (!c->nodes().Contains(node)) continue;  // of the comparison before
       const bool selected = node == model.selected();
       const Touch touch = ui.Press("hit:" + c->NameOf(node), "row", c->LabelOf(node), at, selected);
       if (selected || touch.hovered) ui.Fill(at, selected ? theme.accent_fill : theme.well);

@@ -13,7 +13,7 @@ namespace strata::viewer {
 namespace {
 
 /// What a column of a node shows; the first one is the status.
-std::string CellOf(const Comparison& c, int32_t node, int column) {
+std::string CellOf(const Comparison& c, SceneNodeId node, int column) {
   switch (column) {
     case 0:
       return fmt::format("{} {}", SignOf(c.StatusOf(node)), WordOf(c.StatusOf(node)));
@@ -53,29 +53,29 @@ int RankOf(SceneStatus status) {
   return static_cast<int>(std::ranges::find(kOrder, status) - kOrder.begin());
 }
 
-std::vector<int32_t> RowsOf(const Comparison& c, bool all, const std::string& filter, int sort,
-                            bool down) {
-  std::vector<int32_t> rows;
+std::vector<SceneNodeId> RowsOf(const Comparison& c, bool all, const std::string& filter, int sort,
+                                bool down) {
+  std::vector<SceneNodeId> rows;
   if (!filter.empty()) {
-    for (int32_t node : SearchNodes(c, filter)) {
+    for (SceneNodeId node : SearchNodes(c, filter)) {
       if (all || c.StatusOf(node) != SceneStatus::kSame) rows.push_back(node);
     }
   } else if (all) {
-    for (int32_t i = 0; i < c.size(); ++i)
+    for (SceneNodeId i : c.nodes())
       rows.push_back(i);
   } else {
     rows = c.changes();
   }
   if (sort <= 0) {
-    std::ranges::stable_sort(rows, [&](int32_t a, int32_t b) {
+    std::ranges::stable_sort(rows, [&](SceneNodeId a, SceneNodeId b) {
       const int x = RankOf(c.StatusOf(a)), y = RankOf(c.StatusOf(b));
       return down ? x > y : x < y;
     });
     return rows;
   }
-  std::vector<std::pair<std::string, int32_t>> keyed;
+  std::vector<std::pair<std::string, SceneNodeId>> keyed;
   keyed.reserve(rows.size());
-  for (int32_t node : rows)
+  for (SceneNodeId node : rows)
     keyed.emplace_back(CellOf(c, node, sort), node);
   std::ranges::stable_sort(keyed, [&](const auto& a, const auto& b) {
     return down ? a.first > b.first : a.first < b.first;
@@ -104,7 +104,7 @@ void TablePane::Draw(Ui& ui, const Area& area) {
   const bool all = comparison.changes().empty() || ui.model.hops() == SceneView::kAllHops;
   const std::string key =
       fmt::format("{} {} {} {} {}", comparison.id(), all, sort_, down_, ui.model.filter());
-  const std::vector<int32_t>* rows =
+  const std::vector<SceneNodeId>* rows =
       rows_.Get(ui.model.workers(), key,
                 [shared = graph->shared_comparison(), all, filter = ui.model.filter(), sort = sort_,
                  down = down_] { return RowsOf(*shared, all, filter, sort, down); });
@@ -121,7 +121,7 @@ void TablePane::Draw(Ui& ui, const Area& area) {
         ui.font(Face::kSans, 12), theme.ink_2);
     return;
   }
-  const int32_t selected = ui.model.selected();
+  const SceneNodeId selected = ui.model.selected();
   if (selected != shown_) {
     shown_ = selected;
     const auto at = std::ranges::find(*rows, selected);
@@ -170,7 +170,7 @@ void TablePane::Head(Ui& ui, const Area& area) {
   }
 }
 
-void TablePane::Row(Ui& ui, const Area& area, float right, int32_t node) const {
+void TablePane::Row(Ui& ui, const Area& area, float right, SceneNodeId node) const {
   const Theme& theme = *ui.theme;
   const Comparison& c = *ui.model.comparison();
   const bool selected = node == ui.model.selected();

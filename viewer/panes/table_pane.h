@@ -20,12 +20,12 @@ class TablePane {
   static const std::vector<Column>& Columns();
   void Head(Ui& ui, const Area& area);
   /// `right`: where the columns end, the same in all rows and the head.
-  void Row(Ui& ui, const Area& area, float right, int32_t node) const;
+  void Row(Ui& ui, const Area& area, float right, SceneNodeId node) const;
 
   int sort_ = -1;  // column; -1: root causes first
   bool down_ = false;
-  AsyncValue<std::vector<int32_t>> rows_{"table"};
-  int32_t shown_ = -1;  // the node that was scrolled to last
+  AsyncValue<std::vector<SceneNodeId>> rows_{"table"};
+  SceneNodeId shown_;  // that was scrolled to last
 };
 
 }  // namespace strata::viewer

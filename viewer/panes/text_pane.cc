@@ -29,11 +29,11 @@ void TextPane::Draw(Ui& ui, const Area& area) {
     return;
   }
   const float height = ui.px(18);
-  const int32_t selected = ui.model.selected();
+  const SceneNodeId selected = ui.model.selected();
   if (selected != shown_) {
     shown_ = selected;
     const auto at = std::ranges::find(*rows, selected, &TextRow::node);
-    if (selected >= 0 && at != rows->end())
+    if (selected.valid() && at != rows->end())
       ImGui::SetScrollY(std::max(
           0.0F, static_cast<float>(at - rows->begin()) * height - ImGui::GetWindowHeight() / 3));
   }

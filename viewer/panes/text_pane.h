@@ -17,7 +17,7 @@ class TextPane {
 
   AsyncValue<std::vector<TextRow>> rows_{"text"};
   size_t context_ = 3;  // lines around a difference; more once a fold was opened
-  int32_t shown_ = -1;  // the node that was scrolled to last
+  SceneNodeId shown_;   // that was scrolled to last
 };
 
 }  // namespace strata::viewer

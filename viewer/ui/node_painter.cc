@@ -30,8 +30,9 @@ bool IsMarked(SceneStatus status) {
 
 // --- Nodes ---
 
-std::optional<Heat> ScenePainter::HeatOfNode(int32_t node) const {
-  if (look_.overlay == nullptr || node < 0 || look_.overlay->ShareOf(node) < 0) return std::nullopt;
+std::optional<Heat> ScenePainter::HeatOfNode(SceneNodeId node) const {
+  if (look_.overlay == nullptr || !node.valid() || look_.overlay->ShareOf(node) < 0)
+    return std::nullopt;
   return HeatOf(look_.overlay->ShareOf(node));
 }
 
@@ -52,12 +53,12 @@ void ScenePainter::ValueLabel(const SceneBox& box) {
 
 /// A box from far away: its fill, and whether it is selected.
 void ScenePainter::Mark(const SceneBox& box) {
-  const SceneStatus status = box.node < 0 ? SceneStatus::kSame : comparison_.StatusOf(box.node);
-  const bool here = box.node >= 0 && (box.node == look_.selected ||
-                                      (look_.hits != nullptr && look_.hits->contains(box.node)));
+  const SceneStatus status = box.node.valid() ? comparison_.StatusOf(box.node) : SceneStatus::kSame;
+  const bool here = box.node.valid() && (box.node == look_.selected ||
+                                         (look_.hits != nullptr && look_.hits->contains(box.node)));
   const Theme::StatusColors* colors = theme().Of(status);
   const std::optional<Heat> heat = HeatOfNode(box.node);
-  const Color color = box.node < 0                      ? theme().fold
+  const Color color = !box.node.valid()                 ? theme().fold
                       : heat && !here                   ? heat->fill
                       : here                            ? theme().accent
                       : colors != nullptr               ? colors->line
@@ -73,7 +74,7 @@ void ScenePainter::Box(const SceneBox& box) {
   const Area area = Of(box);
   const bool is_lit = IsLit(box);
   if (ui_.tree.recording()) RegisterBox(box, area);
-  if (box.node < 0) {
+  if (!box.node.valid()) {
     Fold(box, area, is_lit);
     return;
   }
@@ -96,7 +97,7 @@ Area ScenePainter::Clip(const Area& area) const {
 void ScenePainter::RegisterBox(const SceneBox& box, const Area& whole) {
   const Area area = Clip(whole);
   if (area.width < 1 || area.height < 1) return;
-  if (box.node < 0) {
+  if (!box.node.valid()) {
     ui_.Register("fold:" + comparison_.NameOf(box.members.front()), "fold",
                  Plural(static_cast<int64_t>(box.members.size()), "node"), area);
   } else {

@@ -39,7 +39,7 @@ void ScenePainter::Paint() {
   ui_.draw().PushClipRect(stage_.min(), stage_.max(), true);
   std::vector<const SceneSlab*> slabs;
   for (const SceneSlab& slab : geometry_.slabs) {
-    if (slab.cluster != 0 && Shows(slab)) slabs.push_back(&slab);
+    if (slab.cluster != Scene::kRoot && Shows(slab)) slabs.push_back(&slab);
   }
   std::vector<const SceneGroup*> groups;
   for (const SceneGroup& group : geometry_.groups) {
@@ -81,7 +81,7 @@ void ScenePainter::Groups(const std::vector<const SceneGroup*>& groups) {
       if (lines_) {
         Box(box);
         if (two_ && !box.stubs.empty()) Stub(box);
-        if (two_ && box.feeds && !look_.labels.empty() && box.node >= 0) ValueLabel(box);
+        if (two_ && box.feeds && !look_.labels.empty() && box.node.valid()) ValueLabel(box);
       } else {
         Mark(box);
       }
@@ -106,7 +106,7 @@ void ScenePainter::SmallGroup(const SceneGroup& group) {
   float drawn[2] = {-1e9F, -1e9F};  // lowest pixel that is marked, by lane
   for (int32_t i = group.boxes_begin; i < group.boxes_end; ++i) {
     const SceneBox& box = geometry_.boxes[static_cast<size_t>(i)];
-    if (box.node < 0 || comparison_.StatusOf(box.node) == SceneStatus::kSame) continue;
+    if (!box.node.valid() || comparison_.StatusOf(box.node) == SceneStatus::kSame) continue;
     float& last = drawn[box.backward ? 1 : 0];
     if (std::abs(Y(box.y) - last) < 1) continue;
     last = Y(box.y);
@@ -226,9 +226,9 @@ std::pair<float, float> ScenePainter::SlabHead(const SceneSlab& slab, float midd
 
 void ScenePainter::SlabBarcode(const SceneSlab& slab, const Area& area) {
   const SceneCluster& cluster = comparison_.cluster(slab.cluster);
-  const int32_t one = !slab.run.empty() || cluster.repeats == 0
-                          ? slab.cluster
-                          : comparison_.ChildrenOf(slab.cluster).front();
+  const ClusterId one = !slab.run.empty() || cluster.repeats == 0
+                            ? slab.cluster
+                            : comparison_.ChildrenOf(slab.cluster).front();
   const Comparison::Barcode& code = comparison_.BarcodeOf(one);
   if (!comparison_.scene().has_backward) {
     DrawBarcode(ui_, area, code.forward);
@@ -278,8 +278,9 @@ bool ScenePainter::IsGone(SceneStatus status) const {
 }
 
 bool ScenePainter::IsLit(const SceneBox& box) const {
-  return look_.lit == nullptr ||
-         std::ranges::any_of(box.members, [&](int32_t node) { return look_.lit->contains(node); });
+  return look_.lit == nullptr || std::ranges::any_of(box.members, [&](SceneNodeId node) {
+           return look_.lit->contains(node);
+         });
 }
 
 Color ScenePainter::LineColor(SceneStatus status, bool near) const {
@@ -296,7 +297,8 @@ void ScenePainter::Line(const SceneLine& line) {
   if (!Shows({left, top, std::abs(a.x - b.x) + M::kNodeWidth + 80,
               std::abs(a.y - b.y) + M::kNodeHeight}))
     return;
-  const bool near = look_.selected >= 0 && (a.node == look_.selected || b.node == look_.selected);
+  const bool near =
+      look_.selected.valid() && (a.node == look_.selected || b.node == look_.selected);
   const bool removed = line.status == SceneStatus::kRemoved;
   const double width = line.status == SceneStatus::kAdded ? 2 : removed || near ? 1.5 : 1;
   const Color color = Dim(LineColor(line.status, near), IsLit(a) && IsLit(b));
@@ -307,7 +309,7 @@ void ScenePainter::Line(const SceneLine& line) {
 
 /// An input from elsewhere: a short arrow with the source's name; a changed one first.
 void ScenePainter::Stub(const SceneBox& box) {
-  std::vector<std::pair<int32_t, SceneStatus>> stubs;
+  std::vector<std::pair<SceneNodeId, SceneStatus>> stubs;
   for (const auto& stub : box.stubs) {
     if (!IsGone(stub.second)) stubs.push_back(stub);
   }

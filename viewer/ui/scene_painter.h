@@ -19,16 +19,17 @@ enum class Side : uint8_t { kUnion, kBefore, kAfter };
 /// How a scene is drawn, beside what it is.
 struct SceneLook {
   Side side = Side::kUnion;
-  int32_t selected = -1;
-  int32_t cursor = -1;      ///< the slab that keys act on
-  int32_t hover_node = -1;  ///< under the pointer
-  int32_t hover_slab = -1;
-  const std::set<int32_t>* hits = nullptr;         ///< of a search
-  const std::set<int32_t>* lit = nullptr;          ///< all other nodes are dimmed
-  const Overlay* overlay = nullptr;                ///< fills nodes instead of their status
-  const std::set<int32_t>* breakpoints = nullptr;  ///< a training under control stops after them
-  int32_t stopped = -1;                            ///< the node at which it stopped
-  std::string_view labels;                         ///< on lines: "", "shape", "dtype", "bytes"
+  SceneNodeId selected;
+  ClusterId cursor;        ///< the slab that keys act on
+  SceneNodeId hover_node;  ///< under the pointer
+  ClusterId hover_slab;
+  const std::set<SceneNodeId>* hits = nullptr;  ///< of a search
+  const std::set<SceneNodeId>* lit = nullptr;   ///< all other nodes are dimmed
+  const Overlay* overlay = nullptr;             ///< fills nodes instead of their status
+  const std::set<SceneNodeId>* breakpoints =
+      nullptr;              ///< a training under control stops after them
+  SceneNodeId stopped;      ///< the node at which it stopped
+  std::string_view labels;  ///< on lines: "", "shape", "dtype", "bytes"
 };
 
 /// From this zoom on nodes show two lines, inputs from elsewhere and arrow heads; below the next,
@@ -79,7 +80,7 @@ class ScenePainter {
   /// What flows out of a node, where its lines begin.
   void ValueLabel(const SceneBox& box);
   /// The colours of the overlay; none: the node is plain.
-  std::optional<Heat> HeatOfNode(int32_t node) const;
+  std::optional<Heat> HeatOfNode(SceneNodeId node) const;
   void Node(const SceneBox& box, const Area& area, bool is_lit);
   void NodeBody(const SceneBox& box, const Area& area, bool is_lit);
   void NodeWords(const SceneBox& box, const Area& area, bool is_lit);

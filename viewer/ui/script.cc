@@ -192,8 +192,9 @@ Status ScriptRunner::Act(Ui& ui, ScriptHost& host, const ScriptLine& line) {
     command->run(static_cast<int>(std::clamp(count, -1e6, 1e6)));
   } else if (line.verb == "goto") {
     const Comparison* comparison = ui.model.comparison();
-    const int32_t node = comparison != nullptr ? comparison->Find(line.words[0]) : -1;
-    if (node < 0) return Error("no node is named '{}'", OneLine(line.words[0]));
+    const SceneNodeId node =
+        comparison != nullptr ? comparison->Find(line.words[0]) : SceneNodeId();
+    if (!node.valid()) return Error("no node is named '{}'", OneLine(line.words[0]));
     ui.model.Reveal(node);
   } else if (line.verb == "resize") {
     STRATA_TRY(const double width, Number(line.words[0]));

@@ -65,10 +65,11 @@ std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, boo
   const bool drawn = graph != nullptr && graph->geometry() != nullptr;
   add("drawn", number(drawn ? graph->geometry()->drawn : 0));
   add("zoom", number(graph != nullptr ? std::lround(graph->camera.scale * 100) : 0));
-  add("node", model.selected() >= 0 ? comparison->NameOf(model.selected()) : "");
-  add("status",
-      model.selected() >= 0 ? std::string(ToString(comparison->StatusOf(model.selected()))) : "");
-  add("module", model.selected() >= 0 ? comparison->ModuleOf(model.selected()) : "");
+  add("node", model.selected().valid() ? comparison->NameOf(model.selected()) : "");
+  add("status", model.selected().valid()
+                    ? std::string(ToString(comparison->StatusOf(model.selected())))
+                    : "");
+  add("module", model.selected().valid() ? comparison->ModuleOf(model.selected()) : "");
   add("lit",
       number(graph != nullptr && graph->lit() ? static_cast<int64_t>(graph->lit()->size()) : 0));
   add("overlay", model.overlay_key);

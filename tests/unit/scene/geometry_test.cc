@@ -42,10 +42,10 @@ Scene SceneOf(const Compared& c) {
   return MakeScene(OrDie(Diff(c.before->graph({0}), c.after->graph({0}))));
 }
 
-std::set<int32_t> Everything(const Scene& scene) {
-  std::set<int32_t> open;
-  for (size_t i = 0; i < scene.clusters.size(); ++i)
-    open.insert(static_cast<int32_t>(i));
+std::set<ClusterId> Everything(const Scene& scene) {
+  std::set<ClusterId> open;
+  for (ClusterId id : IdsOf(scene.clusters))
+    open.insert(id);
   return open;
 }
 
@@ -62,8 +62,9 @@ TEST_CASE("rows far from every difference are folded, and every node is in exact
   const SceneGeometry geometry = MakeGeometry(scene, {.open = Everything(scene), .hops = 1});
   CHECK(TotalMembers(geometry) == static_cast<int32_t>(scene.nodes.size()));
   CHECK(geometry.drawn < 10);
-  const auto folds = std::ranges::count_if(
-      geometry.boxes, [](const SceneBox& box) { return box.node < 0 && box.members.size() > 1; });
+  const auto folds = std::ranges::count_if(geometry.boxes, [](const SceneBox& box) {
+    return !box.node.valid() && box.members.size() > 1;
+  });
   CHECK(folds >= 2);
   const SceneGeometry all =
       MakeGeometry(scene, {.open = Everything(scene), .hops = SceneView::kAllHops});
@@ -74,10 +75,10 @@ TEST_CASE("a closed slab has no boxes, and its nodes are found by their slab") {
   const Compared c = Compare(Chain(8), Chain(8, 3));
   const Scene scene = SceneOf(c);
   const SceneGeometry closed = MakeGeometry(scene, {});
-  const int32_t node = static_cast<int32_t>(
+  const SceneNodeId node{static_cast<int32_t>(
       std::ranges::find(scene.nodes, SceneStatus::kChanged, &SceneNode::status) -
-      scene.nodes.begin());
-  const int32_t cluster = scene.nodes[static_cast<size_t>(node)].cluster;
+      scene.nodes.begin())};
+  const ClusterId cluster = scene.nodes[node].cluster;
   const SceneSlab* slab = closed.ClosedSlabOf(scene, cluster);
   REQUIRE(slab != nullptr);
   CHECK(slab->height == M::kSlab);
@@ -111,14 +112,14 @@ TEST_CASE("boxes of a block do not overlap, and lines end at their boxes") {
 TEST_CASE("hidden nodes become a fold that says so, and an isolated set is shown alone") {
   const Compared c = Compare(Chain(6), Chain(6, 2));
   const Scene scene = SceneOf(c);
-  const int32_t node = 4;
+  const SceneNodeId node{4};
   const SceneGeometry hidden = MakeGeometry(
       scene, {.open = Everything(scene), .hops = SceneView::kAllHops, .hidden = {node}});
   REQUIRE(hidden.BoxOf(node) != nullptr);
-  CHECK(hidden.BoxOf(node)->node == -1);
+  CHECK_FALSE(hidden.BoxOf(node)->node.valid());
   CHECK(hidden.BoxOf(node)->by_hand);
   const SceneGeometry only =
-      MakeGeometry(scene, {.open = Everything(scene), .only = std::set<int32_t>{node}});
+      MakeGeometry(scene, {.open = Everything(scene), .only = std::set<SceneNodeId>{node}});
   CHECK(only.drawn == 1);
 }
 
@@ -136,17 +137,18 @@ TEST_CASE("equal layers are one slab until one of them is opened") {
   const auto group = std::ranges::find_if(
       scene.clusters, [](const SceneCluster& cluster) { return cluster.repeats == 5; });
   REQUIRE(group != scene.clusters.end());
-  const auto index = static_cast<int32_t>(group - scene.clusters.begin());
+  const ClusterId id{static_cast<int32_t>(group - scene.clusters.begin())};
+  const ClusterId first{id.index + 1}, second{id.index + 2};
   SceneView view;
-  OpenTo(scene, index, view.open);
+  OpenTo(scene, id, view.open);
   const SceneGeometry geometry = MakeGeometry(scene, view);
   CHECK(std::ranges::any_of(geometry.slabs,
                             [](const SceneSlab& slab) { return slab.run.size() == 5; }));
-  view.open.insert(index + 1);
+  view.open.insert(first);
   const SceneGeometry opened = MakeGeometry(scene, view);
-  REQUIRE(opened.SlabOf(index + 1) != nullptr);
-  CHECK(opened.SlabOf(index + 1)->open);
-  CHECK(opened.SlabOf(index + 2)->run.size() == 4);
+  REQUIRE(opened.SlabOf(first) != nullptr);
+  CHECK(opened.SlabOf(first)->open);
+  CHECK(opened.SlabOf(second)->run.size() == 4);
 }
 
 }  // namespace

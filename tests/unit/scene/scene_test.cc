@@ -67,10 +67,10 @@ std::string NameOf(const GraphDiff& diff, const SceneNode& node) {
 /// The invariants of every scene.
 void CheckSound(const GraphDiff& diff, const Scene& scene) {
   CHECK(scene.nodes.size() == diff.pairs.size() + diff.inserted.size() + diff.deleted.size());
-  std::vector<int> placed(scene.nodes.size(), 0);
-  for (size_t index = 0; index < scene.clusters.size(); ++index) {
-    const SceneCluster& cluster = scene.clusters[index];
-    CHECK(cluster.parent < static_cast<int32_t>(index));
+  IdVector<SceneNodeId, int> placed(scene.nodes.size(), 0);
+  for (ClusterId id : IdsOf(scene.clusters)) {
+    const SceneCluster& cluster = scene.clusters[id];
+    CHECK(cluster.parent < id);
     CHECK(cluster.counts.nodes == cluster.subtree_end - cluster.subtree_begin);
     for (const SceneBlock& block : cluster.blocks) {
       std::set<std::tuple<bool, int, int>> taken;
@@ -82,12 +82,11 @@ void CheckSound(const GraphDiff& diff, const Scene& scene) {
           CHECK_MESSAGE(!taken.contains({place.backward, place.row, x}), "overlap");
         }
         taken.emplace(place.backward, place.row, place.x);
-        CHECK(scene.nodes[static_cast<size_t>(place.node)].backward == place.backward);
-        ++placed[static_cast<size_t>(place.node)];
+        CHECK(scene.nodes[place.node].backward == place.backward);
+        ++placed[place.node];
       }
-      for (int32_t child : block.clusters) {
-        CHECK(scene.clusters[static_cast<size_t>(child)].parent == static_cast<int32_t>(index));
-      }
+      for (ClusterId child : block.clusters)
+        CHECK(scene.clusters[child].parent == id);
     }
   }
   CHECK(std::ranges::all_of(placed, [](int times) { return times == 1; }));
@@ -107,10 +106,10 @@ TEST_CASE("modules nest by path, inputs have their own slab") {
   const Scene scene = MakeScene(c.diff);
   const SceneCluster& wq = ClusterOf(scene, "layers.1.wq");
   CHECK(wq.label == "wq");
-  CHECK(scene.clusters[static_cast<size_t>(wq.parent)].path == "layers.1");
+  CHECK(scene.clusters[wq.parent].path == "layers.1");
   CHECK(wq.counts.nodes == 3);
   CHECK(ClusterOf(scene, "inputs").counts.nodes == 1);
-  CHECK(scene.clusters[0].path.empty());
+  CHECK(scene.clusters[Scene::kRoot].path.empty());
   CHECK(scene.has_backward);
 }
 
@@ -120,7 +119,7 @@ TEST_CASE("forward runs down, backward runs up") {
   std::map<std::string, int> row;
   for (const SceneBlock& block : ClusterOf(scene, "layers.0.wq").blocks) {
     for (const ScenePlace& place : block.places) {
-      row[NameOf(c.diff, scene.nodes[static_cast<size_t>(place.node)])] = place.row;
+      row[NameOf(c.diff, scene.nodes[place.node])] = place.row;
     }
   }
   CHECK(row.at("t0") < row.at("mm0"));
@@ -147,10 +146,8 @@ TEST_CASE("equal neighbours form one group, a deviating one is separate") {
   const Scene scene = MakeScene(c.diff);
   std::vector<std::string> labels;
   for (const SceneCluster& cluster : scene.clusters) {
-    if (cluster.parent >= 0 &&
-        scene.clusters[static_cast<size_t>(cluster.parent)].path == "layers") {
+    if (cluster.parent.valid() && scene.clusters[cluster.parent].path == "layers")
       labels.push_back(cluster.label);
-    }
   }
   CHECK(std::ranges::find(labels, "3") != labels.end());
   CHECK(std::ranges::find(labels, "{4..7}") != labels.end());
@@ -177,17 +174,17 @@ graph g
   for (const SceneNode& node : scene.nodes)
     order.push_back(NameOf(c.diff, node));
   CHECK(order == std::vector<std::string>{"x", "a", "b", "output"});
-  CHECK(scene.nodes[1].status == SceneStatus::kRemoved);
+  CHECK(scene.nodes[SceneNodeId{1}].status == SceneStatus::kRemoved);
   const auto edge = [&](int32_t from, int32_t to) {
     const auto found = std::ranges::find_if(
-        scene.edges, [&](const SceneEdge& e) { return e.from == from && e.to == to; });
+        scene.edges, [&](const SceneEdge& e) { return e.from.index == from && e.to.index == to; });
     return found == scene.edges.end() ? std::string("none") : std::string(ToString(found->status));
   };
   CHECK(edge(0, 1) == "removed");
   CHECK(edge(1, 2) == "removed");
   CHECK(edge(0, 2) == "added");
   CHECK(edge(2, 3) == "same");
-  CHECK(scene.clusters[0].counts.removed == 1);
+  CHECK(scene.clusters[Scene::kRoot].counts.removed == 1);
 }
 
 TEST_CASE("each node has its distance to the nearest difference") {
@@ -200,9 +197,8 @@ TEST_CASE("each node has its distance to the nearest difference") {
   const Compared c = Compare(before + "  output([v19])\n", after + "  output([v19])\n");
   const Scene scene = MakeScene(c.diff);
   CheckSound(c.diff, scene);
-  for (int i = 0; i < 20; ++i) {
-    CHECK(scene.nodes[static_cast<size_t>(i)].distance == std::min(std::abs(i - 10), 4));
-  }
+  for (SceneNodeId id : Ids<SceneNodeId>(20))
+    CHECK(scene.nodes[id].distance == std::min(std::abs(id.index - 10), 4));
 }
 
 TEST_CASE("siblings without data between them may share a row") {
@@ -258,7 +254,7 @@ TEST_CASE("stages of a pipeline are the outermost slabs, if there are several") 
   CheckSound(cut.diff, scene);
   CHECK(ClusterOf(scene, "stage 0.layers.0").counts.nodes == 1);
   CHECK(ClusterOf(scene, "stage 1.layers.1").counts.nodes == 1);
-  CHECK(scene.clusters[static_cast<size_t>(ClusterOf(scene, "stage 1").parent)].path.empty());
+  CHECK(scene.clusters[ClusterOf(scene, "stage 1").parent].path.empty());
   const Compared whole = Compare(text(0), text(0));
   CHECK(ClusterOf(MakeScene(whole.diff), "layers.1").counts.nodes == 1);
 }
@@ -282,8 +278,8 @@ TEST_CASE("equal diffs give equal scenes") {
   const Compared c = Compare(Blocks(6), Blocks(6, 2));
   const Scene a = MakeScene(c.diff), b = MakeScene(c.diff);
   REQUIRE(a.clusters.size() == b.clusters.size());
-  for (size_t i = 0; i < a.clusters.size(); ++i)
-    CHECK(a.clusters[i].path == b.clusters[i].path);
+  for (ClusterId id : IdsOf(a.clusters))
+    CHECK(a.clusters[id].path == b.clusters[id].path);
   CHECK(a.by_cluster == b.by_cluster);
 }
 

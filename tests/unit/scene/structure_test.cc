@@ -62,8 +62,8 @@ TEST_CASE("backward blocks are beside their forward blocks") {
   REQUIRE(block != nullptr);
   CHECK(block->counts.nodes == 9);
   // The last four backward nodes belong to the first layers.
-  const SceneNode& last = scene.nodes[scene.nodes.size() - 2];
-  CHECK(scene.clusters[static_cast<size_t>(last.cluster)].path == "place.0");
+  const SceneNode& last = scene.nodes[SceneNodeId{scene.nodes.end_id().index - 2}];
+  CHECK(scene.clusters[last.cluster].path == "place.0");
 }
 
 TEST_CASE("a single occurrence is not a repetition, and modules take precedence over structure") {
@@ -78,13 +78,11 @@ TEST_CASE("a slab of too many nodes is split into parts with slices of both lane
   const SceneCluster* part = Find(scene, "part 1 of 6");
   REQUIRE(part != nullptr);
   int backward = 0;
-  for (int32_t i = part->subtree_begin; i < part->subtree_end; ++i) {
-    const int32_t node = scene.by_cluster[static_cast<size_t>(i)];
-    backward += scene.nodes[static_cast<size_t>(node)].backward ? 1 : 0;
-  }
+  for (SceneNodeId node : scene.NodesBelow(*part))
+    backward += scene.nodes[node].backward ? 1 : 0;
   CHECK(backward > 0);
   CHECK(backward < part->counts.nodes);
-  CHECK(scene.clusters[0].counts.nodes == static_cast<int32_t>(scene.nodes.size()));
+  CHECK(scene.clusters[Scene::kRoot].counts.nodes == static_cast<int32_t>(scene.nodes.size()));
 }
 
 TEST_CASE("a residual edge is drawn beside the rows that it skips") {
