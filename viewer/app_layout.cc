@@ -158,10 +158,10 @@ void App::DrawLists(const Area& area) {
 std::string App::BookmarkText(const std::string& full) const {
   const auto [file, link] = SplitLink(full);
   const bool here = model_.document() != nullptr && file == model_.document()->file();
-  const int32_t found = here ? model_.contents().Find(link.ref) : -1;
+  const SubjectId found = here ? model_.contents().Find(link.ref) : SubjectId();
   std::string where = link.ref;
-  if (found >= 0) {
-    const Subject& subject = model_.contents().subjects[static_cast<size_t>(found)];
+  if (found.valid()) {
+    const Subject& subject = model_.contents().subjects[found];
     const std::string place = model_.contents().PlaceOf(subject);
     where = subject.Title() + (place.empty() ? "" : ", " + place);
   } else if (!here) {

@@ -130,16 +130,16 @@ std::string Contents::PlaceOf(const Subject& subject) const {
   return place;
 }
 
-int32_t Contents::Find(std::string_view selector) const {
+SubjectId Contents::Find(std::string_view selector) const {
   const std::vector<std::string> parts = PartsOf(selector);
-  int32_t unchanged = -1;
-  for (size_t i = 0; i < subjects.size(); ++i) {
-    if (subjects[i].selector == selector) return static_cast<int32_t>(i);
+  SubjectId unchanged;
+  for (SubjectId id : IdsOf(subjects)) {
+    if (subjects[id].selector == selector) return id;
   }
-  for (size_t i = 0; i < subjects.size(); ++i) {
-    if (!Fits(subjects[i], parts)) continue;
-    if (subjects[i].changed()) return static_cast<int32_t>(i);
-    if (unchanged < 0) unchanged = static_cast<int32_t>(i);
+  for (SubjectId id : IdsOf(subjects)) {
+    if (!Fits(subjects[id], parts)) continue;
+    if (subjects[id].changed()) return id;
+    if (!unchanged.valid()) unchanged = id;
   }
   return unchanged;
 }
@@ -179,21 +179,21 @@ Status Document::ReadContents() {
     entry.world = run.info.world;
     entry.is_of_all_ranks = run.info.is_of_all_ranks;
     entry.ranks = RanksText(run.info);
-    entry.first_subject = static_cast<int32_t>(contents->subjects.size());
+    const SubjectId first = contents->subjects.end_id();
     const PassProofs proofs = ProofsOf(run);
     std::set<std::string> with_passes;
     for (const StoredPass& pass : run.passes) {
-      contents->subjects.push_back(PassSubject(*reader_, run, pass));
+      const SubjectId id = contents->subjects.Add(PassSubject(*reader_, run, pass));
       const auto proof = proofs.find({pass.record.index, pass.record.graph});
-      if (proof != proofs.end()) contents->subjects.back().proof = proof->second;
+      if (proof != proofs.end()) contents->subjects[id].proof = proof->second;
       with_passes.insert(pass.record.graph);
     }
     for (const StoredGraph& graph : run.graphs) {
       entry.graphs.push_back(graph.name);
       if (!with_passes.contains(graph.name))
-        contents->subjects.push_back(GraphSubject(*reader_, run, graph));
+        contents->subjects.Add(GraphSubject(*reader_, run, graph));
     }
-    entry.end_subject = static_cast<int32_t>(contents->subjects.size());
+    entry.subjects = {first, contents->subjects.end_id()};
     STRATA_TRY(std::vector<StepRecord> steps, reader_->LoadSteps(run.id));
     if (const std::optional<Environment> environment = EnvironmentOf(run))
       entry.planned_steps = environment->steps;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/id.h"
 #include "base/result.h"
 #include "refs/source_trace.h"
 #include "scene/scene.h"
@@ -22,6 +23,9 @@ namespace strata::viewer {
 /// What the runs of nodes took and gave, by stable id; times are those of one step.
 using Measures = std::unordered_map<uint64_t, NodeStatistics>;
 std::shared_ptr<const Measures> MakeMeasures(const std::vector<StatisticsTable>& tables);
+
+/// An index into Contents::subjects.
+using SubjectId = Id<struct SubjectTag>;
 
 /// What the viewer shows at a time: a pass with its two graphs, or a graph by itself.
 struct Subject {
@@ -60,8 +64,8 @@ struct RunEntry {
   std::string source, command, pipeline;
   int32_t rank = 0, world = 1;
   bool is_of_all_ranks = false;
-  std::string ranks;                           ///< "rank 1 of 4", "ranks 0..3"
-  int32_t first_subject = 0, end_subject = 0;  ///< of Contents::subjects
+  std::string ranks;  ///< "rank 1 of 4", "ranks 0..3"
+  IdRange<SubjectId> subjects = Ids<SubjectId>(0);
   std::vector<std::string> graphs;
   int64_t last_step = 0;      ///< of training; 0: none
   int64_t planned_steps = 0;  ///< that it is to do; 0: not known
@@ -75,10 +79,12 @@ struct RunEntry {
 /// What a trace holds at one time. Does not change.
 struct Contents {
   std::vector<RunEntry> runs;
-  std::vector<Subject> subjects;  ///< run by run: passes in order, then graphs without passes
+  IdVector<SubjectId, Subject>
+      subjects;  ///< run by run: passes in order, then graphs without passes
 
-  /// The subject that a selector of a REF or a link names, leaving out parts as REFs may; -1: none.
-  int32_t Find(std::string_view selector) const;
+  /// The subject that a selector of a REF or a link names, leaving out parts as REFs may, if
+  /// there is one.
+  SubjectId Find(std::string_view selector) const;
   const RunEntry* RunOf(const Subject& subject) const;
   /// "rank 1, optimizer": where a subject is, as several may have its title; "": in the only run.
   std::string PlaceOf(const Subject& subject) const;

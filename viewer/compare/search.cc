@@ -183,14 +183,13 @@ std::vector<SceneNodeId> SearchNodes(const Comparison& c, const std::string& tex
   return hits;
 }
 
-std::vector<int32_t> SearchSubjects(const Contents& contents, const std::string& text) {
-  std::vector<int32_t> hits;
+std::vector<SubjectId> SearchSubjects(const Contents& contents, const std::string& text) {
+  std::vector<SubjectId> hits;
   if (text.empty()) return hits;
   const Matcher matcher(text);
-  for (size_t i = 0; i < contents.subjects.size(); ++i) {
-    const Subject& s = contents.subjects[i];
-    if (matcher.Fits(fmt::format("{} {} {}", s.name, s.graph, s.options)))
-      hits.push_back(static_cast<int32_t>(i));
+  for (SubjectId id : IdsOf(contents.subjects)) {
+    const Subject& s = contents.subjects[id];
+    if (matcher.Fits(fmt::format("{} {} {}", s.name, s.graph, s.options))) hits.push_back(id);
   }
   return hits;
 }

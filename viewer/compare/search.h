@@ -1,5 +1,4 @@
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,8 +9,8 @@ namespace strata::viewer {
 
 /// What a search found.
 struct SearchHits {
-  std::vector<SceneNodeId> nodes;  ///< in scene order
-  std::vector<int32_t> subjects;   ///< of the contents: passes and graphs by name
+  std::vector<SceneNodeId> nodes;   ///< in scene order
+  std::vector<SubjectId> subjects;  ///< passes and graphs by name
 };
 
 /// Nodes whose name, operator, module, type or attribute matches `text`: a regular expression in
@@ -20,6 +19,6 @@ struct SearchHits {
 std::vector<SceneNodeId> SearchNodes(const Comparison& comparison, const std::string& text);
 
 /// Passes and graphs whose name, graph or options match.
-std::vector<int32_t> SearchSubjects(const Contents& contents, const std::string& text);
+std::vector<SubjectId> SearchSubjects(const Contents& contents, const std::string& text);
 
 }  // namespace strata::viewer

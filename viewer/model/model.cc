@@ -121,15 +121,15 @@ void Model::OnOpened(Opened opened, const Link& link) {
   pinned_.clear();
   graph_.reset();
   graph_key_.clear();
-  subject_ = from_ = -1;
+  subject_ = from_ = {};
   histories_ = std::make_shared<NodeHistories>(document_);
   const auto passes = std::ranges::count(contents_->subjects, Subject::Kind::kPass, &Subject::kind);
   log_.push_back(
       fmt::format("opened {}: {}, {} by themselves", Visible(document_->file()),
                   Plural(passes, "pass", "passes"),
                   Plural(static_cast<int64_t>(contents_->subjects.size()) - passes, "graph")));
-  int32_t subject = contents_->Find(link.ref);
-  if (subject < 0 && !link.ref.empty()) {
+  SubjectId subject = contents_->Find(link.ref);
+  if (!subject.valid() && !link.ref.empty()) {
     Fail(Error(ErrorCode::kNotFound, "nothing is named '{}': {}: select one of its passes",
                link.ref, document_->file()));
     subject = contents_->Find("");
@@ -138,7 +138,8 @@ void Model::OnOpened(Opened opened, const Link& link) {
   TakeChoices(link);
   past_.clear();
   future_.clear();
-  if (subject >= 0) ShowPair(subject, link.from.empty() ? -1 : contents_->Find(link.from));
+  if (subject.valid())
+    ShowPair(subject, link.from.empty() ? SubjectId() : contents_->Find(link.from));
 }
 
 void Model::OpenPair(const std::string& before, const std::string& after) {
@@ -150,7 +151,7 @@ void Model::OpenPair(const std::string& before, const std::string& after) {
   contents_.reset();
   ++version_;
   histories_.reset();
-  subject_ = from_ = -1;
+  subject_ = from_ = {};
   error_.clear();
   CompareRefs(before, after);
 }
@@ -171,42 +172,40 @@ bool Model::follows() const {
   return following && contents_ && std::ranges::any_of(contents_->runs, &RunEntry::running);
 }
 
-/// The last pass of a run, or of the last run; without passes the last graph; -1: there is none.
-static int32_t NewestOf(const Contents& contents, RunId run) {
-  int32_t newest = -1, newest_pass = -1;
-  for (size_t i = 0; i < contents.subjects.size(); ++i) {
-    const Subject& s = contents.subjects[i];
+/// The last pass of a run, or of the last run; without passes the last graph, if there is one.
+static SubjectId NewestOf(const Contents& contents, RunId run) {
+  SubjectId newest, newest_pass;
+  for (SubjectId id : IdsOf(contents.subjects)) {
+    const Subject& s = contents.subjects[id];
     if (run != RunId::kNone && s.run != run) continue;
-    newest = static_cast<int32_t>(i);
+    newest = id;
     if (s.kind == Subject::Kind::kPass) newest_pass = newest;
   }
-  return newest_pass >= 0 ? newest_pass : newest;
+  return newest_pass.valid() ? newest_pass : newest;
 }
 
 void Model::OnGrown(std::shared_ptr<const Contents> contents) {
   const Subject* here = subject();
   const RunId run = here != nullptr ? here->run : RunId::kNone;
-  const int32_t newest_before = NewestOf(*contents_, run);
+  const SubjectId newest_before = NewestOf(*contents_, run);
   const bool had_passes =
-      newest_before >= 0 &&
-      contents_->subjects[static_cast<size_t>(newest_before)].kind == Subject::Kind::kPass;
+      newest_before.valid() && contents_->subjects[newest_before].kind == Subject::Kind::kPass;
   const bool at_newest = here == nullptr || subject_ == newest_before || !had_passes;
   const std::string selector = here != nullptr ? here->selector : "";
-  const std::string from =
-      from_ >= 0 ? contents_->subjects[static_cast<size_t>(from_)].selector : std::string();
+  const std::string from = from_.valid() ? contents_->subjects[from_].selector : std::string();
   contents_ = std::move(contents);
   ++version_;
   ForgetComparisons();
   histories_ = std::make_shared<NodeHistories>(document_);
-  from_ = from.empty() ? -1 : contents_->Find(from);
-  subject_ = selector.empty() ? -1 : contents_->Find(selector);
-  const int32_t newest = NewestOf(*contents_, run);
-  const bool follows_newest = at_newest && following && from_ < 0 && newest >= 0;
-  const int32_t wanted = follows_newest ? newest : subject_;
-  if (wanted < 0) return;
+  from_ = from.empty() ? SubjectId() : contents_->Find(from);
+  subject_ = selector.empty() ? SubjectId() : contents_->Find(selector);
+  const SubjectId newest = NewestOf(*contents_, run);
+  const bool follows_newest = at_newest && following && !from_.valid() && newest.valid();
+  const SubjectId wanted = follows_newest ? newest : subject_;
+  if (!wanted.valid()) return;
   // A graph may have become that of a pass, or have got another snapshot.
   if (wanted == subject_ && shown_ && WantedOf(wanted, from_).key == shown_->key) return;
-  subject_ = -1;
+  subject_ = {};
   ShowPair(wanted, from_);
 }
 
@@ -223,13 +222,13 @@ void Model::Fail(const Error& error) {
 // --- Subjects ---
 
 const Subject* Model::subject() const {
-  if (!contents_ || subject_ < 0) return nullptr;
-  return &contents_->subjects[static_cast<size_t>(subject_)];
+  if (!contents_ || !subject_.valid()) return nullptr;
+  return &contents_->subjects[subject_];
 }
 
 std::string Model::Title() const {
-  if (const Subject* s = subject(); s != nullptr && from_ >= 0) {
-    const Subject& from = contents_->subjects[static_cast<size_t>(from_)];
+  if (const Subject* s = subject(); s != nullptr && from_.valid()) {
+    const Subject& from = contents_->subjects[from_];
     const auto name = [&](const Subject& of) {
       return from.run == s->run ? of.Title()
              : from.rank != s->rank
@@ -244,17 +243,16 @@ std::string Model::Title() const {
 
 void Model::StepPass(int n, bool changed) {
   if (!contents_) return;
-  std::vector<int32_t> list;
-  for (size_t i = 0; i < contents_->subjects.size(); ++i) {
-    const auto index = static_cast<int32_t>(i);
-    const Subject& s = contents_->subjects[i];
-    if (!changed || index == subject_ || (s.kind == Subject::Kind::kPass && s.changed()))
-      list.push_back(index);
+  std::vector<SubjectId> list;
+  for (SubjectId id : IdsOf(contents_->subjects)) {
+    const Subject& s = contents_->subjects[id];
+    if (!changed || id == subject_ || (s.kind == Subject::Kind::kPass && s.changed()))
+      list.push_back(id);
   }
   if (list.empty()) return;
   const std::ptrdiff_t at = IndexOf(list, subject_);
   const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(list.size()) - 1;
-  const int32_t next = list[static_cast<size_t>(std::clamp<std::ptrdiff_t>(at + n, 0, last))];
+  const SubjectId next = list[static_cast<size_t>(std::clamp<std::ptrdiff_t>(at + n, 0, last))];
   if (next != subject_) {
     Show(next);
     Say("");
@@ -275,12 +273,13 @@ void Model::StepRun(int n) {
     if (runs[i].id == here->run) at = static_cast<std::ptrdiff_t>(i);
   }
   const RunEntry& next = runs[Around(runs.size(), at, n)];
-  int32_t target = next.first_subject;
-  for (int32_t i = next.first_subject; here != nullptr && i < next.end_subject; ++i) {
-    const Subject& s = contents_->subjects[static_cast<size_t>(i)];
-    if (s.graph == here->graph && s.index == here->index && s.kind == here->kind) target = i;
+  SubjectId target = next.subjects.begin_id();
+  for (SubjectId id : next.subjects) {
+    const Subject& s = contents_->subjects[id];
+    if (here != nullptr && s.graph == here->graph && s.index == here->index && s.kind == here->kind)
+      target = id;
   }
-  if (target < next.end_subject) Show(target);
+  if (next.subjects.Contains(target)) Show(target);
 }
 
 // --- The comparison ---

@@ -85,7 +85,7 @@ class Model {
   /// What the document held when it was read last. REQUIRES: document().
   const Contents& contents() const { return *contents_; }
   /// Of a pass; derived changes count as changed until the pass was compared, as in the trace.
-  const SceneCounts& CountsOf(int32_t subject) const;
+  const SceneCounts& CountsOf(SubjectId subject) const;
   bool has_contents() const { return contents_ != nullptr; }
   /// Changes whenever contents() does.
   uint64_t version() const { return version_; }
@@ -110,14 +110,14 @@ class Model {
 
   // --- Subjects ---
 
-  /// Index into contents().subjects; -1: none, or two REFs are compared.
-  int32_t subject_index() const { return subject_; }
+  /// None: nothing is shown, or two REFs are compared.
+  SubjectId subject_id() const { return subject_; }
   const Subject* subject() const;
-  void Show(int32_t subject);
+  void Show(SubjectId subject);
   /// Compares the graph after `from` with the graph after `subject`.
-  void ShowAgainst(int32_t subject, int32_t from);
-  /// The subject that the one shown is compared with; -1: the graph before the pass.
-  int32_t from_index() const { return from_; }
+  void ShowAgainst(SubjectId subject, SubjectId from);
+  /// The subject that the one shown is compared with; none: the graph before the pass.
+  SubjectId from_id() const { return from_; }
   /// The n-th next subject; `changed`: only those with changes count.
   void StepPass(int n, bool changed);
   void StepRun(int n);
@@ -269,7 +269,7 @@ class Model {
   void RecordPasses(PassesToRun run, std::function<Result<std::unique_ptr<Module>>()> load);
   void OnOpened(Opened opened, const Link& link);
   void OnGrown(std::shared_ptr<const Contents> contents);
-  void ShowPair(int32_t subject, int32_t from);
+  void ShowPair(SubjectId subject, SubjectId from);
   void Fail(const Error& error);
   void ShowComparison(std::shared_ptr<const Comparison> comparison, const std::string& key);
   void CompareRefs(const std::string& before, const std::string& after);
@@ -280,8 +280,8 @@ class Model {
     std::function<Result<Comparison::Input>()> load;
   };
   /// Names the comparison of a subject's own graphs.
-  std::string KeyOf(int32_t subject) const;
-  Wanted WantedOf(int32_t subject, int32_t from) const;
+  std::string KeyOf(SubjectId subject) const;
+  Wanted WantedOf(SubjectId subject, SubjectId from) const;
   void Compare(Wanted wanted);
   using Compared = Result<std::shared_ptr<const Comparison>>;
   /// `pins`: taken instead of those that are kept, and kept when the graphs compare with them.
@@ -322,7 +322,7 @@ class Model {
   std::shared_ptr<Document> document_;
   std::shared_ptr<const Contents> contents_;
   uint64_t version_ = 0;
-  int32_t subject_ = -1, from_ = -1;
+  SubjectId subject_, from_;
   std::string pair_after_;  // the second REF of OpenPair
   std::shared_ptr<std::atomic<int>> passes_done_;
   int passes_count_ = 0;

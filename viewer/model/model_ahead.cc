@@ -12,35 +12,35 @@ constexpr int64_t kMostCountedNodes = 20'000;
 }  // namespace
 
 void Model::WorkAhead() {
-  if (!ahead_.empty() || !contents_ || subject_ < 0 || from_ >= 0 || !graph_) return;
-  const std::vector<Subject>& subjects = contents_->subjects;
-  const auto at = [&](int32_t i) -> const Subject& { return subjects[static_cast<size_t>(i)]; };
-  const auto count = static_cast<int32_t>(subjects.size());
-  const auto changed_from = [&](int32_t i) {
-    for (i += direction_; i >= 0 && i < count; i += direction_) {
-      if (at(i).changed()) return i;
+  if (!ahead_.empty() || !contents_ || !subject_.valid() || from_.valid() || !graph_) return;
+  const IdVector<SubjectId, Subject>& subjects = contents_->subjects;
+  const IdRange<SubjectId> all = IdsOf(subjects);
+  const auto beside = [](SubjectId id, int32_t places) { return SubjectId{id.index + places}; };
+  const auto changed_from = [&](SubjectId id) {
+    for (id = beside(id, direction_); all.Contains(id); id = beside(id, direction_)) {
+      if (subjects[id].changed()) return id;
     }
-    return -1;
+    return SubjectId();
   };
-  std::vector<int32_t> neighbours = {subject_ + direction_, subject_ - direction_};
-  if (const int32_t changed = changed_from(subject_); changed != neighbours.front())
+  std::vector<SubjectId> neighbours = {beside(subject_, direction_), beside(subject_, -direction_)};
+  if (const SubjectId changed = changed_from(subject_); changed != neighbours.front())
     neighbours.insert(neighbours.begin() + 1, changed);
   // The way back is laid out already, which takes least to find out.
-  for (const int32_t i : neighbours) {
-    if (i < 0 || i >= count || at(i).failed) continue;
-    const Wanted wanted = WantedOf(i, -1);
+  for (const SubjectId id : neighbours) {
+    if (!all.Contains(id) || subjects[id].failed) continue;
+    const Wanted wanted = WantedOf(id, {});
     const std::shared_ptr<const Comparison> kept = kept_.Peek(wanted.key);
     if (kept && kept->id() == shown_before_.comparison &&
         LayOutAhead(kept, wanted.graph_key == graph_key_))
       return;
   }
   int64_t room = ComparisonCache::kMostNodes - comparison()->size();
-  for (const int32_t i : neighbours) {
-    if (i < 0 || i >= count || at(i).failed) continue;
+  for (const SubjectId id : neighbours) {
+    if (!all.Contains(id) || subjects[id].failed) continue;
     // The union has one node for those that are on both sides.
-    room -= at(i).nodes_before + at(i).counts.added;
+    room -= subjects[id].nodes_before + subjects[id].counts.added;
     if (room < 0) return;
-    const Wanted wanted = WantedOf(i, -1);
+    const Wanted wanted = WantedOf(id, {});
     if (wanted.key == given_up_) continue;
     if (const std::shared_ptr<const Comparison> kept = kept_.Peek(wanted.key)) {
       if (LayOutAhead(kept, wanted.graph_key == graph_key_)) return;
@@ -49,7 +49,7 @@ void Model::WorkAhead() {
     ahead_ = wanted.key;
     // What is near stays when room is needed, the nearest longest.
     for (auto near = neighbours.rbegin(); near != neighbours.rend(); ++near) {
-      if (*near >= 0 && *near < count) kept_.Find(WantedOf(*near, -1).key);
+      if (all.Contains(*near)) kept_.Find(WantedOf(*near, {}).key);
     }
     kept_.Find(shown_->key);
     workers_.PostAhead("ahead", ComparisonJob(wanted, [this](const Compared& compared) {
@@ -78,18 +78,17 @@ void Model::OnComparedAhead(const Compared& compared) {
 
 void Model::CountAhead() {
   if (!ahead_.empty() || !contents_ || workers_.busy(kCountSlot)) return;
-  for (size_t i = 0; i < contents_->subjects.size(); ++i) {
-    const Subject& s = contents_->subjects[i];
+  for (SubjectId subject : IdsOf(contents_->subjects)) {
+    const Subject& s = contents_->subjects[subject];
     const int64_t nodes = s.nodes_before + s.counts.added;
     if (!s.changed() || s.counts.changed == 0 || nodes > kMostCountedNodes ||
         counted_nodes_ + nodes > ComparisonCache::kMostNodes)
       continue;
-    const auto subject = static_cast<int32_t>(i);
     const std::string key = KeyOf(subject);
     if (counted_.contains(key)) continue;
     counted_nodes_ += nodes;
     workers_.PostAhead(kCountSlot,
-                       ComparisonJob(WantedOf(subject, -1),
+                       ComparisonJob(WantedOf(subject, {}),
                                      [this, key, recorded = s.counts](const Compared& compared) {
                                        counted_[key] = compared ? (*compared)->counts() : recorded;
                                      }));

@@ -96,22 +96,22 @@ Status TakePins(std::optional<Pins> given, Comparison::Input& input) {
 
 }  // namespace
 
-void Model::Show(int32_t subject) {
-  ShowPair(subject, -1);
+void Model::Show(SubjectId subject) {
+  ShowPair(subject, {});
 }
 
-void Model::ShowAgainst(int32_t subject, int32_t from) {
+void Model::ShowAgainst(SubjectId subject, SubjectId from) {
   ShowPair(subject, from);
 }
 
-void Model::ShowPair(int32_t subject, int32_t from) {
-  if (!contents_ || subject < 0 || (subject == subject_ && from == from_)) return;
+void Model::ShowPair(SubjectId subject, SubjectId from) {
+  if (!contents_ || !subject.valid() || (subject == subject_ && from == from_)) return;
   Remember();
-  if (subject_ >= 0 && subject != subject_) direction_ = subject > subject_ ? 1 : -1;
+  if (subject_.valid() && subject != subject_) direction_ = subject > subject_ ? 1 : -1;
   subject_ = subject;
   from_ = from;
   error_.clear();
-  if (from < 0 && this->subject()->failed) {
+  if (!from.valid() && this->subject()->failed) {
     workers_.Cancel("compare");
     awaited_.reset();
     graph_.reset();
@@ -120,22 +120,22 @@ void Model::ShowPair(int32_t subject, int32_t from) {
   Compare(WantedOf(subject, from));
 }
 
-std::string Model::KeyOf(int32_t subject) const {
-  const Subject& s = contents_->subjects[static_cast<size_t>(subject)];
+std::string Model::KeyOf(SubjectId subject) const {
+  const Subject& s = contents_->subjects[subject];
   return fmt::format("{} {} {}", static_cast<int64_t>(s.before), static_cast<int64_t>(s.after),
                      static_cast<int64_t>(s.pass));
 }
 
-Model::Wanted Model::WantedOf(int32_t subject, int32_t from) const {
-  const Subject& s = contents_->subjects[static_cast<size_t>(subject)];
+Model::Wanted Model::WantedOf(SubjectId subject, SubjectId from) const {
+  const Subject& s = contents_->subjects[subject];
   const auto number = [](auto id) { return static_cast<int64_t>(id); };
-  if (from < 0) {
+  if (!from.valid()) {
     return {KeyOf(subject), fmt::format("{} {}", number(s.run), s.graph),
             [document = document_, s] { return LoadSubject(*document, s); }};
   }
-  const Subject& f = contents_->subjects[static_cast<size_t>(from)];
+  const Subject& f = contents_->subjects[from];
   return {fmt::format("{} {}", number(f.after), number(s.after)),
-          fmt::format("{} {} {}", from, number(s.run), s.graph),
+          fmt::format("{} {} {}", from.index, number(s.run), s.graph),
           [document = document_, s, f, title = Title()] {
             return LoadAgainst(*document, f, s, title);
           }};
@@ -192,10 +192,9 @@ void Model::KeepComparison(const std::string& key, std::shared_ptr<const Compari
     workers_.Dispose(std::move(gone));
 }
 
-const SceneCounts& Model::CountsOf(int32_t subject) const {
+const SceneCounts& Model::CountsOf(SubjectId subject) const {
   const auto counted = counted_.find(KeyOf(subject));
-  return counted != counted_.end() ? counted->second
-                                   : contents_->subjects[static_cast<size_t>(subject)].counts;
+  return counted != counted_.end() ? counted->second : contents_->subjects[subject].counts;
 }
 
 void Model::ForgetComparisons() {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -74,8 +75,7 @@ void Model::GoToStop() {
   if (here.valid()) return Reveal(here);
   if (!contents_) return Say("Open the trace of the training to see its nodes");
   // What runs is the last snapshot of a graph.
-  for (size_t i = contents_->subjects.size(); i-- > 0;) {
-    const Subject& s = contents_->subjects[i];
+  for (const Subject& s : std::views::reverse(contents_->subjects)) {
     if (s.graph != control_state_.graph || s.failed) continue;
     Link link = CurrentLink();
     link.ref = s.selector;

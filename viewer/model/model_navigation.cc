@@ -64,7 +64,7 @@ void Model::StepHit(int n) {
 Link Model::CurrentLink() const {
   Link link;
   if (const Subject* s = subject()) link.ref = s->selector;
-  if (from_ >= 0) link.from = contents_->subjects[static_cast<size_t>(from_)].selector;
+  if (from_.valid()) link.from = contents_->subjects[from_].selector;
   link.tab = tab == Tab::kTable      ? "table"
              : tab == Tab::kText     ? "text"
              : tab == Tab::kPatterns ? "patterns"
@@ -102,7 +102,7 @@ void Model::TakeChoices(const Link& link) {
 }
 
 void Model::Remember() {
-  if (subject_ < 0 || !graph_) return;
+  if (!subject_.valid() || !graph_) return;
   past_.push_back(CurrentLink());
   if (past_.size() > kMostPast) past_.erase(past_.begin());
   future_.clear();
@@ -110,13 +110,13 @@ void Model::Remember() {
 
 void Model::Follow(const Link& link) {
   if (!contents_) return;
-  const int32_t target = contents_->Find(link.ref);
-  if (target < 0) {
+  const SubjectId target = contents_->Find(link.ref);
+  if (!target.valid()) {
     Say(fmt::format("Nothing is named {}", Visible(link.ref)));
     return;
   }
   TakeChoices(link);
-  const int32_t from = link.from.empty() ? -1 : contents_->Find(link.from);
+  const SubjectId from = link.from.empty() ? SubjectId() : contents_->Find(link.from);
   if (target != subject_ || from != from_ || !graph_) {
     pending_ = link;
     ShowPair(target, from);

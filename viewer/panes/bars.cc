@@ -50,7 +50,7 @@ std::string ChangesText(const Model& model) {
   const SceneCounts& counts = model.comparison()->counts();
   if (counts.differences() > 0) return CountsText(counts);
   const Subject* subject = model.subject();
-  if (subject == nullptr || model.from_index() >= 0) return "No differences";
+  if (subject == nullptr || model.from_id().valid()) return "No differences";
   if (subject->kind != Subject::Kind::kPass) return Plural(counts.nodes, "node");
   return subject->changed() ? "Metadata only changed in this pass" : "No changes in this pass";
 }
@@ -169,7 +169,7 @@ void PassBar::Draw(Ui& ui, const Area& area) {
   float x = area.x + ui.px(12);
   const float right = area.right() - ui.px(12) - RunButton(ui, area);
   const Subject* subject = ui.model.subject();
-  const bool is_pair = ui.model.from_index() >= 0;
+  const bool is_pair = ui.model.from_id().valid();
   if (subject != nullptr && subject->index >= 0 && !is_pair)
     x += ui.TextIn({x, area.y, ui.px(60), area.height}, fmt::format("#{}", subject->index),
                    ui.font(Face::kSans, 13), theme.ink_3) +

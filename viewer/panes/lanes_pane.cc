@@ -88,12 +88,11 @@ void LanesPane::ShowGraph(Ui& ui, const std::string& graph) {
   const Subject* subject = ui.model.subject();
   if (graph.empty() || subject == nullptr) return;
   // The last pass over the graph: what ran.
-  int32_t found = -1;
-  const std::vector<Subject>& subjects = ui.model.contents().subjects;
-  for (size_t i = 0; i < subjects.size(); ++i)
-    if (subjects[i].run == subject->run && subjects[i].graph == graph)
-      found = static_cast<int32_t>(i);
-  if (found >= 0) ui.model.Show(found);
+  SubjectId found;
+  const IdVector<SubjectId, Subject>& subjects = ui.model.contents().subjects;
+  for (SubjectId id : IdsOf(subjects))
+    if (subjects[id].run == subject->run && subjects[id].graph == graph) found = id;
+  if (found.valid()) ui.model.Show(found);
 }
 
 void LanesPane::DrawAction(Ui& ui, const Area& bar, const LaneAction& action, float from,

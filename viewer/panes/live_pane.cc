@@ -47,7 +47,7 @@ void LivePane::State(Ui& ui, const Area& area, const RunEntry& run) const {
   row("run", "run", fmt::format("{}: {}, {}", static_cast<int64_t>(run.id), run.kind, run.ranks));
   row("status", "status",
       run.status == "running" && !ui.model.following ? "running, following paused" : run.status);
-  row("passes", "passes", NumberText(run.end_subject - run.first_subject));
+  row("passes", "passes", NumberText(static_cast<int64_t>(run.subjects.size())));
   if (steps.empty()) return;
   const StepRecord& last = steps.back();
   const bool planned = run.planned_steps > 0;

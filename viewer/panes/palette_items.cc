@@ -71,13 +71,14 @@ std::vector<Palette::Item> Palette::Items(Ui& ui) const {
                      [&model, on_line] { model.Reveal(on_line); }});
   for (const Command& command : ui.commands.all())
     add({"Commands", command.words, KeysOf(command), [&command] { command.run(1); }});
-  for (size_t i = 0; model.has_contents() && i < model.contents().subjects.size(); ++i) {
-    const Subject& s = model.contents().subjects[i];
-    const std::string place = model.contents().PlaceOf(s);
-    add({"Passes and graphs", s.Title(),
-         fmt::format("{}{}{}", place, place.empty() ? "" : "  ",
-                     CountsText(model.CountsOf(static_cast<int32_t>(i)))),
-         [&model, i] { model.Show(static_cast<int32_t>(i)); }});
+  if (model.has_contents()) {
+    for (SubjectId id : IdsOf(model.contents().subjects)) {
+      const Subject& s = model.contents().subjects[id];
+      const std::string place = model.contents().PlaceOf(s);
+      add({"Passes and graphs", s.Title(),
+           fmt::format("{}{}{}", place, place.empty() ? "" : "  ", CountsText(model.CountsOf(id))),
+           [&model, id] { model.Show(id); }});
+    }
   }
   if (c != nullptr && !text_.empty()) {
     for (SceneNodeId i : c->nodes()) {

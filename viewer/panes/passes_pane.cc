@@ -16,7 +16,7 @@ namespace {
 /// A line of the list: a heading, or a subject.
 struct Entry {
   std::string heading;
-  int32_t subject = -1;
+  SubjectId subject;
 };
 
 std::vector<Entry> EntriesOf(const Contents& contents, const std::string& filter) {
@@ -36,16 +36,16 @@ std::vector<Entry> EntriesOf(const Contents& contents, const std::string& filter
                               : std::string();
     std::string graph;
     const bool several = run.graphs.size() > 1;
-    for (int32_t i = run.first_subject; i < run.end_subject; ++i) {
-      const Subject& s = contents.subjects[static_cast<size_t>(i)];
+    for (SubjectId id : run.subjects) {
+      const Subject& s = contents.subjects[id];
       if (!fits(s)) continue;
-      if (!heading.empty()) entries.push_back({std::exchange(heading, {}), -1});
+      if (!heading.empty()) entries.push_back({std::exchange(heading, {}), {}});
       const std::string group = s.kind == Subject::Kind::kGraph ? "other graphs"
                                 : several                       ? "graph " + Visible(s.graph)
                                                                 : std::string();
-      if (group != graph && !group.empty()) entries.push_back({group, -1});
+      if (group != graph && !group.empty()) entries.push_back({group, {}});
       graph = group;
-      entries.push_back({{}, i});
+      entries.push_back({{}, id});
     }
   }
   return entries;
@@ -57,11 +57,11 @@ float HeightOf(const Subject& subject) {
 
 }  // namespace
 
-bool PassesPane::Row(Ui& ui, const Area& area, int32_t index) const {
+bool PassesPane::Row(Ui& ui, const Area& area, SubjectId id) const {
   const Theme& theme = *ui.theme;
-  const Subject& s = ui.model.contents().subjects[static_cast<size_t>(index)];
-  const SceneCounts& counts = ui.model.CountsOf(index);
-  const bool current = index == ui.model.subject_index();
+  const Subject& s = ui.model.contents().subjects[id];
+  const SceneCounts& counts = ui.model.CountsOf(id);
+  const bool current = id == ui.model.subject_id();
   const bool quiet = s.kind == Subject::Kind::kPass && !s.changed() && !s.failed;
   const std::string name = s.kind == Subject::Kind::kPass
                                ? fmt::format("pass:{}", s.index)
@@ -123,22 +123,22 @@ void PassesPane::Draw(Ui& ui, const Area& area) {
     UiPanel panel(ui, "list", {area.x, area.y + top, area.width, area.height - top - foot},
                   theme.surface);
     for (const Entry& entry : entries) {
-      if (entry.subject < 0) {
+      if (!entry.subject.valid()) {
         const Area at = panel.Next(ui.px(26));
         if (panel.Shows(at))
           ui.TextIn({at.x + ui.px(12), at.y, at.width - ui.px(24), at.height}, entry.heading,
                     ui.font(Face::kSans, 11), theme.ink_3);
         continue;
       }
-      const Subject& s = contents.subjects[static_cast<size_t>(entry.subject)];
+      const Subject& s = contents.subjects[entry.subject];
       const Area at = panel.Next(ui.px(HeightOf(s)));
-      if (entry.subject == ui.model.subject_index() && shown_ != entry.subject) {
+      if (entry.subject == ui.model.subject_id() && shown_ != entry.subject) {
         shown_ = entry.subject;
         if (!panel.Shows(at)) ImGui::SetScrollHereY(0.5F);
       }
       if (!panel.Shows(at) || !Row(ui, at, entry.subject)) continue;
-      const int32_t from = ui.model.subject_index();
-      if (ImGui::GetIO().KeyShift && from >= 0 && from != entry.subject) {
+      const SubjectId from = ui.model.subject_id();
+      if (ImGui::GetIO().KeyShift && from.valid() && from != entry.subject) {
         ui.model.ShowAgainst(entry.subject, from);
       } else {
         ui.model.Show(entry.subject);

@@ -12,11 +12,11 @@ class PassesPane {
   void FocusFilter() { focus_ = true; }
 
  private:
-  bool Row(Ui& ui, const Area& area, int32_t index) const;
+  bool Row(Ui& ui, const Area& area, SubjectId id) const;
 
   std::string filter_;
   bool focus_ = false;
-  int32_t shown_ = -1;  // the subject that was scrolled to last
+  SubjectId shown_;  // that was scrolled to last
 };
 
 }  // namespace strata::viewer

@@ -33,21 +33,21 @@ int32_t NumberOf(const RunEntry& run, bool by_rank) {
 
 void RanksPane::Read(const Contents& contents) {
   columns_.clear();
-  chosen_ = -1;
+  chosen_ = {};
   std::map<std::string, size_t> index;
   for (size_t r = 0; r < contents.runs.size(); ++r) {
     const RunEntry& run = contents.runs[r];
-    for (int32_t i = run.first_subject; i < run.end_subject; ++i) {
-      const Subject& s = contents.subjects[static_cast<size_t>(i)];
+    for (SubjectId id : run.subjects) {
+      const Subject& s = contents.subjects[id];
       const std::string key = fmt::format("{}\n{}\n{}", s.graph, s.index, s.name);
       const auto [at, is_new] = index.try_emplace(key, columns_.size());
       if (is_new) {
         columns_.push_back({.title = s.Title(),
                             .head = s.index >= 0 ? fmt::format("#{}", s.index) : Visible(s.name),
-                            .subjects = std::vector<int32_t>(contents.runs.size(), -1),
+                            .subjects = std::vector<SubjectId>(contents.runs.size()),
                             .groups = std::vector<int32_t>(contents.runs.size(), -1)});
       }
-      columns_[at->second].subjects[r] = i;
+      columns_[at->second].subjects[r] = id;
     }
   }
   const bool by_rank = HaveOwnRanks(contents);
@@ -57,8 +57,8 @@ void RanksPane::Read(const Contents& contents) {
     std::vector<std::string> kinds;
     std::map<int32_t, std::vector<int32_t>> members;
     for (size_t r = 0; r < column.subjects.size(); ++r) {
-      const int32_t i = column.subjects[r];
-      const std::string print = i < 0 ? "" : contents.subjects[static_cast<size_t>(i)].fingerprint;
+      const SubjectId id = column.subjects[r];
+      const std::string print = id.valid() ? contents.subjects[id].fingerprint : "";
       auto found = std::ranges::find(kinds, print);
       if (found == kinds.end()) found = kinds.insert(kinds.end(), print);
       const auto group = static_cast<int32_t>(found - kinds.begin());
@@ -153,9 +153,9 @@ void RanksPane::Matrix(Ui& ui, UiPanel& panel, const Contents& contents) {
     }
   }
   const Area hint = panel.Next(ui.px(26));
-  const std::string words = chosen_ < 0
-                                ? "Equal letters: equal graphs. Choose two cells to compare."
-                                : "Choose a second cell.";
+  const std::string words = chosen_.valid()
+                                ? "Choose a second cell."
+                                : "Equal letters: equal graphs. Choose two cells to compare.";
   ui.TextIn({hint.x + ui.px(12), hint.y, hint.width, hint.height}, words, ui.font(Face::kSans, 11),
             theme.ink_3);
   ui.Register("hint", "text", words, hint);
@@ -164,13 +164,13 @@ void RanksPane::Matrix(Ui& ui, UiPanel& panel, const Contents& contents) {
 void RanksPane::Cell(Ui& ui, const Area& area, const Column& column, size_t run,
                      const std::string& name) {
   const Theme& theme = *ui.theme;
-  const int32_t subject = column.subjects[run];
+  const SubjectId subject = column.subjects[run];
   const int32_t group = column.groups[run];
-  const std::string letter = subject < 0 ? "none" : LetterOf(group);
+  const std::string letter = subject.valid() ? LetterOf(group) : "none";
   const Touch touch = ui.Press(fmt::format("cell:{}@{}", column.head, name), "cell", letter, area,
-                               subject >= 0 && subject == chosen_, subject >= 0);
+                               subject.valid() && subject == chosen_, subject.valid());
   const Font font = ui.font(Face::kBold, 11);
-  if (subject < 0) {
+  if (!subject.valid()) {
     ui.Frame(area, theme.ink_4, 3);
     ui.TextIn({area.x + ui.px(4), area.y, area.width - ui.px(4), area.height}, "none",
               ui.font(Face::kSans, 10), theme.ink_3);
@@ -183,7 +183,7 @@ void RanksPane::Cell(Ui& ui, const Area& area, const Column& column, size_t run,
       ui.draw().AddLine({x, area.bottom()}, {x + area.height, area.y}, theme.tick, ui.px(1));
     ui.draw().PopClipRect();
   }
-  const bool framed = subject == chosen_ || touch.hovered || subject == ui.model.subject_index();
+  const bool framed = subject == chosen_ || touch.hovered || subject == ui.model.subject_id();
   if (framed || column.splits)
     ui.Frame(area, framed && subject != chosen_ && !column.splits ? theme.rule_2 : theme.accent, 3,
              framed ? 2 : 1);
@@ -191,10 +191,10 @@ void RanksPane::Cell(Ui& ui, const Area& area, const Column& column, size_t run,
           letter, font, group == 1 ? theme.surface : theme.ink);
   if (touch.hovered) ui.Tip(fmt::format("{}, {}", column.title, name));
   if (!touch.clicked) return;
-  if (chosen_ < 0) {
+  if (!chosen_.valid()) {
     chosen_ = subject;
   } else {
-    const int32_t from = std::exchange(chosen_, -1);
+    const SubjectId from = std::exchange(chosen_, SubjectId());
     if (from != subject) ui.model.ShowAgainst(subject, from);
   }
 }

@@ -17,8 +17,8 @@ class RanksPane {
   /// A pass, or a graph without passes, of all runs.
   struct Column {
     std::string title, head;
-    std::vector<int32_t> subjects;  ///< by run; -1: the run lacks it
-    std::vector<int32_t> groups;    ///< by run: number of the fingerprint; -1: lacks it
+    std::vector<SubjectId> subjects;  ///< by run; none: the run lacks it
+    std::vector<int32_t> groups;      ///< by run: number of the fingerprint; -1: lacks it
     bool splits = false;
   };
   void Read(const Contents& contents);
@@ -30,7 +30,7 @@ class RanksPane {
   uint64_t version_ = 0;
   std::vector<Column> columns_;
   std::string summary_;
-  int32_t chosen_ = -1;  // the subject of the first cell
+  SubjectId chosen_;  // of the first cell
   AsyncValue<std::vector<std::string>> mismatches_{"ranks"};
 };
 

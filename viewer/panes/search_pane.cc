@@ -41,9 +41,9 @@ void SearchPane::Draw(Ui& ui, const Area& area) {
   ui.Register("counts", "text", counts, words(counts, theme.ink_3));
   const float height = ui.px(24);
   for (size_t i = 0; model.has_contents() && i < std::min<size_t>(6, hits.subjects.size()); ++i) {
-    const auto index = static_cast<size_t>(hits.subjects[i]);
-    if (index >= model.contents().subjects.size()) continue;
-    const Subject& subject = model.contents().subjects[index];
+    const IdVector<SubjectId, Subject>& subjects = model.contents().subjects;
+    if (!IdsOf(subjects).Contains(hits.subjects[i])) continue;
+    const Subject& subject = subjects[hits.subjects[i]];
     const Area at = panel.Next(height);
     const Touch touch = ui.Press(fmt::format("pass:{}", subject.index), "row", subject.Title(), at);
     if (touch.hovered) ui.Fill(at, theme.well);

@@ -40,9 +40,9 @@ TEST_CASE("a document: passes have their recorded proofs") {
   const auto document = OrDie(Document::Open(path, {}));
   const auto contents = document->contents();
   REQUIRE_EQ(contents->subjects.size(), 2);
-  CHECK_FALSE(contents->subjects[0].proof);
-  REQUIRE(contents->subjects[1].proof);
-  CHECK(*contents->subjects[1].proof == proof);
+  CHECK_FALSE(contents->subjects[SubjectId{0}].proof);
+  REQUIRE(contents->subjects[SubjectId{1}].proof);
+  CHECK(*contents->subjects[SubjectId{1}].proof == proof);
 }
 
 }  // namespace
