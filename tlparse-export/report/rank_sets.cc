@@ -41,12 +41,12 @@ std::string Words(const std::set<int32_t>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", words);
 }
 
-/// Entities of a graph as another rank has them: `at[i]` is the i-th one there, if it is there.
+/// Entities of a graph as another rank has them: `at[id]` is the entity there, if it is there.
 struct RankView {
   const Measures* measures;
   int32_t rank;
   const Listing* listing;
-  std::vector<EntityId> at;
+  IdVector<EntityId, EntityId> at;
 };
 
 /// Null for what was not measured; what belongs to a call is not said of its elements again.
@@ -59,31 +59,32 @@ const NodeStatistics* Measured(const RankView& view, EntityId id) {
   return found == view.measures->end() || found->second.time_ns == 0 ? nullptr : &found->second;
 }
 
-std::vector<RankTimes> TimesOf(const std::vector<RankView>& views, int32_t num_entities) {
-  std::vector<RankTimes> times(static_cast<size_t>(num_entities));
+IdVector<EntityId, RankTimes> TimesOf(const std::vector<RankView>& views,
+                                      IdRange<EntityId> entities) {
+  IdVector<EntityId, RankTimes> times(entities.size());
   bool is_known = false;
-  for (size_t i = 0; i < times.size(); ++i) {
+  for (EntityId id : entities) {
     std::vector<std::pair<int64_t, int32_t>> measured;  // time, rank
     for (const RankView& view : views) {
-      if (const NodeStatistics* node = Measured(view, view.at[i]))
+      if (const NodeStatistics* node = Measured(view, view.at[id]))
         measured.emplace_back(node->time_ns, view.rank);
     }
     if (measured.size() < 2) continue;
     is_known = true;
     std::ranges::sort(measured);
-    times[i] = {.least_ns = measured.front().first,
-                .median_ns = measured[measured.size() / 2].first,
-                .most_ns = measured.back().first,
-                .slowest = measured.back().second};
+    times[id] = {.least_ns = measured.front().first,
+                 .median_ns = measured[measured.size() / 2].first,
+                 .most_ns = measured.back().first,
+                 .slowest = measured.back().second};
   }
   if (!is_known) times.clear();
   return times;
 }
 
-std::vector<EntityId> Identity(int32_t size) {
-  std::vector<EntityId> at;
-  for (int32_t i = 0; i < size; ++i)
-    at.emplace_back(i);
+IdVector<EntityId, EntityId> Identity(IdRange<EntityId> entities) {
+  IdVector<EntityId, EntityId> at(entities.size());
+  for (EntityId id : entities)
+    at[id] = id;
   return at;
 }
 
@@ -151,18 +152,17 @@ Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const st
   if (facts.is_left_out || (kinds.size() < 2 && !is_measured)) return facts;
   budget -= nodes;
 
-  const auto size = static_cast<size_t>(listing.size());
-  std::vector<std::set<int32_t>> sets(size, kinds[own].ranks);
+  IdVector<EntityId, std::set<int32_t>> sets(listing.ids().size(), kinds[own].ranks);
   std::vector<RankView> views;
   for (const auto& [rank, measured] : of_ranks)
-    views.push_back({&measured, rank, &listing, Identity(listing.size())});
+    views.push_back({&measured, rank, &listing, Identity(listing.ids())});
   if (views.empty())
-    views.push_back({&measures.at(run.id), run.info.rank, &listing, Identity(listing.size())});
+    views.push_back({&measures.at(run.id), run.info.rank, &listing, Identity(listing.ids())});
   // Modules and listings of other ranks, as long as views refer to them.
   std::vector<std::unique_ptr<Module>> modules;
   std::vector<std::unique_ptr<Listing>> listings;
   for (const auto& [fingerprint, kind] : kinds) {
-    std::vector<EntityId> at = Identity(listing.size());
+    IdVector<EntityId, EntityId> at = Identity(listing.ids());
     for (size_t k = 0; k < kind.runs.size(); ++k) {
       const auto& [other, id] = kind.runs[k];
       const bool is_compared = fingerprint != own && k == 0;
@@ -171,21 +171,20 @@ Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const st
       modules.push_back(std::move(module));
       listings.push_back(std::make_unique<Listing>(modules.back()->graph({0})));
       if (is_compared) {
-        at.assign(size, EntityId());
+        at.assign(listing.ids().size(), EntityId());
         STRATA_TRY(const GraphDiff diff, Diff(listing.root(), listings.back()->root()));
         for (const Pair& pair : diff.pairs) {
-          const auto i = static_cast<size_t>(pair.before.index);
-          at[i] = pair.after;
-          if (!pair.status.changed) sets[i].insert(kind.ranks.begin(), kind.ranks.end());
+          at[pair.before] = pair.after;
+          if (!pair.status.changed) sets[pair.before].insert(kind.ranks.begin(), kind.ranks.end());
         }
       }
       views.push_back({&measures.at(other->id), other->info.rank, listings.back().get(), at});
     }
   }
-  facts.times = TimesOf(views, listing.size());
+  facts.times = TimesOf(views, listing.ids());
   if (kinds.size() < 2) return facts;
   for (const std::set<int32_t>& set : sets)
-    facts.sets.push_back(set == all ? "" : Words(set));
+    facts.sets.Add(set == all ? "" : Words(set));
   return facts;
 }
 

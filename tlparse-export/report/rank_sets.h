@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/id.h"
 #include "base/result.h"
 #include "diff/graph/listing.h"
 #include "store/trace_reader.h"
@@ -27,9 +28,9 @@ struct RankTimes {
 struct RankFacts {
   /// Which ranks have an entity with nothing of its own changed: "ranks 0–2, 5"; "" where all have
   /// it. Empty when all ranks agree.
-  std::vector<std::string> sets;
-  std::vector<RankTimes> times;  ///< empty when nothing was measured on two ranks
-  bool is_left_out = false;      ///< ranks differ, but comparing them is beyond the budget
+  IdVector<EntityId, std::string> sets;
+  IdVector<EntityId, RankTimes> times;  ///< empty when nothing was measured on two ranks
+  bool is_left_out = false;             ///< ranks differ, but comparing them is beyond the budget
 };
 
 /// Compares the graph of a run after a pass (null: its last one) with what the other ranks have

@@ -56,7 +56,6 @@ class Writer {
   }
 
  private:
-  static size_t At(EntityId id) { return static_cast<size_t>(id.index); }
   int64_t Text(std::string_view text) { return names_.Add(text); }
 
   const Listing& ListingOf(const SceneNode& node) const {
@@ -176,12 +175,12 @@ class Writer {
     });
     Entries("ranks", [&](const SceneNode& n, int64_t i) {
       if (context_.ranks == nullptr || context_.ranks->sets.empty() || !n.after.valid()) return;
-      const std::string& ranks = context_.ranks->sets[At(n.after)];
+      const std::string& ranks = context_.ranks->sets[n.after];
       if (!ranks.empty()) json_.BeginArray().Int(i).Int(Text(ranks)).EndArray();
     });
     Entries("across", [&](const SceneNode& n, int64_t i) {
       if (context_.ranks == nullptr || context_.ranks->times.empty() || !n.after.valid()) return;
-      const RankTimes& times = context_.ranks->times[At(n.after)];
+      const RankTimes& times = context_.ranks->times[n.after];
       if (times.slowest < 0) return;
       json_.BeginArray().Int(i).Int(times.least_ns).Int(times.median_ns);
       json_.Int(times.most_ns).Int(times.slowest).EndArray();

@@ -96,13 +96,13 @@ TEST_CASE("each node of differing ranks lists its ranks and the spread of their 
   auto trace = TraceReader::Open(WriteRanks(dir, {"abs", "abs", "exp"}, {300, 100, 700}));
   REQUIRE_OK(trace);
   const RankFacts facts = FactsOfFirst(**trace, 100);
-  CHECK(facts.sets == std::vector<std::string>{"", "", "ranks 0–1", ""});
+  CHECK(facts.sets.values() == std::vector<std::string>{"", "", "ranks 0–1", ""});
   REQUIRE(facts.times.size() == 4);
-  CHECK(facts.times[0].slowest == -1);
-  CHECK(facts.times[1].least_ns == 100);
-  CHECK(facts.times[1].median_ns == 300);
-  CHECK(facts.times[1].most_ns == 700);
-  CHECK(facts.times[1].slowest == 2);
+  CHECK(facts.times[EntityId{0}].slowest == -1);
+  CHECK(facts.times[EntityId{1}].least_ns == 100);
+  CHECK(facts.times[EntityId{1}].median_ns == 300);
+  CHECK(facts.times[EntityId{1}].most_ns == 700);
+  CHECK(facts.times[EntityId{1}].slowest == 2);
   CHECK(!facts.is_left_out);
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("ranks with equal graphs have times but no sets") {
   const RankFacts facts = FactsOfFirst(**trace, 0);
   CHECK(facts.sets.empty());
   REQUIRE(facts.times.size() == 4);
-  CHECK(facts.times[1].slowest == 0);
+  CHECK(facts.times[EntityId{1}].slowest == 0);
   CHECK(RankPairsOf(**trace, {}).empty());
 }
 
@@ -144,10 +144,10 @@ TEST_CASE("ranks of one run have times, too") {
   const RankFacts facts = FactsOfFirst(*trace, 0);
   CHECK(facts.sets.empty());
   REQUIRE_EQ(facts.times.size(), 4);
-  CHECK_EQ(facts.times[1].least_ns, 500);
-  CHECK_EQ(facts.times[1].median_ns, 1000);
-  CHECK_EQ(facts.times[1].most_ns, 1500);
-  CHECK_EQ(facts.times[1].slowest, 0);
+  CHECK_EQ(facts.times[EntityId{1}].least_ns, 500);
+  CHECK_EQ(facts.times[EntityId{1}].median_ns, 1000);
+  CHECK_EQ(facts.times[EntityId{1}].most_ns, 1500);
+  CHECK_EQ(facts.times[EntityId{1}].slowest, 0);
 }
 
 TEST_CASE("ranks that are too large to compare are reported as omitted") {
