@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/id.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 
@@ -46,8 +47,6 @@ class MemoryProfiler {
   }
 
  private:
-  static size_t At(ValueId value) { return static_cast<size_t>(value.index); }
-
   void FindLifetimes() {
     int32_t at = 0;
     for (NodeId id : graph_.nodes()) {
@@ -56,7 +55,7 @@ class MemoryProfiler {
       graph_.ForEachOperand(id, [&](ValueId operand) {
         // The last reader that a wait names orders nodes only.
         if (operand_index++ == 2 && graph_.op(id) == kAwaitCopy) return;
-        int32_t& last = last_readers_[At(owners_[At(operand)])];
+        int32_t& last = last_readers_[owners_[operand]];
         last = node.kind == NodeKind::kOutput ? kForever : std::max(last, at);
       });
       for (size_t i = 0; i < node.num_results; ++i)
@@ -68,31 +67,31 @@ class MemoryProfiler {
   /// Owners stand before their aliases, so that of `value` is known.
   void Define(ValueId value, const Node& node, int32_t at) {
     const ValueId owner = StorageOf(graph_, value);
-    owners_[At(value)] = owner;
+    owners_[value] = owner;
     if (owner != value || graph_.op(graph_.value(value).def) == kCopyToHost) return;
-    last_readers_[At(value)] = IsInput(node) ? kForever : at;
+    last_readers_[value] = IsInput(node) ? kForever : at;
     const TypeId type = graph_.value(value).type;
     const auto size = type.valid() ? graph_.module().types().Bytes(type) : std::nullopt;
     if (size) {
-      bytes_[At(value)] = *size;
+      bytes_[value] = *size;
     } else if (node.returns_tuple ? graph_.value(value).num_uses > 0 : !IsInput(node)) {
       ++profile_.unknown;
     }
-    if (IsInput(node)) profile_.inputs += bytes_[At(value)];
+    if (IsInput(node)) profile_.inputs += bytes_[value];
   }
 
   /// The bytes that live after each node, and their peak.
   void AddUp() {
     std::vector<int64_t> freed(static_cast<size_t>(graph_.num_nodes()), 0);
-    for (size_t i = 0; i < bytes_.size(); ++i) {
-      const int32_t last = last_readers_[i];
-      if (last >= 0 && last != kForever) freed[static_cast<size_t>(last)] += bytes_[i];
+    for (ValueId value : IdsOf(bytes_)) {
+      const int32_t last = last_readers_[value];
+      if (last >= 0 && last != kForever) freed[static_cast<size_t>(last)] += bytes_[value];
     }
     int64_t live = profile_.inputs;
     for (NodeId id : graph_.nodes()) {
       const Node& node = graph_.node(id);
       for (size_t i = 0; !IsInput(node) && i < node.num_results; ++i)
-        live += bytes_[At(graph_.result(id, i))];
+        live += bytes_[graph_.result(id, i)];
       const auto at = static_cast<int32_t>(profile_.live.size());
       profile_.live.push_back(live);
       if (live > profile_.peak || profile_.peak_at < 0) {
@@ -111,8 +110,8 @@ class MemoryProfiler {
       const bool is_made = at++ <= profile_.peak_at;
       for (size_t i = 0; (is_made || IsInput(node)) && i < node.num_results; ++i) {
         const ValueId value = graph_.result(id, i);
-        if (bytes_[At(value)] > 0 && last_readers_[At(value)] >= profile_.peak_at) {
-          profile_.holders.push_back({value, bytes_[At(value)]});
+        if (bytes_[value] > 0 && last_readers_[value] >= profile_.peak_at) {
+          profile_.holders.push_back({value, bytes_[value]});
         }
       }
     }
@@ -121,10 +120,10 @@ class MemoryProfiler {
   }
 
   const Graph& graph_;
-  // By value; the last two of owners only.
-  std::vector<ValueId> owners_;
-  std::vector<int32_t> last_readers_;  // index of a node; -1: none
-  std::vector<int64_t> bytes_;
+  IdVector<ValueId, ValueId> owners_;
+  // Of owners only.
+  IdVector<ValueId, int32_t> last_readers_;  // place of a node in program order; -1: none
+  IdVector<ValueId, int64_t> bytes_;
   MemoryProfile profile_;
 };
 

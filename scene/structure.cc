@@ -8,8 +8,7 @@ namespace strata::internal {
 
 IdVector<SceneNodeId, std::string> PathsByStructure(const GraphDiff& diff, const Scene& scene) {
   for (const Listing* listing : {&diff.before, &diff.after}) {
-    for (int32_t i = 0; i < listing->size(); ++i) {
-      const EntityId id{i};
+    for (EntityId id : listing->ids()) {
       if (listing->graph(id).node((*listing)[id].node).module.valid()) return {};
     }
   }
