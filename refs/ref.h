@@ -66,6 +66,14 @@ struct LoadOptions {
 /// lines list the REFs of all.
 Result<Snapshot> LoadRef(std::string_view ref, const LoadOptions& options = {});
 
+struct SnapshotPair {
+  Snapshot before, after;
+};
+
+/// Loads two graphs. The error of a file that has none goes before that of one that has several.
+Result<SnapshotPair> LoadRefs(std::string_view before, std::string_view after,
+                              const LoadOptions& options = {});
+
 /// The Error for a REF that names several snapshots; `selectors` say which.
 Error Ambiguous(const Ref& ref, const std::vector<std::string>& selectors);
 

@@ -113,8 +113,8 @@ Result<Exit> RunCompareValues(Args args) {
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
   SetThreads(ChooseThreads(flags.threads));
-  STRATA_TRY(const Snapshot after, LoadRef(flags.after));  // as `strata prove` loads them
-  STRATA_TRY(const Snapshot before, LoadRef(flags.before));
+  STRATA_TRY(const SnapshotPair pair, LoadRefs(flags.before, flags.after));
+  const auto& [before, after] = pair;
   const bool same_trace = !before.origin.empty() && before.origin == after.origin &&
                           before.graph_name == after.graph_name;
   STRATA_TRY(const MatchedGraphs matched, MatchGraphs(before.graph(), after.graph(), same_trace));

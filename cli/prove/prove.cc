@@ -156,9 +156,8 @@ Result<std::vector<StepProof>> ProveAll(const std::vector<History>& histories,
 /// Two graphs: inputs and outputs by position.
 Result<std::vector<StepProof>> ProvePair(const ProofFlags& flags) {
   const LoadOptions load{.warn = Warn};
-  // The first often names several graphs; that the second has none is said before.
-  STRATA_TRY(const Snapshot after, LoadRef(flags.others[0], load));
-  STRATA_TRY(const Snapshot before, LoadRef(flags.file, load));
+  STRATA_TRY(const SnapshotPair pair, LoadRefs(flags.file, flags.others[0], load));
+  const auto& [before, after] = pair;
   StepProof result;
   result.name = fmt::format("{} = {}", flags.file, flags.others[0]);
   result.graph = after.graph().name_text();

@@ -10,6 +10,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
+from small_graphs import NATIVE  # noqa: E402
 from strata_case import LOGS, StrataCase, main  # noqa: E402
 
 LOG = os.path.join(LOGS, "llama3_compile_torch2.11.log.zst")
@@ -52,13 +53,16 @@ class ProveTest(StrataCase):
         partition = proof["passes"][-1]
         self.assertEqual((partition["values"], partition["unknown_operators"]), (22, []))
 
-    def test_a_second_file_without_a_graph_is_said_before_a_choice_of_the_first(self):
-        graph, trace, empty = self.write("g.txt", GRAPH), self.path("t.strata"), self.write("empty.log", "")
-        self.works("opt", graph, "--passes", "dce,canonicalize", "-o", trace)
+    def test_a_file_without_a_graph_is_said_before_a_choice_of_the_other(self):
+        graphs = self.write("two.txt", NATIVE + NATIVE.replace("graph step", "graph other"))
+        empty = self.write("empty.log", "")
         for command in ("prove", "compare-values"):
-            done = self.run_strata(command, trace, empty)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn("not a graph: " + empty, done.stderr)
+            for files in ((graphs, empty), (empty, graphs)):
+                done = self.run_strata(command, *files)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("not a graph: " + empty, done.stderr)
+            done = self.run_strata(command, graphs, graphs)
+            self.assertIn("REF names several graphs: " + graphs, done.stderr)
 
     def test_a_file_that_is_missing_beside_a_log_of_one_device_is_named(self):
         done = self.run_strata("prove", LOG, self.path("ranks.log"))
