@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "ir/module.h"
+#include "refs/cut_graph.h"
 #include "refs/import_files.h"
 #include "refs/ref.h"
 #include "tlparse-export/torch_trace/read/decompress.h"
@@ -24,6 +25,7 @@ constexpr std::string_view kForward = "aot_forward_graph";
 constexpr std::string_view kInference = "aot_inference_graph";
 constexpr std::string_view kBackward = "aot_backward_graph";
 constexpr std::string_view kDynamo = "dynamo_output_graph";
+constexpr std::string_view kSplit = "optimize_ddp_split_graph";
 constexpr std::string_view kMetadata = "aot_forward_graph_fw_metadata";
 constexpr std::string_view kSubclassMetadata = "aot_forward_graph_fw_subclass_metadata";
 
@@ -35,8 +37,12 @@ class CompilationReader {
   Result<LoggedCompilations> Read() {
     for (const LogGraph& graph : run_.graphs)
       STRATA_RETURN_IF_ERROR(AddGraph(graph));
-    for (const LogRecord& record : run_.records)
+    for (const LogRecord& record : run_.records) {
+      AddPiece(record);
       AddMetadata(record);
+    }
+    for (const auto& [id, texts] : cuts_)
+      STRATA_RETURN_IF_ERROR(ReadCutOf(id, texts));
     LoggedCompilations logged;
     logged.rank = run_.rank;
     for (const std::string& id : order_) {
@@ -72,13 +78,37 @@ class CompilationReader {
       }
     } else if (record.name == kBackward) {
       compilation.backward = std::move(loaded);
-    } else if (compilation.forward.module == nullptr) {
-      compilation.forward = std::move(loaded);
     } else {
-      return Error(ErrorCode::kUnsupported,
-                   "several forward graphs: {}: compilation {}: set optimize_ddp=False", log_.path,
-                   record.compile);
+      compilation.forward = std::move(loaded);
     }
+    return Ok();
+  }
+
+  std::string_view TextOf(const LogRecord& record) const {
+    return log_.payloads[static_cast<size_t>(record.payload)].text;
+  }
+
+  /// The backward graph of a part is logged after its forward graph.
+  void AddPiece(const LogRecord& record) {
+    if (record.payload < 0) return;
+    if (record.name == kSplit) {
+      cuts_[record.compile].split = TextOf(record);
+    } else if (record.name == kForward || record.name == kInference) {
+      cuts_[record.compile].pieces.push_back({.forward = TextOf(record), .backward = {}});
+    } else if (record.name == kBackward && !cuts_[record.compile].pieces.empty()) {
+      cuts_[record.compile].pieces.back().backward = TextOf(record);
+    }
+  }
+
+  Status ReadCutOf(const std::string& id, const CutTexts& texts) {
+    if (texts.pieces.size() < 2) return Ok();
+    if (texts.split.empty()) {
+      return Error(ErrorCode::kUnsupported,
+                   "several forward graphs: {}: compilation {}: the log does not say how they "
+                   "belong together",
+                   log_.path, id);
+    }
+    STRATA_TRY(Of(id).cut, ReadCut(texts, log_.path));
     return Ok();
   }
 
@@ -95,6 +125,7 @@ class CompilationReader {
   const LogRun& run_;
   std::map<std::string, LoggedCompilation> by_id_;
   std::vector<std::string> order_;
+  std::map<std::string, CutTexts> cuts_;
 };
 
 }  // namespace

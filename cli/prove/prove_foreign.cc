@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/unicode.h"
 #include "prove/foreign/foreign_proof.h"
+#include "prove/foreign/joined_pieces.h"
 #include "refs/compilations.h"
 #include "refs/ref.h"
 
@@ -43,6 +44,27 @@ Status Read(const std::string& text, prove::ForeignOptions& options) {
   return Ok();
 }
 
+/// Makes one forward and one backward graph of those of the parts of a compilation.
+Status JoinCuts(LoggedCompilations& logged) {
+  for (LoggedCompilation& compilation : logged.compilations) {
+    if (!compilation.cut) continue;
+    Module& module = *compilation.cut->module;
+    std::vector<prove::GraphPiece> pieces;
+    for (const CutGraph::Piece& piece : compilation.cut->pieces)
+      pieces.push_back({piece.forward, piece.backward});
+    auto joined = prove::JoinPieces(module, compilation.cut->split, pieces);
+    if (!joined) return std::move(joined).error().In(fmt::format("compilation {}", compilation.id));
+    compilation.forward = {compilation.cut->module, joined->forward};
+    compilation.backward.reset();
+    if (joined->backward.valid())
+      compilation.backward = {compilation.cut->module, joined->backward};
+    // Of the last part only.
+    compilation.metadata.clear();
+    compilation.subclass_metadata.clear();
+  }
+  return Ok();
+}
+
 /// The logs of all ranks, in order.
 Result<std::vector<LoggedCompilations>> LoadRanks(const std::vector<std::string>& words) {
   std::vector<LoggedCompilations> ranks;
@@ -56,6 +78,8 @@ Result<std::vector<LoggedCompilations>> LoadRanks(const std::vector<std::string>
       return Error("no log of rank {}: {}: give one log for each rank", i, Visible(words.front()));
     }
   }
+  for (LoggedCompilations& rank : ranks)
+    STRATA_RETURN_IF_ERROR(JoinCuts(rank));
   if (ranks.empty())
     return Error("no compiled graphs: {}: give logs of ranks that compiled a model",
                  Visible(words.front()));
@@ -147,6 +171,7 @@ Result<bool> NamesRanks(const std::vector<std::string>& words) {
   if (std::error_code error; std::filesystem::is_directory(ref.file, error)) return true;
   if (ref.has_selector()) return false;
   const auto logged = LoadCompilations(words[0]);
+  if (!logged && logged.error().code() == ErrorCode::kUnsupported) return logged.error();
   return logged && logged->size() > 1;
 }
 
@@ -168,6 +193,7 @@ Result<std::vector<StepProof>> ProveForeignLogs(const ForeignRequest& request) {
                  single.empty() ? "no compiled graphs" : "logs of several ranks",
                  Visible(request.single));
   }
+  STRATA_RETURN_IF_ERROR(JoinCuts(single[0]));
   STRATA_TRY(std::vector<LoggedCompilations> ranks, LoadRanks(request.ranks));
   return ForeignLogs(std::move(single[0]), std::move(ranks), options).ProveAll();
 }
