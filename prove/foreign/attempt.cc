@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "passes/core/collectives.h"
 #include "prove/evaluator.h"
 #include "prove/field.h"
 #include "prove/foreign/contracts.h"
@@ -30,6 +29,10 @@ Value Scaled(const Value& value, Residue scale) {
   const auto* tensor = std::get_if<Tensor>(&value);
   if (scale == 1 || tensor == nullptr || tensor->domain() == Domain::kInteger) return value;
   return Map(*tensor, tensor->domain(), [&](uint64_t x) { return Mul(x, scale); });
+}
+
+bool IsMultiple(std::string_view difference) {
+  return difference.ends_with(kMultiple);
 }
 
 class Comparison {
@@ -76,7 +79,9 @@ class Comparison {
     for (const Relation& relation : *relations) {
       auto difference = DifferenceOnRanks(expected, parts, relation, setup_.mesh);
       const bool is_first = &relation == &relations->front();
-      if (difference && !is_first) continue;
+      const bool explains =
+          !is_first && difference && IsMultiple(*difference) && !IsMultiple(*compared.difference);
+      if (difference && !is_first && !explains) continue;
       compared.relation = relation;
       compared.difference = std::move(difference);
       if (!compared.difference) break;
@@ -110,15 +115,14 @@ class Comparison {
                                              const Value& whole,
                                              const std::vector<Value>& parts) const {
     const auto* tensor = std::get_if<Tensor>(&whole);
-    const auto* local = std::get_if<Tensor>(&parts[0]);
+    const std::vector<Sizes> local = SizesOnRanks(parts);
     std::vector<Relation> relations = {Relation(setup_.mesh.axes().size())};
-    if (tensor != nullptr && local != nullptr) {
+    if (tensor != nullptr && !local.empty()) {
       const DTensorSpec* spec =
           part == Part::kForward
               ? setup_.SpecOf(setup_.outputs, output.position)
               : setup_.SpecOf(setup_.gradients, static_cast<size_t>(output.input));
-      STRATA_TRY(Candidates candidates,
-                 CandidatesOf(tensor->sizes(), local->sizes(), spec, setup_.mesh));
+      STRATA_TRY(Candidates candidates, CandidatesOf(tensor->sizes(), local, spec, setup_.mesh));
       relations = std::move(candidates.relations);
       const auto input = attempt_.setting.inputs.find(InputOf(output));
       const bool is_gradient = part == Part::kBackward && input != attempt_.setting.inputs.end();
@@ -148,7 +152,7 @@ class Comparison {
   void RequireOneReduction() {
     if (attempt_.setting.is_outside_stated) return;
     for (size_t axis = 0; axis < attempt_.setting.outside.size(); ++axis) {
-      if (!ReducesOver(axis)) continue;
+      if (ranks_[0].backward == nullptr || !setup_.Reduces(*ranks_[0].backward, axis)) continue;
       for (ComparedOutput& output : attempt_.outputs) {
         const bool is_left = output.part == Part::kBackward && !output.difference &&
                              output.relation[axis].kind == attempt_.setting.outside[axis] &&
@@ -158,24 +162,6 @@ class Comparison {
         output.relation[axis] = Term();
       }
     }
-  }
-
-  /// Whether the backward graph has reductions over the axis.
-  bool ReducesOver(size_t axis) const {
-    if (ranks_[0].backward == nullptr) return false;
-    const Graph& graph = *ranks_[0].backward;
-    return std::ranges::any_of(graph.nodes(), [&](NodeId node) {
-      if (graph.node(node).kind != NodeKind::kCall) return false;
-      const std::string_view op = graph.op(node);
-      if (!op.starts_with("_c10d_functional.all_reduce") &&
-          !op.starts_with("_c10d_functional.reduce_scatter"))
-        return false;
-      const auto members = setup_.groups.MembersOf(GroupOf(graph, node));
-      return members && std::ranges::any_of(*members, [&](int64_t member) {
-               return setup_.mesh.Coordinates(member)[axis] !=
-                      setup_.mesh.Coordinates(members->front())[axis];
-             });
-    });
   }
 
   const ForeignSetup& setup_;

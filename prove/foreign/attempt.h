@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -12,6 +13,9 @@
 
 namespace strata::prove {
 
+/// What a difference ends with that is a factor: "rank 0: 1/2 of the expected value".
+inline constexpr std::string_view kMultiple = " of the expected value";
+
 /// What is assumed of how ranks hold inputs, and of code outside of the graphs.
 struct Setting {
   std::map<std::string, Relation, std::less<>> inputs;  ///< by key; tangents too
@@ -19,6 +23,7 @@ struct Setting {
   /// nothing.
   std::vector<Term::Kind> outside;
   bool is_outside_stated = false;  ///< by the user
+  bool is_outside_likely = false;  ///< graphs take none of these means
 };
 
 /// An output of the ranks, compared with that of one device.

@@ -1,6 +1,8 @@
 #include "prove/foreign/contracts.h"
 
 #include <algorithm>
+#include <numeric>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,10 +37,28 @@ Result<Stated> StatedBy(const DTensorSpec& spec, const Mesh& mesh) {
   return stated;
 }
 
-/// Finds the relations under which sizes become those of a rank.
+/// The sizes of dimension `dim` along an axis; empty: they differ along others, too, or do not add
+/// up to `whole`.
+Sizes PartsAlong(size_t axis, size_t dim, int64_t whole, std::span<const Sizes> local,
+                 const Mesh& mesh) {
+  Sizes parts(static_cast<size_t>(mesh.axes()[axis].size), -1);
+  for (size_t rank = 0; rank < local.size(); ++rank) {
+    int64_t& part = parts[static_cast<size_t>(mesh.Coordinates(static_cast<int64_t>(rank))[axis])];
+    if (part >= 0 && part != local[rank][dim]) return {};
+    part = local[rank][dim];
+  }
+  return std::accumulate(parts.begin(), parts.end(), int64_t{0}) == whole ? parts : Sizes();
+}
+
+bool IsEven(std::span<const Sizes> local, size_t dim) {
+  return std::ranges::all_of(local,
+                             [&](const Sizes& sizes) { return sizes[dim] == local.front()[dim]; });
+}
+
+/// Finds the relations under which sizes become those of the ranks.
 class CutSearch {
  public:
-  CutSearch(const Sizes& local, const std::vector<bool>& is_stated, const Mesh& mesh)
+  CutSearch(std::span<const Sizes> local, const std::vector<bool>& is_stated, const Mesh& mesh)
       : local_(local), is_stated_(is_stated), mesh_(mesh) {}
 
   /// Cuts dimension `dim`, and those after it, along axes from `first` on: axes cut a dimension in
@@ -46,7 +66,9 @@ class CutSearch {
   void CutFrom(size_t dim, size_t first, const Sizes& sizes, const Relation& relation) {
     if (dim == sizes.size()) {
       found_.push_back(relation);
-    } else if (sizes[dim] == local_[dim]) {
+    } else if (sizes[dim] == local_[0][dim] && IsEven(local_, dim)) {
+      CutFrom(dim + 1, 0, sizes, relation);
+    } else if (sizes[dim] == kCut) {
       CutFrom(dim + 1, 0, sizes, relation);
     } else {
       for (size_t axis = first; axis < relation.size(); ++axis)
@@ -55,29 +77,60 @@ class CutSearch {
   }
   std::vector<Relation> Take() { return std::move(found_); }
 
+  /// The size of a dimension that an axis cuts into parts that are not equal.
+  static constexpr int64_t kCut = -1;
+
  private:
   void Cut(size_t dim, size_t axis, Sizes sizes, Relation relation) {
-    const int64_t parts = mesh_.axes()[axis].size;
-    const bool is_free = !is_stated_[axis] && relation[axis].kind == Term::Kind::kReplicate;
-    if (!is_free || sizes[dim] % parts != 0 || sizes[dim] / parts < local_[dim]) return;
-    sizes[dim] /= parts;
-    relation[axis] = {.kind = Term::Kind::kShard, .dim = static_cast<int64_t>(dim)};
+    if (is_stated_[axis] || relation[axis].kind != Term::Kind::kReplicate) return;
+    const int64_t count = mesh_.axes()[axis].size, part = local_[0][dim];
+    relation[axis] = {.kind = Term::Kind::kShard, .dim = static_cast<int64_t>(dim), .parts = {}};
+    if (!IsEven(local_, dim)) {
+      relation[axis].parts = PartsAlong(axis, dim, sizes[dim], local_, mesh_);
+      if (relation[axis].parts.empty()) return;
+      sizes[dim] = kCut;
+    } else {
+      if (sizes[dim] % count != 0 || sizes[dim] / count < part) return;
+      sizes[dim] /= count;
+    }
     CutFrom(dim, axis + 1, sizes, relation);
   }
 
-  const Sizes& local_;
+  std::span<const Sizes> local_;
   const std::vector<bool>& is_stated_;
   const Mesh& mesh_;
   std::vector<Relation> found_;
 };
 
+/// Cuts `rest` as a DTensor states for an axis.
+Status CutAsStated(size_t axis, std::span<const Sizes> local, const Mesh& mesh, Term& term,
+                   Sizes& rest) {
+  if (term.kind != Term::Kind::kShard) return Ok();
+  const auto dim = static_cast<size_t>(term.dim);
+  if (dim >= rest.size())
+    return Error(ErrorCode::kInvalid, "a shard of dimension {} of {}", dim, rest.size());
+  const int64_t count = mesh.axes()[axis].size;
+  if (!IsEven(local, dim)) {
+    term.parts = PartsAlong(axis, dim, rest[dim], local, mesh);
+    if (!term.parts.empty()) rest[dim] = CutSearch::kCut;
+  }
+  if (rest[dim] == CutSearch::kCut) return Ok();
+  if (rest[dim] % count != 0)
+    return Error(ErrorCode::kUnsupported, "{} ranks do not divide a size of {} evenly", count,
+                 rest[dim]);
+  rest[dim] /= count;
+  return Ok();
+}
+
 }  // namespace
 
-Result<Candidates> CandidatesOf(const Sizes& whole, const Sizes& local, const DTensorSpec* spec,
-                                const Mesh& mesh) {
-  if (whole.size() != local.size())
-    return Error(ErrorCode::kUnsupported, "{} dimensions on a rank, {} on one device", local.size(),
+Result<Candidates> CandidatesOf(const Sizes& whole, std::span<const Sizes> local,
+                                const DTensorSpec* spec, const Mesh& mesh) {
+  for (const Sizes& sizes : local) {
+    if (whole.size() == sizes.size()) continue;
+    return Error(ErrorCode::kUnsupported, "{} dimensions on a rank, {} on one device", sizes.size(),
                  whole.size());
+  }
   Stated stated(mesh.axes().size());
   if (spec != nullptr) {
     STRATA_TRY(stated, StatedBy(*spec, mesh));
@@ -89,15 +142,7 @@ Result<Candidates> CandidatesOf(const Sizes& whole, const Sizes& local, const DT
     if (!stated[axis]) continue;
     relation[axis] = *stated[axis];
     is_stated[axis] = true;
-    if (relation[axis].kind != Term::Kind::kShard) continue;
-    if (relation[axis].dim >= std::ssize(rest))
-      return Error(ErrorCode::kInvalid, "a shard of dimension {} of {}", relation[axis].dim,
-                   rest.size());
-    int64_t& size = rest[static_cast<size_t>(relation[axis].dim)];
-    if (size % mesh.axes()[axis].size != 0)
-      return Error(ErrorCode::kUnsupported, "{} ranks do not divide a size of {} evenly",
-                   mesh.axes()[axis].size, size);
-    size /= mesh.axes()[axis].size;
+    STRATA_RETURN_IF_ERROR(CutAsStated(axis, local, mesh, relation[axis], rest));
   }
   Candidates candidates;
   candidates.is_stated = std::ranges::find(is_stated, false) == is_stated.end();
@@ -105,10 +150,13 @@ Result<Candidates> CandidatesOf(const Sizes& whole, const Sizes& local, const DT
   search.CutFrom(0, 0, rest, relation);
   candidates.relations = search.Take();
   if (!candidates.relations.empty()) return candidates;
+  std::vector<std::string> texts;
+  for (const Sizes& sizes : local)
+    texts.push_back(fmt::format("[{}]", fmt::join(sizes, ", ")));
+  texts.erase(std::ranges::unique(texts).begin(), texts.end());
   return Error(ErrorCode::kUnsupported,
-               "sizes [{}] on a rank, [{}] on one device, which no even "
-               "cut explains",
-               fmt::join(local, ", "), fmt::join(whole, ", "));
+               "sizes {} on ranks, [{}] on one device, which no cut explains",
+               fmt::join(texts, ", "), fmt::join(whole, ", "));
 }
 
 }  // namespace strata::prove

@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,12 @@ struct Candidates {
   bool is_stated = false;           ///< by a log, for every axis on which there is a choice
 };
 
-/// What a log and the sizes of a tensor, as a whole and on a rank, say of how ranks hold it. An
+/// What a log and the sizes of a tensor, as a whole and on each rank, say of how ranks hold it. An
 /// axis that is needed to explain a size cuts that dimension; on the others, ranks hold the same.
-/// `spec`: of the DTensor, or null.
+/// Parts of other sizes are those of one axis. `spec`: of the DTensor, or null.
 ///
-/// Errors: sizes that no even cut explains; a placement that is not known.
-Result<Candidates> CandidatesOf(const Sizes& whole, const Sizes& local, const DTensorSpec* spec,
-                                const Mesh& mesh);
+/// Errors: sizes that no cut explains; a placement that is not known.
+Result<Candidates> CandidatesOf(const Sizes& whole, std::span<const Sizes> local,
+                                const DTensorSpec* spec, const Mesh& mesh);
 
 }  // namespace strata::prove

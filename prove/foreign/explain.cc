@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -20,7 +21,6 @@ namespace strata::prove {
 namespace {
 
 constexpr std::string_view kCollectives = "_c10d_functional.";
-constexpr std::string_view kFactor = " of the expected value";
 constexpr size_t kMaxNames = 3;
 
 /// All that is known of an attempt that failed.
@@ -105,21 +105,52 @@ class Explanation {
 
   /// "1/2" of "rank 0: 1/2 of the expected value"; "": no factor.
   static std::string FactorIn(std::string_view difference) {
-    const size_t end = difference.find(kFactor);
+    const size_t end = difference.find(kMultiple);
     if (end == difference.npos) return "";
     const size_t begin = difference.rfind(": ", end) + 2;
     return std::string(difference.substr(begin, end - begin));
   }
 
-  /// The first node whose values are that multiple of values of one device.
-  std::optional<Cause> CauseOfFactor(Part part, std::string_view factor) const {
-    const Graph& graph = GraphOf(evidence_.ranks[0], part);
-    const Residue inverse = Inverse(ResidueOf(factor));
+  /// The first node whose values are that multiple of what they should be: of values of one device
+  /// or, of gradients whose mean is taken outside of the graphs, of as many times these.
+  std::optional<Cause> CauseOfFactor(Part part, std::string_view text) const {
+    const Residue factor = ResidueOf(text);
+    Residue count = 1;
+    for (size_t axis = 0; axis < setup_.mesh.axes().size(); ++axis)
+      if (evidence_.attempt.setting.outside[axis] == Term::Kind::kMean)
+        count = Mul(count, FromInteger(setup_.mesh.axes()[axis].size));
+    if (part == Part::kBackward && count != 1) {
+      const std::set<NodeId> gradients = GradientsOf(GraphOf(evidence_.ranks[0], part));
+      const auto is_gradient = [&](NodeId node) { return gradients.contains(node); };
+      if (auto cause = FirstMultiple(part, Mul(factor, count), is_gradient)) return cause;
+    }
+    return FirstMultiple(part, factor, [&](NodeId node) {
+      return lineage_.OriginOf({part, node, 0}) == nullptr;
+    });
+  }
+
+  /// Calls that read tangents, or what was computed of them.
+  static std::set<NodeId> GradientsOf(const Graph& graph) {
+    std::set<NodeId> read;
     for (const NodeId node : graph.nodes()) {
-      const Place place{part, node, 0};
-      const auto parts = evidence_.of_ranks.find(place);
+      const bool is_tangent = graph.attribute(node, "descriptor").starts_with("Tangent");
+      const std::vector<ValueId> operands = graph.operands(node);
+      if (is_tangent || std::ranges::any_of(operands, [&](ValueId operand) {
+            return read.contains(graph.value(operand).def);
+          }))
+        read.insert(node);
+    }
+    return read;
+  }
+
+  template <class Pred>
+  std::optional<Cause> FirstMultiple(Part part, Residue factor, Pred&& may_be) const {
+    const Graph& graph = GraphOf(evidence_.ranks[0], part);
+    const Residue inverse = Inverse(factor);
+    for (const NodeId node : graph.nodes()) {
+      const auto parts = evidence_.of_ranks.find({part, node, 0});
       if (graph.node(node).kind != NodeKind::kCall || parts == evidence_.of_ranks.end()) continue;
-      if (lineage_.OriginOf(place) != nullptr) continue;
+      if (!may_be(node)) continue;
       if (const auto twin = lineage_.OriginOfMultiple(parts->second, inverse))
         return Cause{part, node, twin->place};
     }
@@ -287,9 +318,9 @@ class Explanation {
     if (whole == evidence_.of_single.end() || parts == evidence_.of_ranks.end())
       return std::nullopt;
     const auto* expected = std::get_if<Tensor>(&whole->second);
-    const auto* local = std::get_if<Tensor>(&parts->second[0]);
-    if (expected == nullptr || local == nullptr) return std::nullopt;
-    const auto candidates = CandidatesOf(expected->sizes(), local->sizes(), nullptr, setup_.mesh);
+    const std::vector<Sizes> local = SizesOnRanks(parts->second);
+    if (expected == nullptr || local.empty()) return std::nullopt;
+    const auto candidates = CandidatesOf(expected->sizes(), local, nullptr, setup_.mesh);
     if (!candidates) return std::nullopt;
     for (const Relation& relation : candidates->relations) {
       const bool is_cut = std::ranges::any_of(

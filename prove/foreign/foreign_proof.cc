@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "ir/module.h"
+#include "prove/foreign/aligned_ranks.h"
 #include "prove/foreign/attempt.h"
 #include "prove/foreign/collective_order.h"
 #include "prove/foreign/contracts.h"
@@ -25,7 +26,6 @@ constexpr size_t kMaxSettings = 64;
 struct Choice {
   std::string key;
   bool is_parameter = false;
-  bool is_cut = false;  ///< in some way, whichever
   Candidates candidates;
 };
 
@@ -42,6 +42,11 @@ class ForeignProver {
       proof.findings.push_back(*std::move(finding));
       return proof;
     }
+    // Ranks that have other nodes for other reasons are refused below, with what they are.
+    if (auto aligned = AlignRanks(ranks_)) {
+      aligned_ = *std::move(aligned);
+      ranks_ = aligned_.programs;
+    }
     STRATA_TRY(setup_, SetUp(single_, ranks_));
     STRATA_TRY(values_, EvaluateSingle(single_, options_.seed, {}));
     STRATA_RETURN_IF_ERROR(FindChoices());
@@ -49,7 +54,10 @@ class ForeignProver {
     for (Setting& setting : Settings()) {
       STRATA_TRY(Attempt attempt, Try(setup_, ranks_, values_, std::move(setting), options_.seed));
       evaluations_ += attempt.ranks.evaluations;
-      if (!best || attempt.failures() < best->failures()) best = std::move(attempt);
+      const bool is_better =
+          !best || attempt.failures() < best->failures() ||
+          (attempt.failures() == best->failures() && attempt.setting.is_outside_likely);
+      if (is_better) best = std::move(attempt);
       if (best->failures() == 0) break;
     }
     return Conclude(*best);
@@ -70,29 +78,37 @@ class ForeignProver {
         const DTensorSpec* spec = is_tangent ? setup_.SpecOf(setup_.tangents, tangents)
                                              : setup_.SpecOf(setup_.inputs, input);
         tangents += is_tangent ? 1 : 0;
-        STRATA_RETURN_IF_ERROR(AddChoice(graph, placeholders[i], keys[i], spec));
+        STRATA_RETURN_IF_ERROR(AddChoice(part, placeholders[i], keys[i], spec));
       }
     }
     return Ok();
   }
 
-  Status AddChoice(const Graph& graph, NodeId placeholder, const std::string& key,
-                   const DTensorSpec* spec) {
+  /// Of an input of each rank.
+  std::vector<Sizes> SizesOf(Part part, NodeId placeholder) const {
+    std::vector<Sizes> sizes;
+    for (const CompiledProgram& rank : ranks_) {
+      const Graph& graph = GraphOf(rank, part);
+      const Module& module = graph.module();
+      Sizes& local = sizes.emplace_back();
+      for (const DimId dim : module.types()[graph.value(graph.result(placeholder)).type].sizes)
+        local.push_back(module.dims().Hint(dim).value_or(-1));
+    }
+    return sizes;
+  }
+
+  Status AddChoice(Part part, NodeId placeholder, const std::string& key, const DTensorSpec* spec) {
     const auto whole = values_.inputs.find(key);
     if (whole == values_.inputs.end() || !std::holds_alternative<Tensor>(whole->second))
       return Ok();
     if (std::ranges::find(choices_, key, &Choice::key) != choices_.end()) return Ok();
-    const Module& module = graph.module();
-    Sizes local;
-    for (const DimId dim : module.types()[graph.value(graph.result(placeholder)).type].sizes)
-      local.push_back(module.dims().Hint(dim).value_or(-1));
+    const std::vector<Sizes> local = SizesOf(part, placeholder);
     const Sizes& sizes = std::get<Tensor>(whole->second).sizes();
     auto candidates = CandidatesOf(sizes, local, spec, setup_.mesh);
     if (!candidates) return std::move(candidates).error().In("input " + key);
     const auto name = std::ranges::find(setup_.names, key, &InputName::text);
     choices_.push_back({.key = key,
                         .is_parameter = name != setup_.names.end() && name->is_parameter,
-                        .is_cut = sizes != local,
                         .candidates = *std::move(candidates)});
     return Ok();
   }
@@ -139,6 +155,7 @@ class ForeignProver {
     setting.outside.assign(num_axes, Term::Kind::kReplicate);
     Setting averaged = setting;
     bool is_other = false;
+    averaged.is_outside_likely = true;
     for (size_t axis = 0; axis < num_axes; ++axis) {
       const auto stated = options_.reduced_outside.find(setup_.mesh.axes()[axis].name);
       if (stated != options_.reduced_outside.end()) {
@@ -147,10 +164,16 @@ class ForeignProver {
       } else if (CutsDataOnly(setting, axis)) {
         averaged.outside[axis] = Term::Kind::kMean;
         is_other = true;
+        averaged.is_outside_likely = averaged.is_outside_likely && !Reduces(axis);
       }
     }
     settings.push_back(std::move(setting));
     if (is_other) settings.push_back(std::move(averaged));
+  }
+
+  bool Reduces(size_t axis) const {
+    return setup_.Reduces(*ranks_[0].forward, axis) ||
+           (ranks_[0].backward != nullptr && setup_.Reduces(*ranks_[0].backward, axis));
   }
 
   bool CutsDataOnly(const Setting& setting, size_t axis) const {
@@ -254,7 +277,8 @@ class ForeignProver {
   }
 
   const CompiledProgram& single_;
-  const std::span<const CompiledProgram> ranks_;
+  std::span<const CompiledProgram> ranks_;
+  AlignedRanks aligned_;
   const ForeignOptions& options_;
   ForeignSetup setup_;
   SingleValues values_;

@@ -1,14 +1,13 @@
 #include "prove/foreign/relation.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "passes/placement/placement.h"
 #include "prove/compare.h"
 #include "prove/ops/elementwise.h"
-#include "prove/ranks.h"
 
 namespace strata::prove {
 namespace {
@@ -102,13 +101,34 @@ std::string RelationText(const Relation& relation, const Mesh& mesh) {
   return text;
 }
 
-Tensor PartOf(const Tensor& whole, const Relation& relation, const Mesh& mesh, int64_t rank) {
-  Placements placements;
-  for (const Term& term : relation) {
-    placements.push_back(term.kind == Term::Kind::kShard ? Shard(static_cast<size_t>(term.dim))
-                                                         : Replicate());
+std::vector<Sizes> SizesOnRanks(std::span<const Value> parts) {
+  std::vector<Sizes> sizes;
+  for (const Value& part : parts) {
+    const auto* tensor = std::get_if<Tensor>(&part);
+    if (tensor == nullptr) return {};
+    sizes.push_back(tensor->sizes());
   }
-  return LocalPart(whole, placements, mesh, rank);
+  return sizes;
+}
+
+Tensor PartOf(const Tensor& whole, const Relation& relation, const Mesh& mesh, int64_t rank) {
+  const std::vector<int64_t> coordinates = mesh.Coordinates(rank);
+  Sizes sizes = whole.sizes();
+  int64_t offset = whole.offset();
+  for (size_t axis = 0; axis < relation.size(); ++axis) {
+    const Term& term = relation[axis];
+    if (term.kind != Term::Kind::kShard) continue;
+    const auto dim = static_cast<size_t>(term.dim);
+    const auto at = coordinates[axis];
+    const int64_t part = term.parts.empty() ? sizes[dim] / mesh.axes()[axis].size
+                                            : term.parts[static_cast<size_t>(at)];
+    const int64_t begin = term.parts.empty() ? part * at
+                                             : std::accumulate(term.parts.begin(),
+                                                               term.parts.begin() + at, int64_t{0});
+    sizes[dim] = part;
+    offset += begin * whole.strides()[dim];
+  }
+  return Tensor(whole.domain(), whole.storage(), std::move(sizes), whole.strides(), offset).Copy();
 }
 
 std::optional<std::string> DifferenceOnRanks(const Value& whole, std::span<const Value> parts,

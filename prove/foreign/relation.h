@@ -16,14 +16,18 @@ namespace strata::prove {
 struct Term {
   enum class Kind : uint8_t {
     kReplicate,
-    kShard,  ///< of a dimension: equal parts
+    kShard,  ///< of a dimension: parts of it, in the order of the ranks
     kSum,    ///< summands of it
     kMean,   ///< tensors with this mean
   };
   Kind kind = Kind::kReplicate;
-  int64_t dim = 0;  ///< of kShard
+  int64_t dim = 0;   ///< of kShard
+  Sizes parts = {};  ///< of kShard: sizes of the parts; empty: equal ones
   bool is_partial() const { return kind == Kind::kSum || kind == Kind::kMean; }
-  friend bool operator==(const Term&, const Term&) = default;
+  /// Sizes of parts follow from those of the tensor.
+  friend bool operator==(const Term& a, const Term& b) {
+    return a.kind == b.kind && a.dim == b.dim;
+  }
 };
 
 /// One per axis of a mesh.
@@ -33,6 +37,9 @@ using Relation = std::vector<Term>;
 std::string RelationText(const Relation& relation, const Mesh& mesh);
 /// "R", "S(0)", "P(sum)", "P(avg)".
 std::string TermText(const Term& term);
+
+/// Of each rank; empty: one holds no tensor.
+std::vector<Sizes> SizesOnRanks(std::span<const Value> parts);
 
 /// What a rank holds of a tensor; of a partial one the whole.
 Tensor PartOf(const Tensor& whole, const Relation& relation, const Mesh& mesh, int64_t rank);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "ir/module.h"
+#include "passes/core/collectives.h"
 #include "prove/foreign/evaluation.h"
 #include "prove/rank_inputs.h"
 
@@ -93,6 +94,20 @@ std::vector<MeshAxis> AxesOfTensors(const ForeignSetup& setup) {
 }
 
 }  // namespace
+
+bool ForeignSetup::Reduces(const Graph& graph, size_t axis) const {
+  return std::ranges::any_of(graph.nodes(), [&](NodeId node) {
+    if (graph.node(node).kind != NodeKind::kCall) return false;
+    const std::string_view op = graph.op(node);
+    if (!op.starts_with("_c10d_functional.all_reduce") &&
+        !op.starts_with("_c10d_functional.reduce_scatter"))
+      return false;
+    const auto members = groups.MembersOf(GroupOf(graph, node));
+    return members && std::ranges::any_of(*members, [&](int64_t member) {
+             return mesh.Coordinates(member)[axis] != mesh.Coordinates(members->front())[axis];
+           });
+  });
+}
 
 Result<ForeignSetup> SetUp(const CompiledProgram& single, std::span<const CompiledProgram> ranks) {
   STRATA_RETURN_IF_ERROR(CheckPrograms(single, ranks));

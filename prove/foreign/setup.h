@@ -24,6 +24,8 @@ struct ForeignSetup {
     const auto found = specs.find(position);
     return found == specs.end() ? nullptr : &found->second;
   }
+  /// Whether a graph of the ranks has reductions over the axis.
+  bool Reduces(const Graph& graph, size_t axis) const;
 };
 
 /// Errors: ranks with other nodes than the first one; graphs that one side lacks; inputs that

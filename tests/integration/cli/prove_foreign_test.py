@@ -58,6 +58,34 @@ class ProveForeignTest(StrataCase):
             with self.subTest(program):
                 self.assertEqual(self.prove(program, "--accept-inferred")["summary"]["proven"], 1)
 
+    def test_graphs_that_dynamo_cut_at_the_buckets_of_ddp_are_joined(self):
+        proof = self.prove("ddp_buckets", "--accept-inferred")
+        (step,) = proof["passes"]
+        self.assertEqual((step["status"], step["values"]), ("proven", 21))
+        self.assertEqual(self.found("ddp_buckets", "half")[0], ("wrong-factor", "submod_3_div", "output 0"))
+        text = read_log(log("ddp_buckets", "ranks")).decode()
+        self.write("ranks.log", text.replace("optimize_ddp_split_graph", "another_graph"))
+        self.assertEqual(self.fails("prove", log("ddp_buckets", "one_device"), "ranks.log"),
+                         "several forward graphs: ranks.log: compilation 4/0: the log does not say how they belong "
+                         "together")
+
+    def test_parts_of_ranks_may_have_other_sizes(self):
+        for program, values in (("uneven_batch", 5), ("uneven_columns", 5), ("uneven_vocabulary", 3)):
+            with self.subTest(program):
+                (step,) = self.prove(program, "--accept-inferred")["passes"]
+                self.assertEqual((step["status"], step["values"]), ("proven", values))
+        proof = self.prove("uneven_batch", ranks="own_mean", status=1)
+        self.assertIn("the ranks' values add up to it with the weights 4/7, 3/7", proof["findings"][-1]["what"])
+
+    def test_gradients_of_local_parts_are_summands(self):
+        self.assertEqual(self.prove("local_gradients", "--accept-inferred")["passes"][0]["status"], "proven")
+        self.assertEqual([(kind, module) for kind, _, module in self.found("local_gradients", "replicated")],
+                         [("missing-collective", "gradient of norm")])
+
+    def test_a_factor_explains_more_than_another_way_to_reduce(self):
+        self.assertEqual(self.prove("accumulation", "--accept-inferred")["passes"][0]["status"], "proven")
+        self.assertEqual({kind for kind, _, _ in self.found("accumulation", "no_division")}, {"wrong-factor"})
+
     def test_what_is_inferred_is_no_proof_until_it_is_accepted(self):
         done = self.run_strata("prove", log("tensor_parallel", "one_device"), log("tensor_parallel", "ranks"))
         self.assertEqual(done.returncode, 1)

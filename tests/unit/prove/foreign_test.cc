@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -25,11 +26,11 @@ Mesh MeshOf(std::string_view text) {
   return OrDie(Mesh::Parse(text));
 }
 
-constexpr Term kR = {};
-constexpr Term kSum = {.kind = Term::Kind::kSum};
-constexpr Term kMean = {.kind = Term::Kind::kMean};
-constexpr Term S(int64_t dim) {
-  return {.kind = Term::Kind::kShard, .dim = dim};
+const Term kR = {};
+const Term kSum = {.kind = Term::Kind::kSum};
+const Term kMean = {.kind = Term::Kind::kMean};
+Term S(int64_t dim, Sizes parts = {}) {
+  return {.kind = Term::Kind::kShard, .dim = dim, .parts = std::move(parts)};
 }
 
 Tensor Counting(Sizes sizes) {
@@ -74,26 +75,59 @@ TEST_CASE("PV-9: summands are not values with a mean") {
            "rank 0: 1/2 of the expected value");
 }
 
+/// Equal sizes on four ranks.
+std::vector<Sizes> OnAll(const Sizes& sizes) {
+  return std::vector<Sizes>(4, sizes);
+}
+
 TEST_CASE("sizes on a rank say which cuts are possible, and DTensor which one it is") {
   const Mesh mesh = MeshOf("dp=2,tp=2");
-  const auto candidates = OrDie(CandidatesOf({8, 4}, {4, 4}, nullptr, mesh));
+  const auto candidates = OrDie(CandidatesOf({8, 4}, OnAll({4, 4}), nullptr, mesh));
   CHECK_FALSE(candidates.is_stated);
   CHECK_EQ(candidates.relations, std::vector<Relation>{{S(0), kR}, {kR, S(0)}});
-  CHECK_EQ(OrDie(CandidatesOf({8, 4}, {4, 2}, nullptr, mesh)).relations,
+  CHECK_EQ(OrDie(CandidatesOf({8, 4}, OnAll({4, 2}), nullptr, mesh)).relations,
            std::vector<Relation>{{S(0), S(1)}, {S(1), S(0)}});
-  CHECK_EQ(OrDie(CandidatesOf({8}, {2}, nullptr, mesh)).relations,
+  CHECK_EQ(OrDie(CandidatesOf({8}, OnAll({2}), nullptr, mesh)).relations,
            std::vector<Relation>{{S(0), S(0)}});
-  CHECK_FALSE(CandidatesOf({8}, {3}, nullptr, mesh));
+  CHECK_FALSE(CandidatesOf({8}, OnAll({3}), nullptr, mesh));
   const DTensorSpec spec = {
       .axes = {{.name = "tp", .size = 2, .stride = 1}}, .texts = {"Shard(dim=0)"}, .terms = {S(0)}};
-  CHECK_EQ(OrDie(CandidatesOf({8, 4}, {4, 4}, &spec, mesh)).relations,
+  CHECK_EQ(OrDie(CandidatesOf({8, 4}, OnAll({4, 4}), &spec, mesh)).relations,
            std::vector<Relation>{{kR, S(0)}});
   const DTensorSpec unknown = {.axes = {{.name = "tp", .size = 2, .stride = 1}},
                                .texts = {"_StridedShard(dim=0, sf=2)"},
                                .terms = {}};
-  const auto refused = CandidatesOf({8, 4}, {4, 4}, &unknown, mesh);
+  const auto refused = CandidatesOf({8, 4}, OnAll({4, 4}), &unknown, mesh);
   REQUIRE_FALSE(refused);
   CHECK_EQ(refused.error().message(), "a placement that is not known: _StridedShard(dim=0, sf=2)");
+}
+
+TEST_CASE("parts that are not equal are those of one axis") {
+  const Mesh mesh = MeshOf("dp=2,tp=2");
+  const std::vector<Sizes> local = {{4, 3}, {4, 2}, {3, 3}, {3, 2}};
+  const auto candidates = OrDie(CandidatesOf({7, 5}, local, nullptr, mesh));
+  CHECK_EQ(candidates.relations, std::vector<Relation>{{S(0), S(1)}});
+  CHECK_EQ(candidates.relations[0][0].parts, Sizes{4, 3});
+  CHECK_EQ(candidates.relations[0][1].parts, Sizes{3, 2});
+  const DTensorSpec spec = {
+      .axes = {{.name = "tp", .size = 2, .stride = 1}}, .texts = {"Shard(dim=1)"}, .terms = {S(1)}};
+  CHECK_EQ(OrDie(CandidatesOf({7, 5}, local, &spec, mesh)).relations[0][1].parts, Sizes{3, 2});
+  const auto refused = CandidatesOf({8, 5}, local, nullptr, mesh);
+  REQUIRE_FALSE(refused);
+  CHECK_EQ(refused.error().message(),
+           "sizes [4, 3], [4, 2], [3, 3], [3, 2] on ranks, [8, 5] on one device, which no cut "
+           "explains");
+
+  const Tensor whole = Counting({7, 5});
+  const Relation relation = {S(0, {4, 3}), S(1, {3, 2})};
+  std::vector<Value> parts;
+  for (int64_t rank = 0; rank < 4; ++rank)
+    parts.emplace_back(PartOf(whole, relation, mesh, rank));
+  CHECK_EQ(SizesOnRanks(parts), local);
+  CHECK_FALSE(DifferenceOnRanks(whole, parts, relation, mesh).has_value());
+  const auto joined = WholeOf(parts, {S(0), S(1)}, mesh);
+  REQUIRE(joined);
+  CHECK(SameElements(whole, *joined));
 }
 
 TEST_CASE("what AOTAutograd logs of DTensors is read") {
@@ -206,7 +240,7 @@ TEST_CASE("PV-72: the log of one rank of several is no proof") {
   const Proof proof = ProofOfRanks({fmt::format(kRank, "sum", "wait")});
   CHECK_EQ(proof.verdict, Verdict::kUnproven);
   CHECK_EQ(proof.reason,
-           "input L_x_: sizes [4, 3] on a rank, [4, 6] on one device, which no even cut explains");
+           "input L_x_: sizes [4, 3] on ranks, [4, 6] on one device, which no cut explains");
 }
 
 TEST_CASE("ranks that compute the same prove nothing of their axis") {
