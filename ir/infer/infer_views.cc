@@ -167,6 +167,20 @@ Types Stack(const InferredCall& call) {
   return {call.Like(*parts[0], sizes)};
 }
 
+/// Two numbers for each dimension, the last one first: what is added before and after.
+Types Pad(const InferredCall& call) {
+  const Type* x = call.Tensor(0);
+  const auto added = call.Sizes(1, "pad");
+  if (x == nullptr || !added || added->size() % 2 != 0 || added->size() / 2 > x->sizes.size())
+    return {};
+  Sizes sizes = x->sizes;
+  for (size_t i = 0; i < added->size() / 2; ++i) {
+    DimId& size = sizes[sizes.size() - 1 - i];
+    size = call.dims().Add(size, call.dims().Add((*added)[2 * i], (*added)[2 * i + 1]));
+  }
+  return {call.Like(*x, sizes)};
+}
+
 Types AsComplex(const InferredCall& call) {
   const Type* x = call.Tensor(0);
   if (x == nullptr || x->sizes.empty()) return {};
@@ -188,6 +202,7 @@ InferRule ViewRuleOf(std::string_view base) {
   static const std::unordered_map<std::string_view, InferRule> rules = {
       {"_unsafe_view", View},
       {"cat", Concatenate},
+      {"constant_pad_nd", Pad},
       {"expand", Expand},
       {"permute", Permute},
       {"reshape", View},

@@ -103,12 +103,14 @@ TEST_CASE("fx program: operators promote and broadcast as PyTorch does") {
         j = torch.ops.aten.mul.Tensor(h, i)
         d = torch.ops.aten.div.Tensor(f, f)
         z = torch.ops.aten.view_as_complex.default(torch.ops.aten.view.default(b, [2, 3, 2, 2]))
-        return (u, n, q, j, d)
+        y = torch.ops.aten.constant_pad_nd.default(b, [0, 1, 2, -1], 0.0)
+        return (u, n, q, j, d, y)
 )");
   CHECK(types.find("n f32[][]cuda:0\n") != std::string::npos);
   CHECK(types.find("q bf16[8, 6][6, 1]cuda:0\n") != std::string::npos);
   CHECK(types.find("j f32[3, 3, 4][12, 4, 1]cuda:0\n") != std::string::npos);
   CHECK(types.find("d f32[][]cuda:0\n") != std::string::npos);
+  CHECK(types.find("y f32[2, 4, 5][20, 5, 1]cuda:0\n") != std::string::npos);
 }
 
 TEST_CASE(
