@@ -259,9 +259,15 @@ std::string PlanText(const Graph& graph, const AutoPlacement& placement, const M
     std::string placements;
     if (graph.node(node).kind == NodeKind::kPlaceholder) {
       if (KindOf(graph, node) != PlacedInput::kParameter) continue;
-      for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
-        placements += fmt::format(", {} = \"{}\"", mesh.axes()[axis].name,
-                                  OnAxis(module, StrategyOf(placement, node).results, axis));
+      const std::vector<Placements>& held = StrategyOf(placement, node).results;
+      const Type& type = module.types()[graph.value(graph.result(node)).type];
+      bool is_uneven = false;
+      for (size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+        placements +=
+            fmt::format(", {} = \"{}\"", mesh.axes()[axis].name, OnAxis(module, held, axis));
+        is_uneven = is_uneven || IsUneven(module, type, held[0], axis, mesh);
+      }
+      if (is_uneven) placements += ", uneven = true";
       parameters.Add(graph.attribute(node, "fqn"), "name = ", "", placements);
     } else if (const auto key = keys.find(node); key != keys.end()) {
       const CallStrategy& strategy = StrategyOf(placement, node);

@@ -22,12 +22,13 @@ class Expansion {
         rule_(rule),
         model_(model),
         offered_(offered),
+        whole_(FactorSizes(module_, rule)),
         expert_axes_(model.mesh().PartsOf("ep")),
         chosen_{.operands = std::vector<Placements>(rule.operands.size()),
                 .results = std::vector<Placements>(rule.results.size())} {}
 
   std::vector<CallStrategy> Run() {
-    Visit(FactorSizes(module_, rule_));
+    Visit(whole_);
     return std::move(strategies_);
   }
 
@@ -38,7 +39,10 @@ class Expansion {
     const int64_t ranks = model_.mesh().axes()[axis].size;
     for (const AxisStrategy& strategy : OnAxis(sizes, ranks)) {
       std::vector<int64_t> left = sizes;
-      if (strategy.factor >= 0) left[static_cast<size_t>(strategy.factor)] /= ranks;
+      if (strategy.factor >= 0) {
+        int64_t& size = left[static_cast<size_t>(strategy.factor)];
+        size = size % ranks == 0 ? size / ranks : kUneven;
+      }
       if (HasOwnRows(rule_, strategy)) left[static_cast<size_t>(rule_.order.rows)] /= ranks;
       for (size_t i = 0; i < strategy.operands.size(); ++i)
         chosen_.operands[i].push_back(strategy.operands[i]);
@@ -58,15 +62,17 @@ class Expansion {
     std::vector<Placement> hints{Replicate()};
     hints.insert(hints.end(), offered_.partial.begin(), offered_.partial.end());
     hints.insert(hints.end(), offered_.rows.begin(), offered_.rows.end());
-    if (IsCast(graph_, node_))
+    if (IsCast(graph_, node_)) {
       hints.insert(hints.end(), offered_.strided.begin(), offered_.strided.end());
+      hints.insert(hints.end(), offered_.uneven.begin(), offered_.uneven.end());
+    }
     std::vector<AxisStrategy> all;
     for (const Placement& hint : hints) {
       const std::vector<Placement> now(rule_.operands.size(), hint);
       for (AxisStrategy& strategy : AxisStrategies(module_, rule_, sizes, ranks, now)) {
         for (const int operand : rule_.ignored)
           strategy.operands[static_cast<size_t>(operand)] = Replicate();
-        if (!IsOfChunksOrRows(strategy)) continue;
+        if (!IsOfChunksOrRows(strategy) || !DividesAlone(strategy, sizes, ranks)) continue;
         const bool is_known = std::ranges::any_of(all, [&](const AxisStrategy& other) {
           return other.operands == strategy.operands && other.results == strategy.results;
         });
@@ -74,6 +80,16 @@ class Expansion {
       }
     }
     return all;
+  }
+
+  /// A dimension that an axis divides unevenly is cut by that axis alone.
+  bool DividesAlone(const AxisStrategy& strategy, const std::vector<int64_t>& sizes,
+                    int64_t ranks) const {
+    if (strategy.factor < 0) return true;
+    const int64_t size = sizes[static_cast<size_t>(strategy.factor)];
+    if (size == kUneven) return false;
+    return size % ranks == 0 ||
+           (size == whole_[static_cast<size_t>(strategy.factor)] && size >= ranks);
   }
 
   /// Blocks are cut in step with each other, which edges of pairs cannot say.
@@ -122,12 +138,15 @@ class Expansion {
            std::ranges::all_of(chosen_.results, is_nested);
   }
 
+  static constexpr int64_t kUneven = 1;  // what an uneven cut leaves, which no other axis cuts
+
   Graph& graph_;
   Module& module_;
   const NodeId node_;
   const ShardingRule& rule_;
   const CostModel& model_;
   const OfferedPlacements& offered_;
+  const std::vector<int64_t> whole_;  // sizes of the factors
   const std::vector<size_t> expert_axes_;
   size_t depth_ = 0;
   CallStrategy chosen_;
@@ -135,6 +154,21 @@ class Expansion {
 };
 
 }  // namespace
+
+void OfferedPlacements::Add(const Module& module, const Type* type, const Placements& produced,
+                            const Mesh& mesh, bool is_first) {
+  const auto add = [](std::vector<Placement>& list, const Placement& placement) {
+    if (std::ranges::find(list, placement) == list.end()) list.push_back(placement);
+  };
+  for (size_t axis = 0; axis < produced.size(); ++axis) {
+    const Placement& p = produced[axis];
+    if (IsPartial(p)) add(partial, p);
+    if (IsRows(p)) add(rows, p);
+    if (!is_first) continue;
+    if (IsShard(p) && p.split > 0) add(strided, p);
+    if (type != nullptr && IsUneven(module, *type, produced, axis, mesh)) add(uneven, p);
+  }
+}
 
 std::vector<CallStrategy> CallStrategies(Graph& graph, NodeId node, const ShardingRule& rule,
                                          const CostModel& model, const OfferedPlacements& offered) {
@@ -145,6 +179,7 @@ std::vector<Placements> HeldPlacements(const Module& module, const Type& type, c
   std::vector<int64_t> sizes;
   for (const DimId size : type.sizes)
     sizes.push_back(module.dims().AsConst(size).value_or(1));
+  const std::vector<int64_t> whole = sizes;
   std::vector<Placements> all;
   Placements chosen;
   const auto visit = [&](const auto& self) -> void {
@@ -157,11 +192,13 @@ std::vector<Placements> HeldPlacements(const Module& module, const Type& type, c
     self(self);
     const int64_t ranks = mesh.axes()[axis].size;
     for (size_t dim = 0; dim < sizes.size(); ++dim) {
-      if (sizes[dim] <= 1 || sizes[dim] % ranks != 0) continue;
-      sizes[dim] /= ranks;
+      const int64_t size = sizes[dim];
+      const bool is_whole = size == whole[dim];
+      if (size <= 1 || (size % ranks != 0 && !(is_whole && size >= ranks))) continue;
+      sizes[dim] = size % ranks == 0 ? size / ranks : 1;  // cut by no other axis
       chosen.back() = Shard(dim);
       self(self);
-      sizes[dim] *= ranks;
+      sizes[dim] = size;
     }
     chosen.pop_back();
   };
@@ -182,6 +219,14 @@ std::vector<Placements> HeldPlacements(const Module& module, const Type& type, c
     }
   }
   return all;
+}
+
+bool IsUneven(const Module& module, const Type& type, const Placements& placements, size_t axis,
+              const Mesh& mesh) {
+  const Placement& cut = placements[axis];
+  if (!IsShard(cut)) return false;
+  const auto size = module.dims().AsConst(type.sizes[static_cast<size_t>(cut.dim)]);
+  return size && *size % mesh.axes()[axis].size != 0;
 }
 
 }  // namespace strata

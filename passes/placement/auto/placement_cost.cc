@@ -71,8 +71,18 @@ double CostModel::UpdateUs(const Module& module, const Type& type,
 double CostModel::LocalBytes(const Module& module, const Type& type,
                              const Placements& placements) const {
   double bytes = NumElements(module, type) * static_cast<double>(ByteSize(type.dtype));
-  for (size_t axis = 0; axis < placements.size(); ++axis)
-    if (IsCut(placements[axis])) bytes /= static_cast<double>(axes_[axis].ranks);
+  for (size_t axis = 0; axis < placements.size(); ++axis) {
+    const Placement& p = placements[axis];
+    if (!IsCut(p)) continue;
+    const int64_t ranks = axes_[axis].ranks;
+    const auto dim = static_cast<size_t>(p.dim);
+    const auto size = IsShard(p) && dim < type.sizes.size() ? module.dims().AsConst(type.sizes[dim])
+                                                            : std::nullopt;
+    // Where ranks divide unevenly, all have as much as the first.
+    bytes *= size && *size > 0 && *size % ranks != 0
+                 ? static_cast<double>((*size + ranks - 1) / ranks) / static_cast<double>(*size)
+                 : 1 / static_cast<double>(ranks);
+  }
   return bytes;
 }
 

@@ -151,20 +151,13 @@ class Builder {
   Result<std::vector<CallStrategy>> StrategiesOf(NodeId node) {
     STRATA_TRY(ShardingRule rule, call_rules_.Of(node));
     OfferedPlacements offered;
-    const auto add = [](std::vector<Placement>& list, const Placement& placement) {
-      if (std::ranges::find(list, placement) == list.end()) list.push_back(placement);
-    };
     const std::vector<ValueId> operands = graph_.operands(node);
     for (size_t i = 0; i < operands.size(); ++i) {
       const auto& producer = VariableOf(DefOf(operands[i]));
       const size_t result = ResultOf(operands[i]);
-      for (size_t choice = 0; choice < producer.strategies.size(); ++choice) {
-        for (const Placement& p : producer.Produced(choice, result)) {
-          if (IsPartial(p)) add(offered.partial, p);
-          if (IsRows(p)) add(offered.rows, p);
-          if (i == 0 && IsShard(p) && p.split > 0) add(offered.strided, p);
-        }
-      }
+      const Type* type = TensorOf(operands[i]);
+      for (size_t choice = 0; choice < producer.strategies.size(); ++choice)
+        offered.Add(module_, type, producer.Produced(choice, result), model_.mesh(), i == 0);
     }
     std::vector<CallStrategy> strategies = CallStrategies(graph_, node, rule, model_, offered);
     if (const auto key = keys_.find(node); key != keys_.end()) {

@@ -42,7 +42,16 @@ TEST_CASE(
 
 TEST_CASE("T8, T10: an input is held in each combination of its dimensions once") {
   CHECK_EQ(HeldOn("tp=8", "8, 16, 24"), "R S(0) S(1) S(2)");
-  CHECK_EQ(HeldOn("fsdp=4,tp=2", "8, 6"), "RR RS(0) RS(1) S(0)R S(0)S(0) S(0)S(1) _S(0, 2)S(0)");
+  CHECK_EQ(HeldOn("fsdp=4,tp=2", "8, 6"),
+           "RR RS(0) RS(1) S(0)R S(0)S(0) S(0)S(1) S(1)R S(1)S(0) _S(0, 2)S(0)");
+}
+
+TEST_CASE("T4, T5, T7, T9: parts may differ in size where each rank has one") {
+  CHECK_EQ(HeldOn("fsdp=32,tp=8", "256, 10"),
+           "RR RS(0) RS(1) S(0)R S(0)S(0) S(0)S(1) _S(0, 8)S(0)");
+  CHECK_EQ(HeldOn("fsdp=32", "257"), "R S(0)");
+  CHECK_EQ(HeldOn("fsdp=256", "100, 256, 257"), "R S(1) S(2)");
+  CHECK_EQ(HeldOn("tp=8", "100, 100"), "R S(0) S(1)");
 }
 
 /// The strategies of the call `name` whose operands and results have these placements.
