@@ -64,6 +64,9 @@ Result<bool> ParseFlags(Args args, PlaceFlags& out) {
       "--seconds", "N", &out.seconds,
       "limit of the search, about seconds of one core; counted in what it does, so that every "
       "machine gives the same placements");
+  flags.Option("--exposed", "PART", &out.exposed,
+               "the part that counts of the time of collectives that can run beside computation: "
+               "gathers of parameters and reductions of their gradients (default: 1)");
   flags.Switch("--keep-gathered", &out.keep_gathered,
                "keep gathered parameters for backward, instead of gathering them again");
   flags.Switch("--no-clustering", &out.no_clustering, "decide each layer on its own");
@@ -206,6 +209,8 @@ Status CheckFlags(const PlaceFlags& flags) {
     return Error("a recorded graph has one size of batch: {}: give --mesh, or a configuration",
                  flags.source);
   }
+  if (flags.exposed < 0 || flags.exposed > 1)
+    return Error("a part is from 0 to 1: --exposed {}: correct it", flags.exposed);
   if (flags.diff.size() > 2) return Error("two plans are compared: --diff: give it at most twice");
   return Ok();
 }

@@ -38,6 +38,7 @@ Result<Placed> PlaceOn(const PlaceFlags& flags, const Topology& topology, const 
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   STRATA_TRY(CostModel model, CostModel::Make(topology, mesh));
+  model.set_exposed(flags.exposed);
   STRATA_TRY(const PlacementPlan constraints, PlacementPlan::Load(flags.constraints, mesh, {}));
   Placed placed{.model = std::move(model), .step = {}, .placement = {}};
   if (IsConfig(flags.source)) {

@@ -21,7 +21,7 @@ struct PlaceFlags {
   std::optional<std::string> output, json, trace;
   std::optional<TagMemory::Policy> memory_policy;  ///< none: the cheapest that fits
   int64_t world = 0;
-  double memory_gib = 0, seconds = 60;
+  double memory_gib = 0, seconds = 60, exposed = 1;
   bool keep_gathered = false, no_clustering = false;
 
   Reshard reshard() const { return keep_gathered ? Reshard::kNothing : Reshard::kBlocks; }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "passes/placement/auto/auto_plan.h"
+#include "passes/placement/auto/prefetch.h"
 #include "passes/placement/inputs.h"
 #include "passes/placement/rules/sharding_rule.h"
 #include "passes/placement/strategies.h"
@@ -59,6 +60,7 @@ Result<double> ComputeUs(Graph& graph, NodeId node, const CostModel& model) {
 Result<PlacedCost> CostOfPlaced(Graph& graph, const CostModel& model) {
   const Module& module = graph.module();
   const size_t axes = model.mesh().axes().size();
+  const Prefetchable prefetchable = PrefetchableOf(graph);
   PlacedCost cost;
   for (const NodeId node : graph.nodes().Snapshot()) {
     PlacedCost::Item item{.node = node};
@@ -70,7 +72,8 @@ Result<PlacedCost> CostOfPlaced(Graph& graph, const CostModel& model) {
       const ValueId from = graph.operands(node)[0];
       item.communication_us = model.RedistributionUs(module, module.types()[graph.value(from).type],
                                                      PlacementsOf(graph, from, axes),
-                                                     PlacementsOf(graph, graph.result(node), axes));
+                                                     PlacementsOf(graph, graph.result(node), axes),
+                                                     prefetchable.Has(graph.value(from).def, node));
     } else if (kind == NodeKind::kCall) {
       STRATA_TRY(item.compute_us, ComputeUs(graph, node, model));
     } else {

@@ -87,10 +87,15 @@ double CostModel::LocalBytes(const Module& module, const Type& type,
 }
 
 double CostModel::RedistributionUs(const Module& module, const Type& type, const Placements& from,
-                                   const Placements& to) const {
+                                   const Placements& to, bool is_prefetched) const {
   if (from == to) return 0;
+  return kTransitionUs + (is_prefetched ? exposed_ : 1) * ChangesUs(module, type, from, to);
+}
+
+double CostModel::ChangesUs(const Module& module, const Type& type, const Placements& from,
+                            const Placements& to) const {
   const std::vector<int32_t> places = PlacesInMemory(module, type);
-  double us = kTransitionUs;
+  double us = 0;
   double bytes = LocalBytes(module, type, from);
   const std::vector<AxisChange> changes =
       PlanRedistribution(InMemory(from, places), InMemory(to, places));

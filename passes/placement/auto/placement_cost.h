@@ -29,9 +29,12 @@ class CostModel {
   const Topology& topology() const { return topology_; }
   const Mesh& mesh() const { return mesh_; }
 
-  /// Of a change of `type`, without placements, from one to the other.
+  /// Of a change of `type`, without placements, from one to the other. `is_prefetched`: it can run
+  /// beside computation (passes/placement/auto/prefetch.h).
   double RedistributionUs(const Module& module, const Type& type, const Placements& from,
-                          const Placements& to) const;
+                          const Placements& to, bool is_prefetched = false) const;
+  /// From now on, of what is prefetched, this part counts: what computation waits for.
+  void set_exposed(double part) { exposed_ = part; }
 
   /// Of the call `node` with these placements of its operands and results. Views are free.
   /// `factor_sizes`: those of `rule` on a rank.
@@ -58,6 +61,8 @@ class CostModel {
         axes_(std::move(axes)),
         crowding_(topology_.Crowding(mesh_.num_ranks())) {}
 
+  double ChangesUs(const Module& module, const Type& type, const Placements& from,
+                   const Placements& to) const;
   double ExchangeUs(CollectiveOp collective, double bytes, const AxisTopology& axis) const;
   /// Of changes that one collective of several axes makes.
   AxisTopology Joined(const std::vector<AxisChange>& changes, size_t first, size_t count) const;
@@ -70,6 +75,7 @@ class CostModel {
   Mesh mesh_;
   std::vector<AxisTopology> axes_;
   double crowding_ = 1;
+  double exposed_ = 1;
 };
 
 /// Floating-point operations of `op`, without namespace and overload, with factors of these sizes;

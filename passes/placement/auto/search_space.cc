@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "passes/placement/auto/constraints.h"
+#include "passes/placement/auto/prefetch.h"
 #include "passes/placement/auto/space_costs.h"
 #include "passes/placement/call_rules.h"
 #include "passes/placement/decided_outputs.h"
@@ -28,7 +29,8 @@ class Builder {
         recomputed_(options.recomputed),
         rounds_(options.rounds),
         kept_(KeptParameters(graph, options.reshard)),
-        call_rules_(graph) {
+        call_rules_(graph),
+        prefetchable_(PrefetchableOf(graph)) {
     if (plan.decides_nodes()) keys_ = NodeKeysOf(graph);
     const auto decided = [&](NodeId node) {
       const auto key = keys_.find(node);
@@ -299,7 +301,9 @@ class Builder {
                       .result = result,
                       .operand = 0,
                       .type = type,
-                      .count = runs});
+                      .count = runs,
+                      .is_prefetched = std::ranges::all_of(
+                          reads, [&](const Read& read) { return IsPrefetched(value, read); })});
           if (group == Group::kAny) space_.shared_of.emplace(value, shared->second);
           producer = shared->second;
           result = 0;
@@ -311,18 +315,26 @@ class Builder {
                       .operand = read.operand,
                       .type = type,
                       .count = RunsOf(value, read),
-                      .is_fixed = IsWritten(read.reader, read.operand)});
+                      .is_fixed = IsWritten(read.reader, read.operand),
+                      .is_prefetched = IsPrefetched(value, read)});
         }
       }
     }
+  }
+
+  bool IsGradient(const Read& read) const {
+    return graph_.node(read.reader).kind == NodeKind::kOutput && read.operand >= 1 &&
+           read.operand <= parameters_.size();
+  }
+  bool IsPrefetched(ValueId value, const Read& read) const {
+    return IsGradient(read) || prefetchable_.Has(DefOf(value), read.reader);
   }
 
   /// Gradients are held as their parameters.
   int ReaderOf(const Read& read) const {
     if (graph_.node(read.reader).kind != NodeKind::kOutput)
       return space_.variable_of.at(read.reader);
-    const bool is_gradient = read.operand >= 1 && read.operand <= parameters_.size();
-    return is_gradient ? space_.variable_of.at(parameters_[read.operand - 1]) : whole_;
+    return IsGradient(read) ? space_.variable_of.at(parameters_[read.operand - 1]) : whole_;
   }
 
   void AddOperand(SearchSpace::Operand operand) {
@@ -330,7 +342,7 @@ class Builder {
     const bool is_call = space_.variables[static_cast<size_t>(operand.reader)].kind == Kind::kCall;
     if (!is_call) operand.operand = 0;
     const auto key = std::tuple(operand.producer, operand.result, operand.reader, operand.operand,
-                                operand.type, operand.is_fixed);
+                                operand.type, operand.is_fixed, operand.is_prefetched);
     const auto [found, is_new] = operand_of_.try_emplace(key, space_.operands.size());
     if (is_new) {
       space_.operands.push_back(operand);
@@ -348,6 +360,7 @@ class Builder {
   std::set<ValueId> kept_;  // parameters, and casts of them, that are gathered once
   Twins twins_;
   const CallRules call_rules_;
+  const Prefetchable prefetchable_;
   SearchSpace space_;
   std::map<NodeId, NodeKey> keys_;
   std::map<NodeId, ShardingRule> rules_;  // of roots
@@ -356,7 +369,7 @@ class Builder {
   std::map<ValueId, std::map<Group, std::vector<Read>>> reads_;
   std::map<std::pair<RootValue, Group>, int> shared_;
   int whole_ = 0;
-  std::map<std::tuple<int, size_t, int, size_t, TypeId, bool>, size_t> operand_of_;
+  std::map<std::tuple<int, size_t, int, size_t, TypeId, bool, bool>, size_t> operand_of_;
 };
 
 }  // namespace
@@ -372,16 +385,6 @@ const Placements& SearchSpace::Variable::Produced(size_t choice, size_t result) 
 
 const Placements& SearchSpace::Variable::Wanted(size_t choice, size_t operand) const {
   return kind == Kind::kCall ? strategies[choice].operands[operand] : strategies[choice].results[0];
-}
-
-double SearchSpace::EdgeUs(const Module& module, const CostModel& model, const Operand& operand,
-                           int producer_choice, int reader_choice) const {
-  const auto& producer = variables[static_cast<size_t>(operand.producer)];
-  const auto& reader = variables[static_cast<size_t>(operand.reader)];
-  return model.RedistributionUs(
-      module, module.types()[operand.type],
-      producer.Produced(static_cast<size_t>(producer_choice), operand.result),
-      reader.Wanted(static_cast<size_t>(reader_choice), operand.operand));
 }
 
 }  // namespace strata

@@ -53,8 +53,9 @@ struct SearchSpace {
     int producer = 0, reader = 0;  ///< variables
     size_t result = 0, operand = 0;
     TypeId type;
-    int64_t count = 0;      ///< of nodes that are alike, in a step
-    bool is_fixed = false;  ///< written in place: cannot be redistributed
+    int64_t count = 0;           ///< of nodes that are alike, in a step
+    bool is_fixed = false;       ///< written in place: cannot be redistributed
+    bool is_prefetched = false;  ///< can be redistributed beside computation
   };
 
   std::vector<Variable> variables;

@@ -91,10 +91,11 @@ class Pricing {
   double Us(const SearchSpace::Operand& operand, const Placements& from, const Placements& to) {
     if (from == to) return 0;
     if (!CanRedistribute(from, to)) return kInfiniteCost;
-    const auto key = std::tuple(operand.type, Number(from), Number(to));
+    const auto key = std::tuple(operand.type, Number(from), Number(to), operand.is_prefetched);
     const auto [found, is_new] = us_.try_emplace(key, 0.0);
     if (is_new)
-      found->second = model_.RedistributionUs(module_, module_.types()[operand.type], from, to);
+      found->second = model_.RedistributionUs(module_, module_.types()[operand.type], from, to,
+                                              operand.is_prefetched);
     return found->second;
   }
   int Number(const Placements& placements) {
@@ -105,7 +106,7 @@ class Pricing {
   const CostModel& model_;
   SearchSpace& space_;
   std::map<Placements, int, PlacementsLess> numbers_;
-  std::map<std::tuple<TypeId, int, int>, double> us_;
+  std::map<std::tuple<TypeId, int, int, bool>, double> us_;
 };
 
 }  // namespace
@@ -117,6 +118,16 @@ bool PlacementsLess::operator()(const Placements& a, const Placements& b) const 
     };
     return key(x) < key(y);
   });
+}
+
+double SearchSpace::EdgeUs(const Module& module, const CostModel& model, const Operand& operand,
+                           int producer_choice, int reader_choice) const {
+  const auto& producer = variables[static_cast<size_t>(operand.producer)];
+  const auto& reader = variables[static_cast<size_t>(operand.reader)];
+  return model.RedistributionUs(
+      module, module.types()[operand.type],
+      producer.Produced(static_cast<size_t>(producer_choice), operand.result),
+      reader.Wanted(static_cast<size_t>(reader_choice), operand.operand), operand.is_prefetched);
 }
 
 void PriceChoices(Module& module, const CostModel& model, SearchSpace& space) {
