@@ -5,6 +5,7 @@
 
 #include "ir/ops.h"
 #include "passes/core/written_memory.h"
+#include "passes/placement/inputs.h"
 
 namespace strata {
 
@@ -23,6 +24,18 @@ void HoistGradientCasts(Rewriter& rewriter) {
     if (!is_call || written.contains(OwnerOf(graph, operands[0]))) continue;
     rewriter.MoveBefore(cast, graph.node(producer).next);
   }
+}
+
+bool WidensGradient(const Graph& graph, NodeId node) {
+  if (!IsCast(graph, node) || graph.node(node).phase != Phase::kBackward) return false;
+  const auto bytes = [&](ValueId value) -> int64_t {
+    const TypeId type = graph.value(value).type;
+    return type.valid() ? ByteSize(graph.module().types()[type].dtype) : 0;
+  };
+  if (bytes(graph.result(node)) <= bytes(graph.operands(node)[0])) return false;
+  for (const Use use : graph.uses(graph.result(node)))
+    if (use.user == graph.output()) return true;
+  return false;
 }
 
 }  // namespace strata

@@ -1,4 +1,5 @@
 #pragma once
+#include "ir/graph.h"
 #include "ir/rewriter.h"
 
 namespace strata {
@@ -11,5 +12,9 @@ namespace strata {
 ///
 /// Autograd casts back what was cast first, parameters before the forward, after everything else.
 void HoistGradientCasts(Rewriter& rewriter);
+
+/// Whether a call casts a gradient to the wider type in which the graph returns it, and in which
+/// ranks sum it up.
+bool WidensGradient(const Graph& graph, NodeId node);
 
 }  // namespace strata

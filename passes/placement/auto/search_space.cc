@@ -12,6 +12,7 @@
 #include "passes/placement/auto/space_costs.h"
 #include "passes/placement/call_rules.h"
 #include "passes/placement/decided_outputs.h"
+#include "passes/placement/gradient_casts.h"
 #include "passes/placement/inputs.h"
 
 namespace strata {
@@ -191,7 +192,7 @@ class Builder {
   }
 
   Group GroupOf(ValueId value, NodeId reader, size_t operand) const {
-    if (IsWritten(reader, operand)) return Group::kAlone;
+    if (IsWritten(reader, operand) || WidensGradient(graph_, reader)) return Group::kAlone;
     if (!gathered_.contains(value)) return Group::kAny;
     if (IsCast(graph_, reader)) return Group::kAlone;
     if (kept_.contains(value)) return Group::kForward;
@@ -316,6 +317,7 @@ class Builder {
                       .type = type,
                       .count = RunsOf(value, read),
                       .is_fixed = IsWritten(read.reader, read.operand),
+                      .keeps_sums = WidensGradient(graph_, read.reader),
                       .is_prefetched = IsPrefetched(value, read)});
         }
       }

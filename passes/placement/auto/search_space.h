@@ -55,6 +55,7 @@ struct SearchSpace {
     TypeId type;
     int64_t count = 0;           ///< of nodes that are alike, in a step
     bool is_fixed = false;       ///< written in place: cannot be redistributed
+    bool keeps_sums = false;     ///< partial values are read as they are
     bool is_prefetched = false;  ///< can be redistributed beside computation
   };
 

@@ -24,6 +24,13 @@ bool CanRedistribute(const Placements& from, const Placements& to) {
   return !moves_rows || !has_others;
 }
 
+/// True where a sum over ranks is made.
+bool MakesSums(const Placements& from, const Placements& to) {
+  for (size_t axis = 0; axis < to.size(); ++axis)
+    if (IsPartial(from[axis]) && !IsPartial(to[axis])) return true;
+  return false;
+}
+
 class Pricing {
  public:
   Pricing(Module& module, const CostModel& model, SearchSpace& space)
@@ -90,7 +97,8 @@ class Pricing {
 
   double Us(const SearchSpace::Operand& operand, const Placements& from, const Placements& to) {
     if (from == to) return 0;
-    if (!CanRedistribute(from, to)) return kInfiniteCost;
+    if (!CanRedistribute(from, to) || (operand.keeps_sums && MakesSums(from, to)))
+      return kInfiniteCost;
     const auto key = std::tuple(operand.type, Number(from), Number(to), operand.is_prefetched);
     const auto [found, is_new] = us_.try_emplace(key, 0.0);
     if (is_new)

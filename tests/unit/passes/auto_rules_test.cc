@@ -9,6 +9,7 @@
 #include "passes/passes.h"
 #include "passes/placement/auto/auto_plan.h"
 #include "passes/placement/auto/call_strategies.h"
+#include "passes/placement/auto/explain.h"
 #include "tests/support/graphs.h"
 
 // What ranks may hold of operands and results, by the ids of the reference.
@@ -47,6 +48,30 @@ AutoPlacement PlacedOn(std::string_view mesh, Graph& graph) {
   const CostModel model =
       OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse(mesh))));
   return OrDie(PlaceAutomatically(graph, PlacementPlan(model.mesh()), model, {}));
+}
+
+TEST_CASE("T6: a result that is not there is held by no rank") {
+  const auto ways = [](std::string_view wanted, std::string_view types) {
+    return WaysOf("tp=2",
+                  fmt::format(R"(
+  g = placeholder : f32[8, 4, 6][24, 6, 1]cpu
+  x = placeholder : f32[8, 4, 6][24, 6, 1]cpu
+  m = placeholder : f32[8, 4, 1][4, 1, 1]cpu
+  r = placeholder : f32[8, 4, 1][4, 1, 1]cpu
+  w = placeholder : f32[6][1]cpu
+  b = placeholder : f32[6][1]cpu
+  (gx, gw, gb) = aten.native_layer_norm_backward.default(g, x, [6], m, r, w, b, {}) as n : (f32[8, 4, 6][24, 6, 1]cpu, {})
+  output([gx])
+)",
+                              wanted, types),
+                  "n");
+  };
+  CHECK_EQ(ways("[True, True, True]", "f32[6][1]cpu, f32[6][1]cpu"),
+           Texts{"R R R R R R -> R R R", "S(0) S(0) S(0) S(0) R R -> S(0) P(sum) P(sum)",
+                 "S(1) S(1) S(1) S(1) R R -> S(1) P(sum) P(sum)"});
+  CHECK_EQ(ways("[True, False, False]", "?, ?"),
+           Texts{"R R R R R R -> R R R", "S(0) S(0) S(0) S(0) R R -> S(0) R R",
+                 "S(1) S(1) S(1) S(1) R R -> S(1) R R"});
 }
 
 TEST_CASE("T12: rows are put at indices; what lies behind them may be cut") {
@@ -174,12 +199,12 @@ std::string CastText(std::string_view stored, std::string_view computes) {
   };
   return fmt::format(R"(
   w = placeholder : {0}[1024, 1024][1024, 1]cpu {{+fqn='w' +input='parameter'}}
-  x = placeholder : {1}[4096, 1024][1024, 1]cpu {{+fqn='x' +input='batch'}}
+  x = placeholder : {1}[262144, 1024][1024, 1]cpu {{+fqn='x' +input='batch'}}
 {2}  t = aten.t.default(c) : {1}[1024, 1024][1, 1024]cpu ~c {{forward}}
-  y = aten.mm.default(x, t) : {1}[4096, 1024][1024, 1]cpu {{forward}}
+  y = aten.mm.default(x, t) : {1}[262144, 1024][1024, 1]cpu {{forward}}
   loss = aten.sum.default(y) : {1}[][]cpu {{loss}}
-  g = aten.ones_like.default(y) : {1}[4096, 1024][1024, 1]cpu {{backward}}
-  gt = aten.t.default(g) : {1}[1024, 4096][1, 1024]cpu ~g {{backward}}
+  g = aten.ones_like.default(y) : {1}[262144, 1024][1024, 1]cpu {{backward}}
+  gt = aten.t.default(g) : {1}[1024, 262144][1, 1024]cpu ~g {{backward}}
   gw = aten.mm.default(gt, x) : {1}[1024, 1024][1024, 1]cpu {{backward}}
 {3}  output([loss, gc])
 )",
@@ -195,10 +220,84 @@ std::string PlacedType(std::string_view stored, std::string_view computes, std::
   return module->types().ToString(graph.value(ValueNamed(graph, name)).type);
 }
 
+/// The search's placements of a step whose parameters are held in parts.
+AutoPlacement InParts(Graph& graph) {
+  const CostModel model =
+      OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse("fsdp=8"))));
+  const PlacementPlan kept = OrDie(PlacementPlan::Parse(
+      "parameter = [{ name = \"*\", fsdp = \"S(0)\" }]\n", "kept", model.mesh(), {}));
+  return OrDie(PlaceAutomatically(graph, kept, model, {}));
+}
+
+std::string StrategyOf(const Graph& graph, const AutoPlacement& found, std::string_view name) {
+  const auto variable = static_cast<size_t>(found.space.variable_of.at(NodeNamed(graph, name)));
+  const auto choice = static_cast<size_t>(found.solved.choices[variable]);
+  return StrategyText(graph.module(), found.space.variables[variable].strategies[choice]);
+}
+
+/// How the search runs the call `name` of CastText.
+std::string Searched(std::string_view stored, std::string_view computes, std::string_view name) {
+  auto module = ParseBody(CastText(stored, computes));
+  Graph& graph = *module->FindGraph("g");
+  return StrategyOf(graph, InParts(graph), name);
+}
+
 TEST_CASE("T90, T93: parameters are cast before they are gathered, gradients before the sum") {
   CHECK_EQ(PlacedType("f32", "bf16", "c"), "DTensor(bf16[1024, 1024][1024, 1]cpu, S(0))");
   CHECK_EQ(PlacedType("f32", "bf16", "gw"), "DTensor(bf16[1024, 1024][1024, 1]cpu, P(sum))");
   CHECK_EQ(PlacedType("f32", "bf16", "gc"), "DTensor(f32[1024, 1024][1024, 1]cpu, P(sum))");
+  CHECK_EQ(Searched("f32", "bf16", "c"), "S(0) -> S(0)");
+  CHECK_EQ(Searched("f32", "bf16", "gc"), "P(sum) -> P(sum)");
+}
+
+TEST_CASE("T91: the same holds for layers that are decided together") {
+  constexpr int kLayers = 4;
+  std::string inputs, forward, backward, outputs;
+  for (int i = 0; i < kLayers; ++i) {
+    const std::string of = fmt::format("{{forward module=layers.{}}}", i);
+    inputs += fmt::format(
+        "  w_{0} = placeholder : f32[1024, 1024][1024, 1]cpu {{+fqn='layers.{0}.w' "
+        "+input='parameter'}}\n",
+        i);
+    forward += fmt::format(
+        "  c_{0} = aten._to_copy.default(w_{0}, dtype=torch.bfloat16) : bf16[1024, 1024][1024, "
+        "1]cpu {2}\n"
+        "  t_{0} = aten.t.default(c_{0}) : bf16[1024, 1024][1, 1024]cpu ~c_{0} {2}\n"
+        "  y_{1} = aten.mm.default(y_{0}, t_{0}) : bf16[262144, 1024][1024, 1]cpu {2}\n",
+        i, i + 1, of);
+    outputs += fmt::format(", gc_{}", i);
+  }
+  for (int i = kLayers; i-- > 0;) {
+    const std::string of = fmt::format("{{backward module=layers.{}}}", i);
+    backward += fmt::format(
+        "  s_{0} = aten.t.default(g_{1}) : bf16[1024, 262144][1, 1024]cpu ~g_{1} {2}\n"
+        "  gw_{0} = aten.mm.default(s_{0}, y_{0}) : bf16[1024, 1024][1024, 1]cpu {2}\n"
+        "  gc_{0} = aten._to_copy.default(gw_{0}, dtype=torch.float32) : f32[1024, 1024][1024, "
+        "1]cpu {2}\n"
+        "  g_{0} = aten.relu.default(g_{1}) : bf16[262144, 1024][1024, 1]cpu {2}\n",
+        i, i + 1, of);
+  }
+  auto module = ParseBody(fmt::format(
+      "\n{}  y_0 = placeholder : bf16[262144, 1024][1024, 1]cpu {{+fqn='x' +input='batch'}}\n{}"
+      "  loss = aten.sum.default(y_{}) : bf16[][]cpu {{loss}}\n"
+      "  g_{} = aten.ones_like.default(y_{}) : bf16[262144, 1024][1024, 1]cpu {{backward}}\n{}"
+      "  output([loss{}])\n",
+      inputs, forward, kLayers, kLayers, kLayers, backward, outputs));
+  Graph& graph = *module->FindGraph("g");
+  const AutoPlacement found = InParts(graph);
+  CHECK_EQ(found.space.variable_of.at(NodeNamed(graph, "gc_1")),
+           found.space.variable_of.at(NodeNamed(graph, "gc_2")));
+  for (int i = 0; i < kLayers; ++i) {
+    CHECK_EQ(StrategyOf(graph, found, fmt::format("c_{}", i)), "S(0) -> S(0)");
+    CHECK_EQ(StrategyOf(graph, found, fmt::format("gc_{}", i)), "P(sum) -> P(sum)");
+  }
+}
+
+TEST_CASE("T92, T94: where the cast is the other way, fewer bytes decide") {
+  // A parameter of fewer bytes is gathered before its cast, a gradient is reduced after it.
+  CHECK_EQ(Searched("bf16", "f32", "c"), "R -> R");
+  CHECK_EQ(Searched("bf16", "f32", "gc"), "P(sum) -> P(sum)");
+  CHECK_EQ(Searched("bf16", "bf16", "gw"), "S(1), S(0) -> P(sum)");
 }
 
 }  // namespace
