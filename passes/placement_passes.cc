@@ -1,12 +1,12 @@
 #include "passes/placement_passes.h"
 
+#include "passes/placement/auto/place_or_search.h"
 #include "passes/placement/lowering/lower.h"
-#include "passes/placement/place.h"
 
 namespace strata {
 
 void RegisterPlacementPasses(PassRegistry& registry) {
-  registry.Add<Place>("place");
+  registry.Add<PlaceOrSearch>("place");
   registry.Add<LowerPlacements>("lower");
 }
 

@@ -176,7 +176,14 @@ void Place::Options::Bind(OptionList& list) {
   list.Add("mesh", mesh, "axes of ranks and their sizes, outermost first: \"fsdp=2,tp=4\"");
   list.Add(
       "plan", plan,
-      "placements of parameters and module outputs: llama3, qwen3, deepseek_v3, or a TOML file");
+      "placements of parameters and module outputs: llama3, qwen3, deepseek_v3, or a TOML file; "
+      "auto: the cheapest that a search finds");
+  list.Add("topology", topology,
+           "of the plan auto, what ranks compute with and exchange through: a100, b200, cpu, h100, "
+           "h200, or a TOML file");
+  list.Add(
+      "memory_policy", memory_policy,
+      "of the plan auto, what forward saves for backward: default, eager, full, min_cut, none");
   list.Add("sequence_parallel", sequence_parallel, "which entries of the plan hold");
   list.Add("loss_parallel", loss_parallel, "which entries of the plan hold");
   list.Add("reshard_after_forward", reshard_after_forward,
@@ -186,18 +193,23 @@ void Place::Options::Bind(OptionList& list) {
            "with reshard_after_forward, gather all other parameters again, too");
 }
 
+Reshard Place::reshard() const {
+  if (!options_.reshard_after_forward) return Reshard::kNothing;
+  return options_.reshard_outside_blocks ? Reshard::kAll : Reshard::kBlocks;
+}
+
+Result<PlacementPlan> Place::PlanFor(Module& /*module*/, const Mesh& mesh) const {
+  return PlacementPlan::Load(
+      options_.plan, mesh,
+      {.sequence_parallel = options_.sequence_parallel, .loss_parallel = options_.loss_parallel});
+}
+
 Result<Changed> Place::Run(Module& module) {
   STRATA_TRY(const Mesh mesh, Mesh::Parse(options_.mesh));
   if (mesh.axes().empty()) return Changed::kNo;
-  STRATA_TRY(const PlacementPlan plan,
-             PlacementPlan::Load(options_.plan, mesh,
-                                 {.sequence_parallel = options_.sequence_parallel,
-                                  .loss_parallel = options_.loss_parallel}));
-  const Reshard reshard = !options_.reshard_after_forward   ? Reshard::kNothing
-                          : options_.reshard_outside_blocks ? Reshard::kAll
-                                                            : Reshard::kBlocks;
+  STRATA_TRY(const PlacementPlan plan, PlanFor(module, mesh));
   for (const GraphId id : module.programs()) {
-    STRATA_RETURN_IF_ERROR(PlaceGraph(module.graph(id), plan, reshard));
+    STRATA_RETURN_IF_ERROR(PlaceGraph(module.graph(id), plan, reshard()));
   }
   return Changed::kYes;
 }

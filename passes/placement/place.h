@@ -23,9 +23,9 @@ namespace strata {
 /// before their first reader in forward, and those of blocks again in backward (Reshard); gradients
 /// are reduced right after the node that made them.
 ///
-/// Errors: a mesh or plan that cannot be read, an operator without a sharding rule, a tensor that
-/// is written but would have to be redistributed first.
-class Place final : public Pass {
+/// Errors: a mesh or plan that cannot be read or found, an operator without a sharding rule, a
+/// tensor that is written but would have to be redistributed first.
+class Place : public Pass {
  public:
   static constexpr std::string_view kSummary =
       "decide how the ranks of a mesh hold every value, and mark where that changes";
@@ -33,6 +33,9 @@ class Place final : public Pass {
   struct Options {
     std::string mesh;
     std::string plan;
+    // Of the plan `auto`.
+    std::string topology = "h100";
+    std::string memory_policy = "none";
     bool sequence_parallel = true;
     bool loss_parallel = true;
     bool reshard_after_forward = true;
@@ -42,6 +45,12 @@ class Place final : public Pass {
   explicit Place(Options options) : options_(std::move(options)) {}
 
   Result<Changed> Run(Module& module) override;
+
+ protected:
+  const Options& options() const { return options_; }
+  Reshard reshard() const;
+  /// That of the name or file `plan`.
+  virtual Result<PlacementPlan> PlanFor(Module& module, const Mesh& mesh) const;
 
  private:
   Options options_;

@@ -14,6 +14,8 @@
 namespace strata {
 namespace {
 
+constexpr std::string_view kAutoParallel = "compile.enable_autoparallel";
+
 void ReadOpenSizes(ConfigReader& reader, CompileConfig& compile) {
   enum class Symbolic : uint8_t { kNone, kBatch, kSeq, kBatchAndSeq };
   Symbolic dims = Symbolic::kNone;
@@ -220,8 +222,11 @@ void ReadOverlap(ConfigReader& reader, CompileConfig& compile) {
   reader.Read("compile.enable_fsdp_ag_rs_overlap", compile.separate_gathers);
   reader.Read("compile.enable_fsdp_dense_region_overlap", compile.dense_regions);
   reader.Read("compile.enable_async_tensor_parallel", compile.async_tensor_parallel);
-  reader.Fix("compile.enable_autoparallel", false,
-             "there is nothing to place on one rank, take false");
+  reader.Read(kAutoParallel, compile.autoparallel);
+  constexpr std::string_view kTopology = "compile.autoparallel_topology";
+  reader.Read(kTopology, compile.autoparallel_topology);
+  if (!compile.autoparallel && reader.Has(kTopology))
+    reader.Refuse(kTopology, "it requires compile.enable_autoparallel = true, remove it");
 }
 
 }  // namespace
@@ -253,6 +258,28 @@ Status CheckExpertOverlap(const ConfigReader& reader, const TrainConfig& config)
   return Impossible(reader, "compile.ep_overlap.num_chunks",
                     "{} chunks do not divide {} {}, take another, or strategy = 'eager'",
                     overlap.num_chunks, of, size);
+}
+
+Status CheckAutoParallel(const ConfigReader& reader, const TrainConfig& config) {
+  if (!config.compile.autoparallel) return Ok();
+  const ParallelismConfig& parallelism = config.parallelism;
+  if (parallelism.mesh.num_ranks() == 1)
+    return Impossible(reader, kAutoParallel, "there is nothing to place on one rank, take false");
+  if (parallelism.pipeline.degree > 1) {
+    return Impossible(reader, kAutoParallel,
+                      "stages of a pipeline take a plan that strata place wrote, take false and "
+                      "parallelism.plan");
+  }
+  if (!parallelism.plan.empty()) {
+    return Impossible(reader, "parallelism.plan",
+                      "compile.enable_autoparallel finds the plan, remove one of them");
+  }
+  for (const std::string_view key :
+       {"parallelism.enable_sequence_parallel", "parallelism.disable_loss_parallel"}) {
+    if (reader.Has(key))
+      return Impossible(reader, key, "compile.enable_autoparallel decides it, remove it");
+  }
+  return Ok();
 }
 
 Status CheckAsyncTensor(const ConfigReader& reader, const TrainConfig& config) {

@@ -256,6 +256,9 @@ struct CompileConfig {
   KernelScope inductor = KernelScope::kPipeline;
   /// Products beside collectives of tensor parallelism run in parts (passes/comm/async_tensor.h).
   bool async_tensor_parallel = false;
+  /// Key `enable_autoparallel`: placements are searched, on this topology; "": that of the device.
+  bool autoparallel = false;
+  std::string autoparallel_topology = {};
   /// Where the graphs are kept for other ranks and runs; "": nowhere.
   std::string precompile_artifact_dir;
 

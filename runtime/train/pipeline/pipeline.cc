@@ -40,9 +40,22 @@ bool Has(const Passes& passes, std::string_view name) {
 /// need.
 std::string PlanOf(const TrainConfig& config) {
   const ParallelismConfig& parallelism = config.parallelism;
+  if (config.compile.autoparallel) return "auto";
   const bool shares_layers = parallelism.tensor > 1 || parallelism.expert > 1;
   if (!parallelism.plan.empty() || !shares_layers) return parallelism.plan;
   return std::string(Name(config.model));
+}
+
+/// What the search for a plan must know, each option with a comma before it.
+std::string SearchOptions(const TrainConfig& config) {
+  const CompileConfig& compile = config.compile;
+  std::string topology = compile.autoparallel_topology;
+  if (topology.empty()) topology = config.device == DeviceKind::kCpu ? "cpu" : "h100";
+  std::string options = fmt::format(",topology=\"{}\"", topology);
+  const bool is_priced = compile.memory_policy == "default" || compile.memory_policy == "eager" ||
+                         compile.memory_policy == "full" || compile.memory_policy == "min_cut";
+  if (is_priced) options += ",memory_policy=" + compile.memory_policy;
+  return options;
 }
 
 /// `place{mesh="fsdp=2"},lower`.
@@ -51,6 +64,7 @@ std::string PlacementText(const TrainConfig& config) {
   const std::string plan = PlanOf(config);
   std::string options = fmt::format("mesh=\"{}\"", parallelism.stage_mesh.Text());
   if (!plan.empty()) options += fmt::format(",plan=\"{}\"", plan);
+  if (config.compile.autoparallel) options += SearchOptions(config);
   if (parallelism.reshard == ReshardAfterForward::kNever) options += ",reshard_after_forward=false";
   if (parallelism.reshard == ReshardAfterForward::kAlways)
     options += ",reshard_outside_blocks=true";
