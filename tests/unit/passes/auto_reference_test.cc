@@ -144,6 +144,19 @@ TEST_CASE("T54: a B200 node moves large tensors twice as fast as an H100 node") 
              doctest::Approx(2).epsilon(0.02));
 }
 
+TEST_CASE("T55: the latency of a ring grows for large sums in the simple protocol alone") {
+  const AxisTopology pair{.ranks = 2, .nodes = 2, .ranks_per_node = 1};
+  // In µs: a base, hops between nodes, 4.7 for each node. Bandwidths of 12 channels, 87.7 GB/s.
+  const double simple = 1.4 * (8.4 + 2 * 14.0 + 2 * 4.7);
+  CHECK_EQ(Us("a100", kReduce, kGiB, pair), doctest::Approx(simple + kGiB / 87.7e3).epsilon(1e-6));
+  CHECK_EQ(Us("a100", kGather, kGiB, pair),
+           doctest::Approx(8.4 + 14.0 + 2 * 4.7 + kGiB / (2 * 87.7e3)).epsilon(1e-6));
+  // LL128 reaches .92 of it, and .63 at this size.
+  CHECK_EQ(
+      Us("a100", kReduce, 4 * kMiB, pair),
+      doctest::Approx(14.0 + 2 * 8.5 + 2 * 4.7 + 4 * kMiB / (0.92 * 0.63 * 87.7e3)).epsilon(1e-6));
+}
+
 /// A product of a batch with a parameter of `rows` rows, and its gradient.
 std::string ProductText(int64_t rows) {
   return fmt::format(R"(
@@ -174,6 +187,72 @@ TEST_CASE(
     CHECK_EQ(found.solved.status, SolverResult::Status::kOptimal);
     CHECK(plan.find("name = \"w\", fsdp = \"S(0)\"") == std::string::npos);
   }
+}
+
+CostModel ModelOn(std::string_view mesh) {
+  return OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse(mesh))));
+}
+
+TEST_CASE("T44: what a search remembers of a change is what the model says of it") {
+  const CostModel model = ModelOn("fsdp=2,tp=4");
+  auto module = ParseBody(ProductText(1024));
+  Graph& graph = *module->FindGraph("g");
+  const SearchSpace space = OrDie(MakeSearchSpace(graph, PlacementPlan(model.mesh()), model, {}));
+  size_t compared = 0;
+  for (size_t i = 0, edge = 0; i < space.operands.size(); ++i) {
+    const SearchSpace::Operand& operand = space.operands[i];
+    if (operand.producer == operand.reader) continue;  // a cost of its choices
+    const PairwiseProblem::Edge& of = space.problem.edges[edge++];
+    const auto choices = [&](int variable) {
+      return std::ssize(space.variables[static_cast<size_t>(variable)].strategies);
+    };
+    for (int a = 0; a < choices(operand.producer); ++a) {
+      for (int b = 0; b < choices(operand.reader); ++b) {
+        const double cost = of.cost(a, b);
+        if (!std::isfinite(cost) || cost >= kInfiniteCost) continue;
+        CHECK_EQ(cost,
+                 static_cast<double>(operand.count) * space.EdgeUs(*module, model, operand, a, b));
+        ++compared;
+      }
+    }
+  }
+  CHECK_GT(compared, 100);
+}
+
+/// The placements that were found for the result of a node.
+std::string FoundOf(const Graph& graph, const AutoPlacement& found, std::string_view name) {
+  const auto variable = static_cast<size_t>(found.space.variable_of.at(NodeNamed(graph, name)));
+  const auto choice = static_cast<size_t>(found.solved.choices[variable]);
+  return PlacementsText(graph.module(),
+                        found.space.variables[variable].strategies[choice].results[0]);
+}
+
+TEST_CASE("T87, T88: a constraint and a limit hold together, and neither stays behind") {
+  const CostModel model = ModelOn("fsdp=8");
+  auto module = ParseBody(ProductText(1024));
+  Graph& graph = *module->FindGraph("g");
+  const PlacementPlan none(model.mesh());
+  const PlacementPlan along_rows = OrDie(PlacementPlan::Parse(
+      "parameter = [{ name = \"w\", fsdp = \"S(1)\" }]\n", "c", model.mesh(), {}));
+  const auto find = [&](const PlacementPlan& constraints, double bytes) {
+    AutoOptions options;
+    options.memory_bytes = bytes;
+    return OrDie(PlaceAutomatically(graph, constraints, model, options));
+  };
+  const AutoPlacement free = find(none, 0);
+  CHECK_EQ(FoundOf(graph, free, "w"), "R");
+  const AutoPlacement kept = find(along_rows, 0);
+  CHECK_EQ(FoundOf(graph, kept, "w"), "S(1)");
+  const double limit = 0.5 * (free.memory_bytes + kept.memory_bytes);
+  const AutoPlacement both = find(along_rows, limit);
+  CHECK_EQ(FoundOf(graph, both, "w"), "S(1)");
+  CHECK_LE(both.memory_bytes, limit);
+  // Without the constraint the parameter still has to fit; without both it is whole again.
+  const AutoPlacement limited = find(none, limit);
+  CHECK_NE(FoundOf(graph, limited, "w"), "R");
+  CHECK_LE(limited.solved.cost, both.solved.cost);
+  CHECK_EQ(FoundOf(graph, find(none, 0), "w"), "R");
+  CHECK_EQ(find(none, 0).solved.cost, free.solved.cost);
 }
 
 TEST_CASE("T89: a gradient is held as its parameter") {

@@ -277,7 +277,7 @@ TEST_CASE("place: tensor parallelism gathers the sequence once and scatters the 
   CHECK_EQ(moves, 7);
 }
 
-TEST_CASE("place: sizes in arguments become local ones") {
+TEST_CASE("T68: sizes in arguments become local ones") {
   auto module = ParseBody(R"(
   x = placeholder : f32[8, 3, 4][12, 4, 1]cpu {+fqn='x' +input='batch'}
   v = aten.reshape.default(x, [24, 4]) : f32[24, 4][4, 1]cpu ~x {forward}
@@ -303,7 +303,7 @@ TEST_CASE("lower: a repeated dimension that ranks cut leaves the other strides")
            "f32[2, 48, 32][1536, 32, 1]cpu");
 }
 
-TEST_CASE("place: an operator without a rule is an error that names node, module and operator") {
+TEST_CASE("T15: an operator without a rule is an error that names node, module and operator") {
   auto module = ParseBody(R"(
   x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
   f = aten.fancy.default(x) : f32[8, 4][4, 1]cpu {forward module=layers.0}
@@ -313,6 +313,20 @@ TEST_CASE("place: an operator without a rule is an error that names node, module
   REQUIRE(!placed);
   CHECK_EQ(placed.error().message(),
            "no sharding rule for aten.fancy.default: f in graph g, module layers.0");
+}
+
+TEST_CASE("T107: a collective of the program is an error that names its node") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
+  a = _c10d_functional.all_reduce.default(x, 'sum', 'tp') : f32[8, 4][4, 1]cpu {forward module=layers.0}
+  w = _c10d_functional.wait_tensor.default(a) : f32[8, 4][4, 1]cpu ~a {forward module=layers.0}
+  output([w])
+)");
+  const Status placed = PlaceOn(*module, "fsdp=2");
+  REQUIRE(!placed);
+  CHECK_EQ(placed.error().message(),
+           "no sharding rule for _c10d_functional.all_reduce.default: a in graph g, module "
+           "layers.0");
 }
 
 /// Tokens choose two of four experts each.

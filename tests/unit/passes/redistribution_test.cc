@@ -42,7 +42,31 @@ TEST_CASE(
   CHECK_EQ(Changes("S(0)S(1)", "RS(1)", "fsdp=2,tp=2"), "0:S(0)>R");
 }
 
-TEST_CASE("redistribution: a strided shard lies inside the shards of inner axes") {
+TEST_CASE("T65: axes whose parts lie in the reversed order are not one collective") {
+  Module module;
+  const Mesh mesh = OrDie(Mesh::Parse("fsdp=4,ep=2"));  // efsdp=2, ep=2, together fsdp
+  const auto joined = [&](std::string_view from, std::string_view to) {
+    MeshAxis group;
+    return CountJoined(PlanRedistribution(OrDie(ParsePlacements(module, from, mesh)),
+                                          OrDie(ParsePlacements(module, to, mesh))),
+                       0, mesh, group);
+  };
+  CHECK_EQ(joined("S(0)S(0)", "RR"), 2);
+  CHECK_EQ(joined("P(sum)P(sum)", "S(0)S(0)"), 2);
+  CHECK_EQ(joined("_S(0, 2)S(0)", "RR"), 1);
+  CHECK_EQ(joined("P(sum)P(sum)", "_S(0, 2)S(0)"), 1);
+}
+
+TEST_CASE("T67: the order of the axes in a dimension is a part of a placement and of its text") {
+  Module module;
+  const Mesh mesh = OrDie(Mesh::Parse("dp_replicate=2,fsdp=4,tp=2"));
+  for (const char* text : {"RRR", "S(0)S(0)S(0)", "_S(0, 8)S(0)S(0)", "_S(1, 2)S(0)S(1)"})
+    CHECK_EQ(PlacementsText(module, OrDie(ParsePlacements(module, text, mesh))), text);
+  CHECK(!(OrDie(ParsePlacements(module, "S(0)S(0)R", mesh)) ==
+          OrDie(ParsePlacements(module, "_S(0, 4)S(0)R", mesh))));
+}
+
+TEST_CASE("T64: a strided shard lies inside the shards of inner axes") {
   CHECK_EQ(Changes("_S(0, 2)S(0)", "RS(0)", "fsdp=2,tp=2"), "0:_S(0, 2)>R");
   CHECK_EQ(Changes("P(sum)S(0)", "_S(0, 2)S(0)", "fsdp=2,tp=2"), "0:P(sum)>_S(0, 2)");
 }
@@ -73,8 +97,7 @@ TEST_CASE("redistribution: rows go to their experts and back, and are not gather
   CHECK(std::isinf(cost("S(0)", "T(0)")));
 }
 
-TEST_CASE(
-    "redistribution: partial values are scattered before they are summed up, on inner axes first") {
+TEST_CASE("T60: partial values are scattered before they are summed up, on inner axes first") {
   CHECK_EQ(Changes("P(sum)P(sum)", "S(0)R", "fsdp=2,tp=2"), "0:P(sum)>S(0) 1:P(sum)>R");
 }
 
@@ -101,8 +124,7 @@ TEST_CASE("redistribution: a gather of a transposed tensor leaves its other dime
   }
 }
 
-TEST_CASE(
-    "redistribution: axes of a group are gathered one by one where they leave zeros between") {
+TEST_CASE("T62, T63: axes of a group are one collective, where no zeros are between their parts") {
   const auto gathers = [](std::string_view part, std::string_view whole) {
     auto module = testing::ParseBody(fmt::format(R"(
   x = placeholder : f32[{}][1]cpu

@@ -66,7 +66,8 @@ std::string TaggedBy(ReshardParameters::Options options) {
   return Tagged(*module);
 }
 
-TEST_CASE("gathers of parameters are tagged, with waits and views of them; activations are not") {
+TEST_CASE(
+    "T101: gathers of parameters are tagged, with waits and views of them; activations are not") {
   CHECK_EQ(TaggedBy({}), "a w t b v u");
   CHECK_EQ(TaggedBy({.consumers = "aten.cat.default#0"}), "a w t b v u c");
   CHECK_EQ(TaggedBy({.consumers = "aten.cat.default#1"}), "a w t b v u");
@@ -94,7 +95,7 @@ TEST_CASE("backward gathers again what is tagged, and keeps activations") {
 )");
 }
 
-TEST_CASE("a tag that is there stays") {
+TEST_CASE("T102: a tag that is there stays") {
   const auto module = ParseBody(R"(
   x = placeholder : f32[4, 4][4, 1]cpu
   p = placeholder : f32[2, 4][4, 1]cpu

@@ -115,7 +115,7 @@ TEST_CASE("MP-3: integers of the program are saved by all policies") {
   CHECK_EQ(Tags(kBody, Policy::kFull), "n S  b R");
 }
 
-TEST_CASE("MP-4: a tuple has one tag; a wait has that of its collective") {
+TEST_CASE("T103, MP-4: a tuple has one tag; a wait has that of its collective") {
   CHECK_EQ(Tags(R"(
   x = placeholder : f32[4, 4][4, 1]cpu
   (v, i) = aten.topk.default(x, 2) as t {forward}
@@ -229,7 +229,7 @@ TEST_CASE("MP-10: selectors that are none are errors, and so is save without ful
            "option 'save' requires policy=full, take one of them out");
 }
 
-TEST_CASE("MP-11: eager recomputes every second matrix product of a layer") {
+TEST_CASE("T102, MP-11: eager recomputes every second matrix product of a layer") {
   CHECK_EQ(Tags(R"(
   x = placeholder : f32[4, 4][4, 1]cpu
   a = aten.mm.default(x, x) {forward module=layers.0.attention.wq}

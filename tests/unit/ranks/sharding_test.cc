@@ -31,7 +31,7 @@ std::vector<Tensor> Parts(const Sharding& sharding, const Tensor& whole, const M
   return parts;
 }
 
-TEST_CASE("a tensor is cut by axes from the outside in, and put together again") {
+TEST_CASE("T75: a tensor is cut by axes from the outside in, and put together again") {
   const Mesh mesh = MeshOf("dp_replicate=2,fsdp=2,tp=3");
   const Tensor whole = at::arange(12 * 6, at::kFloat).view({12, 6});
   const Sharding sharding = OrDie(Sharding::Parse("DTensor(f32[12, 6][6, 1]cpu, RS(0)S(1))", mesh));
@@ -53,7 +53,7 @@ TEST_CASE("two axes can cut one dimension") {
   CHECK(at::equal(sharding.Gather(parts), whole));
 }
 
-TEST_CASE("a strided axis cuts what inner axes left") {
+TEST_CASE("T74: a strided axis cuts what inner axes left") {
   const Mesh mesh = MeshOf("fsdp=2,tp=2");
   const Tensor whole = at::arange(8, at::kFloat);
   const Sharding sharding = OrDie(Sharding::Parse("DTensor(f32[8][1]cpu, _S(0, 2)S(0))", mesh));
@@ -64,7 +64,7 @@ TEST_CASE("a strided axis cuts what inner axes left") {
   CHECK(at::equal(sharding.Gather(parts), whole));
 }
 
-TEST_CASE("uneven dimensions are continued by zeros, which no whole has") {
+TEST_CASE("T69, T75: uneven dimensions are continued by zeros, which no whole has") {
   const Mesh mesh = MeshOf("fsdp=4,tp=2");
   for (const int64_t rows : {1, 3, 5, 7, 9}) {
     const Tensor whole = at::arange(1, rows * 3 + 1, at::kFloat).view({rows, 3});

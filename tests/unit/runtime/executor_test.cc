@@ -241,7 +241,7 @@ TEST_CASE("results need no gradient even if inputs do") {
   CHECK_FALSE(out[0].requires_grad());
 }
 
-TEST_CASE("inputs of another shape, dtype or layout are refused") {
+TEST_CASE("T106: inputs of another shape, dtype or layout are refused") {
   Executor executor = OrDie(Bind(R"(
   x = placeholder : f32[2, 3][3, 1]cpu
   a = aten.neg.default(x)

@@ -143,7 +143,7 @@ TEST_CASE("without load balancing or shared experts there are no tensors for the
   CHECK_NE(listing.find("layers.0.moe.experts.w1"), std::string::npos);
 }
 
-TEST_CASE("first values are drawn as torchtitan draws them") {
+TEST_CASE("T110: first values are drawn as torchtitan draws them") {
   const ModelSpecs specs = SpecsOf(
       Config("deepseek_v3", With(kSmall, {"mla.q_lora_rank=4", "moe.num_experts=4", "moe.top_k=2",
                                           "moe.moe_hidden_dim=4", "moe.num_shared_experts=1"})));

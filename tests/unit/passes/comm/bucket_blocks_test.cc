@@ -188,7 +188,7 @@ constexpr std::string_view kDependent = R"(
   output([end, y])
 )";
 
-TEST_CASE("JB-4: dependent members are in two buckets") {
+TEST_CASE("T104, JB-4: dependent members are in two buckets") {
   const auto module = Bucketed(kDependent);
   CHECK_EQ(BodyOf(*module), R"(
   p = placeholder

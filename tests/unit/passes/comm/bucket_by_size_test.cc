@@ -43,7 +43,7 @@ std::string GatheredAfter(int parameters, double max_mb) {
   return sizes;
 }
 
-TEST_CASE("bucket-by-size: neighbours are merged while they fit") {
+TEST_CASE("T104: neighbours are merged while they fit") {
   CHECK_EQ(GatheredAfter(5, 1600e-6), "400 400 200 ");  // 800 bytes each
   CHECK_EQ(GatheredAfter(5, 2399e-6), "400 400 200 ");
   CHECK_EQ(GatheredAfter(5, 2400e-6), "600 400 ");
