@@ -57,6 +57,24 @@ class First(GuiCase):
             assert state pass_index = 3
         """, LOG)
 
+    def test_the_row_of_the_pass_that_is_shown_is_wholly_in_sight(self):
+        heights = range(400, 440, 8)
+        trees = [self.path(f"tree_{height}.json") for height in heights]
+        self.view("click passes/pass:0\n" + "".join(f"""
+            resize 1280 {height}
+            key j j j
+            wait
+            tree {tree}
+            key k k k
+            wait
+        """ for height, tree in zip(heights, trees)), LOG)
+        for path in trees:
+            with open(path, encoding="utf-8") as file:
+                tree = json.load(file)
+            row = next(found for found in tree["elements"]
+                       if found["name"].startswith("passes/pass:") and found["selected"])
+            self.assertIn(row["rect"][3], (26, 44), path)
+
     def test_conditions_paths_and_dumps_of_scripts(self):
         dump = self.path("dump.json")
         self.view(f"""

@@ -158,7 +158,7 @@ void Palette::DrawItems(Ui& ui, const Area& box, const std::vector<Item>& items)
         const bool here = i == chosen_;
         const Touch touch = ui.Press("item:" + item.words, "option", item.words, at, here);
         if (here) ui.Fill(at, theme.accent_fill);
-        if (here && !panel.Shows(at)) ImGui::SetScrollHereY(0.5F);
+        if (here && !panel.ShowsWhole(at)) ImGui::SetScrollHereY(0.5F);
         DrawItem(ui, at, item, touch.hovered && !here);
         if (touch.clicked) taken = &item;
       }

@@ -134,7 +134,7 @@ void PassesPane::Draw(Ui& ui, const Area& area) {
       const Area at = panel.Next(ui.px(HeightOf(s)));
       if (entry.subject == ui.model.subject_id() && shown_ != entry.subject) {
         shown_ = entry.subject;
-        if (!panel.Shows(at)) ImGui::SetScrollHereY(0.5F);
+        if (!panel.ShowsWhole(at)) ImGui::SetScrollHereY(0.5F);
       }
       if (!panel.Shows(at) || !Row(ui, at, entry.subject)) continue;
       const SubjectId from = ui.model.subject_id();

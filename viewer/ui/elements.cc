@@ -366,4 +366,9 @@ bool UiPanel::Shows(const Area& area) const {
   return ImGui::IsRectVisible(area.min(), area.max());
 }
 
+bool UiPanel::ShowsWhole(const Area& area) const {
+  const float top = ImGui::GetWindowPos().y;
+  return area.y >= top && area.bottom() <= top + ImGui::GetWindowHeight();
+}
+
 }  // namespace strata::viewer

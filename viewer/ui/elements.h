@@ -133,6 +133,8 @@ class UiPanel {
   float width() const { return width_; }
   /// Whether a part of the content is in sight.
   bool Shows(const Area& area) const;
+  /// Whether all of it is.
+  bool ShowsWhole(const Area& area) const;
 
  private:
   float width_;
