@@ -49,9 +49,13 @@ class InputReader {
   InputReader(std::string_view text, const FxOptions& options, Module& module)
       : text_(text), options_(options), module_(module) {}
 
-  /// A type for each input; none: not a tensor.
-  Result<std::vector<TypeId>> Run() {
-    std::vector<TypeId> types;
+  struct Input {
+    TypeId type;  ///< none: not a tensor
+    size_t at;    ///< of its line's first word in the text
+  };
+
+  Result<std::vector<Input>> Run() {
+    std::vector<Input> inputs;
     size_t line_begin = text_.find('\n', FindLine(text_, kLoadArgs));
     while (line_begin != std::string_view::npos && line_begin + 1 < text_.size()) {
       at_ = line_begin + 1;
@@ -59,19 +63,20 @@ class InputReader {
       limit_ = std::min(line_begin, text_.size());
       if (at_ < limit_ && text_[at_] != ' ' && text_[at_] != '\r') break;
       SkipBlanks();
+      const size_t begin = at_;
       if (Eat("reader.tensor(")) {
         STRATA_TRY(const TypeId type, ReadTensor());
-        types.push_back(type);
+        inputs.push_back({.type = type, .at = begin});
       } else if (Eat("reader.storage(") || Rest().find(" = reader.storage(") != npos) {
         ReadStorage();
       } else if (Eat("reader.symint(")) {
         STRATA_TRY(const TypeId type, ReadNumber());
-        types.push_back(type);
+        inputs.push_back({.type = type, .at = begin});
       } else if (Eat("reader.")) {
-        types.emplace_back();  // const, unsupported
+        inputs.push_back({.type = {}, .at = begin});  // const, unsupported
       }
     }
-    return types;
+    return inputs;
   }
 
  private:
@@ -221,18 +226,26 @@ Result<FxProgram> ParseFxProgram(std::string_view text, const FxOptions& options
   STRATA_TRY(FxDocument document, ParseFx(OnlyGraph(text), options));
   FxProgram program{.document = std::move(document), .unknown = {}};
   Graph& graph = program.document.graph();
-  STRATA_TRY(const std::vector<TypeId> types, InputReader(text, options, graph.module()).Run());
+  STRATA_TRY(const std::vector<InputReader::Input> given,
+             InputReader(text, options, graph.module()).Run());
   const std::vector<NodeId> inputs = graph.placeholders();
-  if (types.size() != inputs.size()) {
+  if (given.size() < inputs.size()) {
     return ErrorAt(
-        options.file, text, FindLine(text, kLoadArgs),
-        fmt::format("load_args gives {} inputs, and forward takes {}", types.size(), inputs.size()),
+        options.file, text, given.empty() ? FindLine(text, kLoadArgs) : given.back().at,
+        fmt::format("load_args ends after {} of the {} inputs of forward: nothing for {}",
+                    given.size(), inputs.size(), graph.name(inputs[given.size()])),
+        options.place);
+  }
+  if (given.size() > inputs.size()) {
+    return ErrorAt(
+        options.file, text, given[inputs.size()].at,
+        fmt::format("load_args gives {} inputs, and forward takes {}", given.size(), inputs.size()),
         options.place);
   }
   {
     Rewriter rewriter(graph);
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (types[i].valid()) rewriter.SetType(graph.result(inputs[i]), types[i]);
+      if (given[i].type.valid()) rewriter.SetType(graph.result(inputs[i]), given[i].type);
   }
   program.unknown = InferTypes(graph);
   return program;

@@ -158,9 +158,17 @@ TEST_CASE("fx program: errors name the place in the program") {
            "      reader.tensor(buf0, (8, 6), dtype=torch.bf17)\n"
            "                                              ^");
   CHECK_EQ(TypesOf(body, "    reader.tensor(buf0, (8, 6))\n"),
-           "p.py:13:1: load_args gives 1 inputs, and forward takes 2\n"
+           "p.py:14:5: load_args ends after 1 of the 2 inputs of forward: nothing for b\n"
+           "      reader.tensor(buf0, (8, 6))\n"
+           "      ^");
+  CHECK_EQ(TypesOf(body, ""),
+           "p.py:13:1: load_args ends after 0 of the 2 inputs of forward: nothing for a\n"
            "  def load_args(reader):\n"
            "  ^");
+  CHECK_EQ(TypesOf(body, std::string(kInputs) + "    reader.symint(5)  # c\n"),
+           "p.py:18:5: load_args gives 3 inputs, and forward takes 2\n"
+           "      reader.symint(5)  # c\n"
+           "      ^");
   CHECK(TypesOf("        c = (\n        return (a, b)\n").starts_with("p.py:11:"));
 }
 
