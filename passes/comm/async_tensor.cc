@@ -17,6 +17,8 @@ namespace {
 constexpr std::string_view kMm = "aten.mm.default", kReshape = "aten.reshape.default",
                            kSplit = "aten.split.Tensor", kCat = "aten.cat.default",
                            kMul = "aten.mul.Tensor", kTranspose = "aten.t.default";
+/// Parts of fewer columns make a gather of the last dimension slower than it is whole.
+constexpr int64_t kLeastColumns = 1024;
 
 std::optional<std::vector<int64_t>> Sizes(const Graph& graph, ValueId value) {
   const TypeId id = graph.value(value).type;
@@ -57,6 +59,7 @@ struct Scatter {
 struct Gather {
   NodeId launch, wait, split = {}, cat = {};
   NodeId scaled = {};  ///< the mul; none: there is none
+  int64_t dim = 1;     ///< that is gathered
   struct Product {
     NodeId view, mm;
   };
@@ -119,10 +122,16 @@ class AsyncRewriter {
     Gather found{.launch = launch, .wait = OnlyWaitOf(graph_, launch)};
     if (!found.wait.valid()) return found;
     found.split = OnlyUserOf(graph_, found.wait);
-    found.cat = MovedParts(graph_, found.split, 0, 1);
+    for (const int64_t dim : {1, 2}) {
+      if (found.cat.valid()) break;
+      found.cat = MovedParts(graph_, found.split, 0, dim);
+      found.dim = dim;
+    }
     const auto given = Sizes(graph_, graph_.args(launch)[0].value());
     if (!found.cat.valid() || !given || given->size() != 3 || given->front() % chunks_ != 0)
       return found;
+    const bool is_last = found.dim == 2;
+    if (is_last && given->back() < kLeastColumns) return found;
     const std::vector<NodeId> users = UsersOf(graph_, found.cat);
     const auto scaled =
         std::ranges::find_if(users, [&](NodeId user) { return IsScale(found, user); });
@@ -136,7 +145,18 @@ class AsyncRewriter {
           found.products.push_back({view, mm});
       }
     }
+    if (is_last && !AreAllReaders(found)) found.products.clear();
     return found;
+  }
+
+  /// Nothing but the products reads what is gathered.
+  bool AreAllReaders(const Gather& gather) const {
+    size_t num_readers = 0;
+    for (const NodeId view : UsersOf(graph_, gather.cat)) {
+      if (!IsRows(gather.cat, view)) return false;
+      num_readers += UsersOf(graph_, view).size();
+    }
+    return num_readers == gather.products.size();
   }
 
   /// Each row times one row that is there before: the weight of a norm.
@@ -312,7 +332,8 @@ class AsyncRewriter {
       weights.push_back(Raised(graph_.args(product.mm)[1].value(), old.cat));
     std::vector<std::vector<ValueId>> products(old.products.size());
     for (const ValueId one : launched) {
-      whole.push_back(MoveParts(Wait(one, old.wait), old.split, old.cat, 0, 1));
+      whole.push_back(
+          MoveParts(Wait(one, old.wait), old.split, old.cat, 0, static_cast<size_t>(old.dim)));
       ValueId rows = whole.back();
       if (old.scaled.valid()) {
         rows = Call(kMul, {Arg(rows), graph_.args(old.scaled)[1]}, graph_.value(rows).type,

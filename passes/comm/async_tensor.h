@@ -27,8 +27,10 @@ namespace strata {
 /// may round products of fewer rows otherwise. Parts are of dimension 0, which is the batch.
 ///
 /// Not taken: a product that others read too before its reduction, one whose other operand needs
-/// the collective, a batch that parts do not divide. A graph in which nothing matches stays as it
-/// is. Source: PyTorch's micro_pipeline_tp, torchtitan graph_trainer `async_tensor_parallel_pass`.
+/// the collective, a batch that parts do not divide; a gather of the last dimension from parts of
+/// fewer than 1024 columns, or that others than products read. A graph in which nothing matches
+/// stays as it is. Source: PyTorch's micro_pipeline_tp, torchtitan graph_trainer
+/// `async_tensor_parallel_pass`.
 class AsyncTensorParallel final : public Pass {
  public:
   struct Options {
