@@ -10,6 +10,7 @@ of `graph.OUTPUTS`. TRACE gets what torch.profiler measures, with a range for ea
 import argparse
 import ast
 import ctypes
+import inspect
 import json
 import re
 import struct
@@ -24,26 +25,66 @@ DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF1
           "BOOL": torch.bool}
 COMPLEX = "#complex"  # ends the name of a complex tensor, which is stored as its real and imaginary parts
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
+# As FX text writes types.
+SHORT = {dtype: name.lower() for name, dtype in DTYPES.items()} | {
+    torch.bool: "b8", torch.complex64: "c64", torch.complex128: "c128"}
 
 
 def load(path):
     """The tensors of a safetensors file, by name."""
-    with open(path, "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
-        data = bytearray(file.read())
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        dtype = DTYPES[entry["dtype"]]
-        flat = torch.frombuffer(data[begin:end], dtype=dtype) if end > begin else torch.empty(0, dtype=dtype)
-        tensor = flat.reshape(entry["shape"]).clone()
-        if name.endswith(COMPLEX):
-            name, tensor = name[:-len(COMPLEX)], torch.view_as_complex(tensor)
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        sys.exit(f"{path}: cannot be read: {error.strerror}")
+    try:
+        (length,) = struct.unpack("<Q", content[:8])
+        header = json.loads(content[8:8 + length])
+        header.pop("__metadata__", None)
+        entries = header.items()
+    except (AttributeError, RecursionError, TypeError, ValueError, struct.error):
+        sys.exit(f"{path}: not a safetensors file, or a damaged one: its header cannot be read")
+    data, tensors = bytearray(content[8 + length:]), {}
+    for name, entry in entries:
+        try:
+            tensor = read_tensor(data, entry)
+            if name.endswith(COMPLEX):
+                name, tensor = name[:-len(COMPLEX)], torch.view_as_complex(tensor)
+        except (KeyError, RuntimeError, TypeError, ValueError):
+            sys.exit(f"{path}: damaged: {name} has not the type, the sizes or the bytes that the header says")
         tensors[name] = tensor
     return tensors
+
+
+def read_tensor(data, entry):
+    begin, end = entry["data_offsets"]
+    dtype = DTYPES[entry["dtype"]]
+    if not 0 <= begin <= end <= len(data):
+        raise ValueError("offsets")
+    flat = torch.frombuffer(data[begin:end], dtype=dtype) if end > begin else torch.empty(0, dtype=dtype)
+    return flat.reshape(entry["shape"]).clone()
+
+
+def inputs_of(path):
+    """The inputs of the graph, in its order."""
+    tensors = load(path)
+    missing = [name for name in graph.INPUTS if name not in tensors]
+    if missing:
+        sys.exit(f"{path} lacks inputs of the graph: {', '.join(missing)}")
+    arguments = list(inspect.signature(graph.GraphModule.forward).parameters.values())[1:]
+    for name, argument in zip(graph.INPUTS, arguments):
+        # "f32[2, s0][s0, 1]cpu": a symbol may be any size.
+        wanted = re.match(r"(\w+)\[(.*?)\]", str(argument.annotation))
+        tensor = tensors[name]
+        if wanted is None:
+            continue
+        sizes = [size for size in wanted.group(2).split(", ") if size]
+        fits = len(sizes) == tensor.dim() and all(
+            str(size) == want or not want.isdigit() for size, want in zip(tensor.shape, sizes))
+        if not fits or SHORT[tensor.dtype] != wanted.group(1):
+            given = f"{SHORT[tensor.dtype]}[{', '.join(map(str, tensor.shape))}]"
+            sys.exit(f"{path} is of another graph: {name} is {given}, not {wanted.group(0)}")
+    return [tensors[name] for name in graph.INPUTS]
 
 
 def save(path, tensors):
@@ -109,11 +150,7 @@ def main():
     parser.add_argument("outputs", metavar="OUTPUTS.safetensors", nargs="?")
     parser.add_argument("--profile", metavar="TRACE.json")
     options = parser.parse_args()
-    tensors = load(options.inputs)
-    missing = [name for name in graph.INPUTS if name not in tensors]
-    if missing:
-        sys.exit(f"{options.inputs} lacks inputs of the graph: {', '.join(missing)}")
-    inputs = [tensors[name] for name in graph.INPUTS]
+    inputs = inputs_of(options.inputs)
     with torch.no_grad():
         results = run_profiled(inputs, options.profile) if options.profile else graph.GraphModule()(*inputs)
     if not isinstance(results, (list, tuple)):

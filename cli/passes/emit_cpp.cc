@@ -313,11 +313,26 @@ std::string StridesOf(const Graph& graph, ValueId value) {
   return is_contiguous ? "" : fmt::format("{}", fmt::join(strides, ", "));
 }
 
+/// `at::kFloat, {2, 3}, {3, 1}`: as `Input` has it. A type that is not known is undefined, and has
+/// no sizes that count.
+std::string InputType(const Graph& graph, ValueId value) {
+  constexpr std::string_view kUnknown = "at::ScalarType::Undefined, {}, {}";
+  const TypeId id = graph.value(value).type;
+  if (!id.valid()) return std::string(kUnknown);
+  const Type& type = graph.module().types()[id];
+  const std::string_view scalar = ScalarTypeOf(type.dtype);
+  std::vector<int64_t> sizes;
+  for (const DimId dim : type.sizes)
+    if (const auto size = graph.module().dims().AsConst(dim)) sizes.push_back(*size);
+  if (scalar.empty() || sizes.size() != type.sizes.size()) return std::string(kUnknown);
+  return fmt::format("{}, {{{}}}, {{{}}}", scalar, fmt::join(sizes, ", "), StridesOf(graph, value));
+}
+
 std::string InputTable(const Graph& graph) {
   std::string inputs;
   const auto add = [&](NodeId node, std::string_view name) {
     inputs +=
-        fmt::format("    {{{}, {{{}}}}},\n", CppString(name), StridesOf(graph, graph.result(node)));
+        fmt::format("    {{{}, {}}},\n", CppString(name), InputType(graph, graph.result(node)));
   };
   for (const NodeId node : graph.placeholders()) {
     const std::string_view name = graph.attribute(node, "fqn");

@@ -9,6 +9,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
+#include <c10/util/Exception.h>
 
 #include "step.h"
 #include "tensors.h"
@@ -22,6 +23,13 @@ at::Tensor Lay(const at::Tensor& tensor, const std::vector<int64_t>& strides) {
   return laid.copy_(tensor);
 }
 
+std::string Describe(at::ScalarType type, at::IntArrayRef sizes) {
+  std::string text;
+  for (const int64_t size : sizes)
+    text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return c10::toString(type) + (" [" + text + "]");
+}
+
 int Run(int argc, char** argv) {
   const at::NoGradGuard no_grad;
   const std::map<std::string, at::Tensor> tensors = LoadTensors(argv[1]);
@@ -33,7 +41,14 @@ int Run(int argc, char** argv) {
       std::cerr << argv[1] << " lacks the input " << input.name << "\n";
       return 1;
     }
-    inputs.push_back(Lay(found->second, input.strides));
+    const at::Tensor& given = found->second;
+    const bool is_any = input.type == at::ScalarType::Undefined;
+    if (!is_any && (given.scalar_type() != input.type || given.sizes() != at::IntArrayRef(input.sizes))) {
+      std::cerr << argv[1] << " is of another graph: " << input.name << " is "
+                << Describe(given.scalar_type(), given.sizes()) << ", not " << Describe(input.type, input.sizes) << "\n";
+      return 1;
+    }
+    inputs.push_back(Lay(given, input.strides));
     versions.push_back(inputs.back()._version());
   }
   const std::vector<at::Tensor> results = Step(inputs);
@@ -62,6 +77,9 @@ int main(int argc, char** argv) {
   }
   try {
     return Run(argc, argv);
+  } catch (const c10::Error& error) {
+    std::cerr << error.what_without_backtrace() << "\n";
+    return 1;
   } catch (const std::exception& error) {
     std::cerr << error.what() << "\n";
     return 1;

@@ -6,6 +6,8 @@
 
 struct Input {
   std::string name;
+  at::ScalarType type;           // Undefined: any
+  std::vector<int64_t> sizes;    // of a type that is defined
   std::vector<int64_t> strides;  // empty: contiguous
 };
 

@@ -1,5 +1,6 @@
 #include "tensors.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -39,7 +40,8 @@ class Header {
     std::string text;
     while (at_ < text_.size() && text_[at_] != '"') {
       if (text_[at_] == '\\') ++at_;
-      text += text_.at(at_++);
+      if (at_ == text_.size()) Fail();
+      text += text_[at_++];
     }
     Want('"');
     return text;
@@ -49,14 +51,17 @@ class Header {
     Want('[');
     while (!Next(']')) {
       Skip();
-      size_t length = 0;
-      numbers.push_back(std::stoll(text_.substr(at_, 20), &length));
-      at_ += length;
+      const size_t begin = at_;
+      int64_t number = 0;
+      for (; at_ < text_.size() && at_ < begin + 18 && text_[at_] >= '0' && text_[at_] <= '9'; ++at_)
+        number = 10 * number + (text_[at_] - '0');
+      if (at_ == begin) Fail();
+      numbers.push_back(number);
       Next(',');
     }
     return numbers;
   }
-  [[noreturn]] void Fail() const { throw std::runtime_error(path_ + ": not a safetensors file"); }
+  [[noreturn]] void Fail() const { throw std::runtime_error(path_ + ": not a safetensors file, or a damaged one"); }
 
  private:
   void Skip() {
@@ -68,16 +73,31 @@ class Header {
   size_t at_ = 0;
 };
 
+// The number of bytes of a tensor; -1: more than a file has.
+int64_t BytesOf(const std::vector<int64_t>& shape, at::ScalarType type) {
+  int64_t bytes = static_cast<int64_t>(c10::elementSize(type));
+  for (const int64_t size : shape)
+    if (__builtin_mul_overflow(bytes, size, &bytes)) return -1;
+  return bytes;
+}
+
 }  // namespace
 
 std::map<std::string, at::Tensor> LoadTensors(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error(path + ": cannot be read");
+  file.seekg(0, std::ios::end);
+  const int64_t file_size = file.tellg();
+  file.seekg(0);
   uint64_t length = 0;
   file.read(reinterpret_cast<char*>(&length), sizeof(length));
-  if (!file || length > (uint64_t{1} << 32)) throw std::runtime_error(path + ": cannot be read");
-  std::string text(length, ' ');
-  file.read(text.data(), static_cast<std::streamsize>(length));
+  std::string text;
   Header header(path, text);
+  if (!file || length > static_cast<uint64_t>(file_size - 8)) header.Fail();
+  text.resize(length);
+  file.read(text.data(), static_cast<std::streamsize>(length));
+  if (!file) throw std::runtime_error(path + ": cannot be read");
+  const int64_t data = 8 + static_cast<int64_t>(length);
   std::map<std::string, at::Tensor> tensors;
   header.Want('{');
   while (!header.Next('}')) {
@@ -100,12 +120,17 @@ std::map<std::string, at::Tensor> LoadTensors(const std::string& path) {
     header.Next(',');
     if (name == "__metadata__") continue;
     for (const Type& type : kTypes) {
-      if (dtype != type.name || offsets.size() != 2) continue;
+      if (dtype != type.name) continue;
+      const bool fits = offsets.size() == 2 && BytesOf(shape, type.type) == offsets[1] - offsets[0] &&
+                        offsets[0] <= offsets[1] && offsets[1] <= file_size - data;
+      if (!fits) {
+        throw std::runtime_error(path + ": damaged: " + name +
+                                 " has not the type, the sizes or the bytes that the header says");
+      }
       at::Tensor tensor = at::empty(shape, type.type);
-      if (static_cast<int64_t>(tensor.nbytes()) != offsets[1] - offsets[0]) header.Fail();
-      file.seekg(static_cast<std::streamoff>(8 + length + static_cast<uint64_t>(offsets[0])));
+      file.seekg(data + offsets[0]);
       file.read(static_cast<char*>(tensor.mutable_data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
-      if (!file) throw std::runtime_error(path + ": " + name + " is cut off");
+      if (!file) throw std::runtime_error(path + ": cannot be read");
       const size_t end = name.size() - std::min(name.size(), kComplex.size());
       const bool is_complex = name.compare(end, std::string::npos, kComplex) == 0;
       tensors[is_complex ? name.substr(0, end) : name] = is_complex ? at::view_as_complex(tensor) : tensor;

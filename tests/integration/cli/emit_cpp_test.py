@@ -111,6 +111,29 @@ class EmitCppTest(unittest.TestCase):
             file.write(struct.pack("<Q", len(header)) + header + struct.pack("<6f", 1, -2, 3, -4, 5, -6))
         results = self.check_bits("g.txt", "hostile")
         self.assertEqual(struct.unpack("<4f", results["values"][2]), (2, -1, 6, 4))
+        self.check_damaged("hostile-build/step")
+
+    def check_damaged(self, program):
+        """Files that are not the inputs of the program of HOSTILE give a line each."""
+        whole = self.read("in.safetensors")
+        for name, data, why in (
+                ("empty", b"", "not a safetensors file"),
+                ("short", whole[:6], "not a safetensors file"),
+                ("header", whole[:30], "not a safetensors file"),
+                ("cut", whole[:-4], "damaged: and has not"),
+                ("text", b"tokens: 1 2 3 4 5\n", "not a safetensors file"),
+                ("number", whole.replace(b"[2, 3]", b"[2, x]"), "not a safetensors file"),
+                ("sizes", whole.replace(b"[2, 3]", b"[3, 2]"), "is of another graph: and is Float [3, 2], not Float [2, 3]"),
+                ("huge", whole.replace(b"[2, 3]", b"[999999999999999999,9]".ljust(6)), "not a safetensors file"),
+                ("type", whole.replace(b'"F32"', b'"I32"'), "is of another graph: and is Int [2, 3], not Float [2, 3]")):
+            with self.subTest(name):
+                with open(self.path(name), "wb") as file:
+                    file.write(data)
+                text = self.run_command(program, name, status=1)
+                self.assertEqual(text.count("\n"), 1, text)
+                self.assertTrue(text.startswith(name), text)
+                self.assertIn(why, text)
+        self.assertEqual(self.run_command(program, "none", status=1), "none: cannot be read\n")
 
     def tensors(self, name):
         """Name -> (dtype, shape, bytes)."""

@@ -153,6 +153,32 @@ class EmitTest(unittest.TestCase):
         text = self.run_command(sys.executable, "out/run.py", "empty.safetensors", code=1)
         self.assertIn("lacks inputs of the graph: x", text)
 
+    def test_inputs_that_are_damaged_or_of_another_graph_give_a_line(self):
+        self.emit_doubling()
+        with open(os.path.join(self.folder, "in.safetensors"), "rb") as file:
+            whole = file.read()
+        for name, data, why in (
+                ("empty", b"", "not a safetensors file"),
+                ("short", whole[:6], "not a safetensors file"),
+                ("header", whole[:30], "not a safetensors file"),
+                ("cut", whole[:-4], "damaged: x has not"),
+                ("text", b"tokens: 1 2 3 4 5\n", "not a safetensors file"),
+                ("list", (2).to_bytes(8, "little") + b"[]", "not a safetensors file"),
+                ("number", whole.replace(b'"F32"', b'"Q32"'), "damaged: x has not"),
+                ("sizes", whole.replace(b"[4]", b"[5]"), "damaged: x has not"),
+                ("rank", whole.replace(b"[4]", b"[ ]").replace(b"16]", b" 4]"),
+                 "is of another graph: x is f32[], not f32[4]"),
+                ("type", whole.replace(b'"F32"', b'"I32"'), "is of another graph: x is i32[4], not f32[4]")):
+            with self.subTest(name):
+                with open(os.path.join(self.folder, name), "wb") as file:
+                    file.write(data)
+                text = self.run_command(sys.executable, "out/run.py", name, code=1)
+                self.assertNotIn("Traceback", text)
+                line = text.splitlines()[-1]  # PyTorch may warn before
+                self.assertTrue(line.startswith(name), line)
+                self.assertIn(why, line)
+        self.assertIn("none: cannot be read", self.run_command(sys.executable, "out/run.py", "none", code=1))
+
 
 if __name__ == "__main__":
     EmitTest.strata = os.path.abspath(sys.argv.pop(1))
