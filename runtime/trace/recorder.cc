@@ -262,7 +262,7 @@ ValueId Recorder::AddConstant(const at::Tensor& tensor) {
         "reads a Meta tensor {} that is neither an input nor made by the program",
         fmt::format("{} [{}]", ShortName(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "))));
   }
-  const std::string path = fmt::format("_tensor_constant{}", constants_.size());
+  const std::string path = ConstantPath();
   constants_.emplace_back(path, tensor);
   const TypeId type = TypeOf(tensor);
   const NodeId node = rewriter_.Create(
@@ -341,17 +341,27 @@ TypeId Recorder::TypeOf(const at::Tensor& tensor) {
   return module_.types().Intern(type);
 }
 
+bool Recorder::IsTaken(std::string_view name) const {
+  return std::ranges::any_of(graph_.nodes(),
+                             [&](NodeId node) { return graph_.name(node) == name; });
+}
+
+std::string Recorder::ConstantPath() const {
+  for (size_t number = constants_.size();; ++number) {
+    std::string path = fmt::format("_tensor_constant{}", number);
+    const bool is_known = std::ranges::any_of(
+        constants_, [&](const auto& constant) { return constant.first == path; });
+    if (!is_known && !IsTaken(path)) return path;
+  }
+}
+
 std::string Recorder::PlaceholderName(std::string_view name) {
   std::string base;
   for (const char c : name)
     base += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) != 0) base.insert(0, "_");
-  const auto is_taken = [&](std::string_view candidate) {
-    return std::ranges::any_of(graph_.nodes(),
-                               [&](NodeId node) { return graph_.name(node) == candidate; });
-  };
   std::string unique = base;
-  for (int suffix = 1; is_taken(unique); ++suffix)
+  for (int suffix = 1; IsTaken(unique); ++suffix)
     unique = fmt::format("{}_{}", base, suffix);
   return unique;
 }

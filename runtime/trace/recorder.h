@@ -92,6 +92,9 @@ class Recorder {
                                        std::span<const c10::IValue> args);
   Arg DeviceArg(c10::Device device);
   TypeId TypeOf(const at::Tensor& tensor);
+  bool IsTaken(std::string_view name) const;
+  /// Of a tensor of no value, distinct from the names of inputs.
+  std::string ConstantPath() const;
   std::string PlaceholderName(std::string_view name);
 
   void NameElements();

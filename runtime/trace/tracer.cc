@@ -17,6 +17,7 @@
 
 #include "base/random.h"
 #include "runtime/aten/literals.h"
+#include "runtime/trace/cpu_shapes.h"
 #include "runtime/trace/meta_kernels.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/trace/scope.h"
@@ -71,7 +72,7 @@ class Session {
     }
     const size_t num_args = op.schema().arguments().size();
     const NodeId node = recorder_.Begin(op, torch::jit::last(*stack, num_args), Site());
-    op.redispatchBoxed(keys, stack);
+    RunOnMeta(op, keys, num_args, stack);
     recorder_.End(node, torch::jit::last(*stack, op.schema().returns().size()));
   }
 
@@ -94,6 +95,23 @@ class Session {
   static constexpr std::string_view kReadsData =
       "reads a tensor's value, which does not exist while tracing: compute with operators, "
       "at::where instead of a branch";
+
+  /// The shapes of what an operator gives; those of the CPU's kernel where there is none for Meta
+  /// tensors, or where that one fails.
+  static void RunOnMeta(const c10::OperatorHandle& op, c10::DispatchKeySet keys, size_t num_args,
+                        torch::jit::Stack* stack) {
+    const size_t first = stack->size() - num_args;
+    const auto args = torch::jit::last(*stack, num_args);
+    const std::vector<c10::IValue> given(args.begin(), args.end());
+    try {
+      op.redispatchBoxed(keys, stack);
+    } catch (const c10::Error&) {
+      const auto results = ResultsByCpu(op, given);
+      if (!results) throw;
+      stack->resize(first);
+      stack->insert(stack->end(), results->begin(), results->end());
+    }
+  }
 
   /// Of operators that read data there cannot be one.
   std::string_view WhyNoMetaKernel() const {

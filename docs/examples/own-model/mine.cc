@@ -15,6 +15,7 @@ class Layer {
  public:
   Layer(Context& context, const std::string& name) : context_(context), name_(name) {
     const int64_t dim = context.sizes().dim;
+    norm_ = context.Parameter(name + ".norm.weight", {dim}, {1.0, 0.0});
     mix_ = context.Parameter(name + ".mix.weight", {dim, dim});
     gate_ = context.Parameter(name + ".gate.weight", {dim, dim});
     out_ = context.Parameter(name + ".out.weight", {dim, dim}, {0.0, 0.02 / 4});
@@ -22,16 +23,17 @@ class Layer {
 
   at::Tensor operator()(const at::Tensor& x) const {
     const ModuleScope scope(context_, name_);
+    const at::Tensor y = at::layer_norm(x, {x.size(2)}, norm_);
     const at::Tensor before =
-        at::cat({at::zeros_like(x.narrow(1, 0, 1)), x.narrow(1, 0, x.size(1) - 1)}, 1);
-    const at::Tensor mixed = at::linear(before, mix_) * at::silu(at::linear(x, gate_));
+        at::cat({at::zeros_like(y.narrow(1, 0, 1)), y.narrow(1, 0, y.size(1) - 1)}, 1);
+    const at::Tensor mixed = at::linear(before, mix_) * at::silu(at::linear(y, gate_));
     return x + at::linear(mixed, out_);
   }
 
  private:
   Context& context_;
   std::string name_;
-  at::Tensor mix_, gate_, out_;
+  at::Tensor norm_, mix_, gate_, out_;
 };
 
 class Mine final : public strata::user::Model {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,14 @@ class AllocatingCall final : public Step {
   AllocationOrder allocations_;
 };
 
+/// Operators of oneDNN take what they need inside from ATen's allocator, too, and return it by its
+/// address (raw_allocate): a place of the arena cannot be returned so.
+bool AllocatesByAddress(std::string_view op) {
+  constexpr std::string_view kPrefixes[] = {"aten.convolution", "aten._convolution", "aten.mkldnn"};
+  return std::ranges::any_of(kPrefixes,
+                             [&](std::string_view prefix) { return op.starts_with(prefix); });
+}
+
 }  // namespace
 
 Result<Binding> BindAllocatingCall(const PlanStep& step, StepId index, BindContext& context) {
@@ -133,14 +142,17 @@ Result<Binding> BindAllocatingCall(const PlanStep& step, StepId index, BindConte
   step.ForEachOperand([&](SlotId slot) { is_fixed = is_fixed && context.IsFixed(slot); });
   auto bound = std::make_unique<AllocatingCall>(step, std::move(call), !is_fixed);
   const PlanOptions& options = context.plan().options;
+  const bool can_place = !AllocatesByAddress(step.op);
   for (const SlotId slot : step.results) {
     if (!slot.valid()) continue;
     const bool is_own = context.OwnerOf(slot) == slot && !step.mutates && !step.is_view;
     if (!is_own || !context.Slot(slot).layout) {
       context.MakeDynamic(slot);
       // Of several results, one could be allocated where another is live.
-      if (is_own && step.results.size() == 1 && context.CanUseArena(slot)) bound->UseArena(slot);
-    } else if (options.static_memory && options.arena_results && !context.IsSeparate(slot)) {
+      if (can_place && is_own && step.results.size() == 1 && context.CanUseArena(slot))
+        bound->UseArena(slot);
+    } else if (can_place && options.static_memory && options.arena_results &&
+               !context.IsSeparate(slot)) {
       context.Place(slot, index);
       bound->Preallocate(slot);
     } else {

@@ -26,8 +26,9 @@ namespace {
 using at::Tensor;
 
 constexpr std::string_view kGroupedProduct = "aten._grouped_mm.default";
-// Whatever its operands are.
-constexpr std::string_view kSort = "aten.sort.stable";
+// Whatever their operands are.
+constexpr std::string_view kAlwaysMeasured[] = {"aten.sort.stable", "aten.convolution.default",
+                                                "aten.convolution_backward.default"};
 // Of narrow operands.
 constexpr std::string_view kMeasured[] = {
     kGroupedProduct, "aten._scaled_dot_product_flash_attention_for_cpu.default",
@@ -74,9 +75,10 @@ int64_t Measure(const Plan& plan, const PlanStep& step) {
 
 int64_t MeasuredWorkspaceBytes(const Plan& plan, const PlanStep& step) {
   const int64_t told = WorkspaceBytes(plan, step, at::get_num_threads());
-  if (step.op != kSort && std::ranges::find(kMeasured, step.op) == std::end(kMeasured)) return told;
+  const bool is_always = std::ranges::find(kAlwaysMeasured, step.op) != std::end(kAlwaysMeasured);
+  if (!is_always && std::ranges::find(kMeasured, step.op) == std::end(kMeasured)) return told;
   std::string key = fmt::format("{} {}", step.op, at::get_num_threads());
-  bool is_measured = step.op == kSort, is_known = true;
+  bool is_measured = is_always, is_known = true;
   step.ForEachOperand([&](SlotId slot) {
     const auto& layout = plan.slots[slot].layout;
     is_known = is_known && layout && layout->num_elements() > 0;

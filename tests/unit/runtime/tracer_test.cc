@@ -269,11 +269,34 @@ TEST_CASE("reading a value is refused with operator, module path and line") {
   CHECK(Contains(message, "): reads a tensor's value, which does not exist while tracing"));
 }
 
-TEST_CASE("an operator without a kernel for Meta tensors is refused and says where to add one") {
-  const std::string message = Refusal([](Inputs in) -> Tensors {
+TEST_CASE("an operator without a kernel for Meta tensors gives what the CPU's gives") {
+  const Traced traced({Meta({2, 3, 8}), Meta({4, 3, 3}), Meta({4})}, [](Inputs in) -> Tensors {
+    const Tensor rows = at::convolution(in[0], in[1], in[2], {1}, {0}, {1}, false, {0}, 1);
+    const auto [norm, mean, rstd] = at::native_layer_norm(rows, {6}, {}, {}, 1e-5);
+    return {norm, std::get<1>(at::median(in[0].transpose(0, 2), 1))};
+  });
+  REQUIRE_OK(traced.status);
+  CHECK_EQ(traced.Type("convolution"), "f32[2, 4, 6][24, 6, 1]cpu");
+  CHECK(Contains(traced.Text(), "(getitem, _, _) = aten.native_layer_norm.default(convolution"));
+  CHECK(Contains(traced.Text(), "(_, getitem_1) = aten.median.dim(transpose, 1)"));
+  const Graph& graph = *traced.module.FindGraph("g");
+  const auto outputs = graph.operands(graph.output());
+  REQUIRE_EQ(outputs.size(), 2);
+  const auto type = [&](ValueId value) {
+    return traced.module.types().ToString(graph.value(value).type);
+  };
+  CHECK_EQ(type(outputs[0]), "f32[2, 4, 6][24, 6, 1]cpu");
+  CHECK_EQ(type(outputs[1]), "i64[8, 2][2, 1]cpu");
+}
+
+TEST_CASE(
+    "an operator without a kernel for Meta tensors is refused where the CPU's cannot be asked") {
+  const Tensor large = Meta({int64_t{1} << 33});
+  const Traced traced({large}, [](Inputs in) -> Tensors {
     const ModuleScope scope("layers.0");
     return {std::get<0>(at::median(in[0], 0))};
   });
+  const std::string message = MessageOf(traced.status);
   CHECK(Contains(message, "cannot trace aten.median.dim: layers.0 (tests/unit/"));
   CHECK(Contains(message,
                  "): it has no kernel for Meta tensors: add one to "
@@ -312,7 +335,8 @@ TEST_CASE("operators that read data are refused with what to do instead") {
 }
 
 TEST_CASE("what cannot be traced of a gradient is told with the place of its forward") {
-  const Traced traced({Meta({3}).requires_grad_(true)}, [](Inputs in) -> Tensors {
+  const Tensor large = Meta({int64_t{1} << 33}).requires_grad_(true);
+  const Traced traced({large}, [](Inputs in) -> Tensors {
     Tensor windows;
     {
       const ModuleScope scope("layers.0");
