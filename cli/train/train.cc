@@ -70,6 +70,8 @@ Result<std::unique_ptr<Trainer>> MakeTrainer(const TrainFlags& flags, const Trai
   if (config.model == ModelFamily::kProgram) {
     STRATA_TRY(const Snapshot program, LoadRef(config.model_path));
     STRATA_TRY(setup.program, JointProgram::Make(*program.module, program.graph_id, config));
+    for (const std::string& warning : setup.program->warnings())
+      Warn(fmt::format("{}: {}", config.model_path, warning));
   }
   STRATA_TRY(setup.data, OpenData(flags, config));
   if (config.validator.enable) {

@@ -23,6 +23,7 @@ struct ParameterSpec {
   std::string name;
   std::vector<int64_t> shape;
   ParameterInit init;
+  bool is_integer = false;  ///< a constant of integers or truth values, as files have it
 
   int64_t elements() const;
 };

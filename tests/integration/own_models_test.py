@@ -16,6 +16,10 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LOG = os.path.join(ROOT, "tests", "data", "logs", "graph_trainer_2layer_torch2.14.1.log.zst")
 PROGRAM = f"{LOG}#pass=0:before"
+DATA = os.path.join(ROOT, "tests", "data", "own_program")
+sys.path.insert(0, DATA)
+
+import make_losses  # noqa: E402
 
 LOOP = """\
 vocab_size = {vocab}
@@ -24,6 +28,34 @@ batch_size = 2
 steps = 6
 seed = 1
 optimizer.lr = 0.01
+"""
+# A constant, tokens, two parameters, labels, the gradient of the loss.
+JOINT = """\
+class inner_f(torch.nn.Module):
+    def forward(self, primals, tangents):
+        primals_1: "f32[8]"; primals_2: "i64[2, 4]"; primals_3: "f32[8]"; primals_4: "f32[8]"; primals_5: "i64[2, 4]"; tangents_1: "f32[]";
+        primals_1, primals_2, primals_3, primals_4, primals_5, tangents_1, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
+        _tensor_constant0: "i64[8]" = self._tensor_constant0
+        rows: "f32[8]" = torch.ops.aten.index.Tensor(primals_3, [_tensor_constant0])
+        sums: "f32[8]" = torch.ops.aten.add.Tensor(rows, primals_4)
+        off: "f32[8]" = torch.ops.aten.sub.Tensor(sums, primals_1)
+        square: "f32[8]" = torch.ops.aten.mul.Tensor(off, off)
+        loss: "f32[]" = torch.ops.aten.sum.default(square)
+        twice: "f32[]" = torch.ops.aten.mul.Tensor(tangents_1, 2)
+        gradient: "f32[8]" = torch.ops.aten.mul.Tensor(off, twice)
+        return pytree.tree_unflatten([loss, None, None, gradient, gradient, None], self._out_spec)
+"""
+IN_ORDER = """\
+graph step
+  a = placeholder : f32[8][1]cpu
+  b = placeholder : f32[8][1]cpu
+  tokens = placeholder : i64[2, 4][4, 1]cpu
+  labels = placeholder : i64[2, 4][4, 1]cpu
+  off = aten.sub.Tensor(a, b) : f32[8][1]cpu
+  square = aten.mul.Tensor(off, off) : f32[8][1]cpu
+  loss = aten.sum.default(square) : f32[][]cpu
+  g = aten.mul.Tensor(off, 2) : f32[8][1]cpu
+  output([loss, g])
 """
 
 
@@ -135,7 +167,8 @@ class OwnModelsTest(unittest.TestCase):
     def test_what_is_no_step_is_refused(self):
         self.write("config.toml", LOOP.format(vocab=16, seq=4))
         self.write_parameters()
-        self.assertIn("[2, 128], not [batch_size, seq_len] of the configuration, [2, 4]",
+        self.assertIn("must be int64 of [batch_size, seq_len] of the configuration, [2, 4]: its int64 inputs are "
+                      "arg22_1 [2, 128], arg23_1 [2, 128]",
                       self.run_strata("train", "config.toml", "--program", PROGRAM, "--init", "init.safetensors",
                                       status=2))
         self.write("g.txt", "graph g\n  x = placeholder : f32[4][1]cpu\n  y = aten.neg.default(x) : f32[4][1]cpu\n"
@@ -150,6 +183,63 @@ class OwnModelsTest(unittest.TestCase):
                       self.run_strata("train", "config.toml", "--model", "none.so", status=2))
         self.assertIn("are two models", self.run_strata("train", "config.toml", "--model", "a.so", "--program", "g.txt",
                                                         status=2))
+
+    def test_models_that_pytorch_traced_lose_what_they_lose_there(self):
+        with open(os.path.join(DATA, "losses.json"), encoding="utf-8") as file:
+            stored = json.load(file)
+        self.write("config.json", json.dumps(make_losses.CONFIG))
+        for name, theirs in stored.items():
+            with self.subTest(name):
+                model = os.path.join(DATA, name)
+                self.run_strata("train", "config.json", "--program", f"{model}.txt", "--init", f"{model}.safetensors",
+                                "--tokens", os.path.join(DATA, "tokens.safetensors"), "--threads", "1", "--metrics",
+                                f"{name}.jsonl", "--save", f"{name}.safetensors")
+                with open(self.path(f"{name}.jsonl"), encoding="utf-8") as file:
+                    ours = [[step["loss"], step["grad_norm"]] for step in map(json.loads, file)]
+                self.assertEqual(len(ours), len(theirs))
+                # Bitwise on one processor; libraries of others round otherwise.
+                self.assertLess(max(abs(a - b) for pair in zip(ours, theirs) for a, b in zip(*pair)), 1e-5)
+                # What is trained has the names of the model's state_dict.
+                self.assertLessEqual(set(read_tensors(self.path(f"{name}.safetensors"))),
+                                     set(read_tensors(f"{model}.safetensors")))
+
+    def test_pytorch_traces_and_loses_the_same_again(self):
+        python = os.path.join(ROOT, ".venv-bench", "bin", "python")
+        if not os.path.exists(python):
+            self.skipTest("no PyTorch: ./dev setup bench")
+        done = subprocess.run([python, "-B", "-W", "ignore", os.path.join(DATA, "make_losses.py"), self.folder],
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in make_losses.NAMES:
+            with open(self.path(f"{name}.txt"), encoding="utf-8") as ours, \
+                    open(os.path.join(DATA, f"{name}.txt"), encoding="utf-8") as stored:
+                self.assertEqual(ours.read(), stored.read())
+
+    def test_a_joint_graph_of_aot_autograd_trains(self):
+        """Gradients are in the places of their inputs, None where there is none; the loss has a gradient of its own,
+        1. Types without strides are what print_readable() writes by default."""
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        self.write("joint.txt", JOINT)
+        write_tensors(self.path("init.safetensors"), {
+            "primals_1": ("F32", [8], draw(8, 1.0, 3)), "primals_3": ("F32", [8], draw(8, 1.0, 4)),
+            "primals_4": ("F32", [8], draw(8, 1.0, 5)), "_tensor_constant0": ("I64", [8], struct.pack("<8q", *range(8)))})
+        self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
+                        "m.jsonl", "--save", "end.safetensors", "--trace", "t.strata")
+        losses = self.losses("m.jsonl")
+        self.assertLess(losses[-1], losses[0])
+        self.assertEqual(sorted(read_tensors(self.path("end.safetensors"))), ["primals_3", "primals_4"])
+        self.assertIn("aten.ones", self.run_strata("show", "t.strata#graph=step,pass=0:before"))
+
+    def test_an_input_that_may_be_a_parameter_is_named(self):
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        self.write("joint.txt", IN_ORDER)
+        write_tensors(self.path("init.safetensors"), {
+            "a": ("F32", [8], draw(8, 1.0, 3)), "b": ("F32", [8], draw(8, 1.0, 4))})
+        done = subprocess.run([self.strata, "train", "config.toml", "--program", "joint.txt", "--init",
+                               "init.safetensors"], cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("joint.txt: output 1, g, may be the gradient of a or of b, which have its sizes: a is taken as "
+                      "the parameter; list parameters before constants", done.stderr)
 
     def test_a_model_in_a_library_trains(self):
         torch = glob.glob(os.path.join(ROOT, ".venv", "lib", "python3*", "site-packages", "torch"))

@@ -88,10 +88,11 @@ Status Check(const TensorFiles& files, bool is_hugging_face, const TrainConfig& 
       const TensorView* tensor = files.Find(name);
       if (tensor == nullptr) {
         if (!source.tensor.is_optional) missing.push_back(name);
-      } else if (tensor->shape != source.shape || !IsFloat(tensor->dtype)) {
+      } else if (tensor->shape != source.shape || IsFloat(tensor->dtype) == spec.is_integer) {
+        const TensorDtype dtype = spec.is_integer ? TensorDtype::kI64 : TensorDtype::kF32;
         misshapen.push_back(fmt::format("{} is {}, not {}", name,
                                         DescribeType(tensor->dtype, tensor->shape),
-                                        DescribeType(TensorDtype::kF32, source.shape)));
+                                        DescribeType(dtype, source.shape)));
       }
     }
   }

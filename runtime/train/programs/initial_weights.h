@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -13,13 +14,16 @@ namespace strata {
 /// Tensors of a model in files, under torchtitan's names or Hugging Face's, as fp32.
 class InitialWeights {
  public:
-  /// Errors, in one line: which of `specs` is missing or has another shape or a dtype other than
-  /// float, and which tensors are not of this model.
+  /// Errors, in one line: which of `specs` is missing or has another shape or a dtype of another
+  /// kind (float, integers), and which tensors are not of this model.
   static Result<InitialWeights> Match(TensorFiles files, const TrainConfig& config,
                                       std::span<const ParameterSpec> specs);
 
   /// Row-major. REQUIRES: `spec` is one of those of `Match`; spec.elements() places in `out`.
   void Read(const ParameterSpec& spec, std::span<float> out) const;
+
+  /// The tensor of this name as the files have it. Null: there is none.
+  const TensorView* Find(std::string_view name) const { return files_.Find(name); }
 
  private:
   InitialWeights(TensorFiles files, const TrainConfig& config, bool is_hugging_face)

@@ -1,6 +1,5 @@
 #pragma once
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,17 +12,12 @@
 #include "runtime/config/parameters.h"
 #include "runtime/plan/plan.h"
 #include "runtime/train/programs/initial_weights.h"
+#include "runtime/train/programs/program_form.h"
 
 namespace strata {
 
-/// A training step that another program traced, as a joint graph of forward and backward:
-///
-///   inputs   parameters and constants of float types; of int64 `[batch, seq]` tokens, labels and,
-///            where there is a third, positions
-///   outputs  a scalar, the loss, and a gradient for each parameter, in the order of the parameters
-///
-/// A float input without a gradient is a constant of the model, a rope table. Inputs have the names
-/// that `InputName` gives (runtime/files/tensor_io.h).
+/// A training step that another program traced, as a joint graph of forward and backward
+/// (runtime/train/programs/program_form.h).
 class JointProgram {
  public:
   /// Takes a copy of the graph. Errors: another form of graph, sizes that are not constant or not
@@ -31,10 +25,11 @@ class JointProgram {
   static Result<std::shared_ptr<JointProgram>> Make(const Module& module, GraphId graph,
                                                     const TrainConfig& config);
 
-  const std::vector<ParameterSpec>& parameters() const { return parameters_; }
+  const std::vector<ParameterSpec>& parameters() const { return form_.parameters; }
   /// A complex constant `x` is `x#complex`, whose last size holds real and imaginary parts.
-  const std::vector<ParameterSpec>& constants() const { return constants_; }
-  bool has_positions() const { return has_positions_; }
+  const std::vector<ParameterSpec>& constants() const { return form_.constants; }
+  /// Where the form of the graph has more than one reading.
+  const std::vector<std::string>& warnings() const { return form_.warnings; }
 
   void SetConstants(const InitialWeights& given);
   /// In the order of `constants`, in the types that the graph wants.
@@ -54,22 +49,13 @@ class JointProgram {
   void CopyPlaces(Graph& traced) const;
 
  private:
-  enum class Role : uint8_t { kParameter, kConstant, kBatch };
-  struct Input {
-    Role role = Role::kParameter;
-    size_t index = 0;  ///< among those of its role
-    DType dtype = DType::kUnknown;
-  };
   JointProgram() = default;
-  Status FindInputs(const TrainConfig& config);
 
   std::unique_ptr<Module> module_;
   GraphId graph_;
   Plan plan_;  ///< of the graph on Meta devices
-  std::vector<Input> inputs_;
-  std::vector<ParameterSpec> parameters_, constants_;
+  ProgramForm form_;
   std::vector<at::Tensor> constant_values_;
-  bool has_positions_ = false;
 };
 
 }  // namespace strata
