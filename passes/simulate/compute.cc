@@ -1,6 +1,7 @@
 #include "passes/simulate/compute.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -83,6 +84,15 @@ double ProductFlops(const Graph& graph, NodeId node, const ExpectedSizes& expect
 bool IsCompute(const Graph& graph, NodeId node) {
   return graph.node(node).kind == NodeKind::kCall &&
          std::ranges::binary_search(kComputeOps, BaseName(graph.op(node)));
+}
+
+const Graph* KernelBodyOf(const Graph& graph, NodeId node) {
+  constexpr std::string_view kFused = "strata.fused.default";
+  if (graph.op(node) != kFused || graph.args(node).empty() || !graph.args(node)[0].is_value())
+    return nullptr;
+  const std::span<const Arg> of_body = graph.args(graph.value(graph.args(node)[0].value()).def);
+  if (of_body.empty() || of_body[0].kind() != ArgKind::kGraph) return nullptr;
+  return &graph.module().graph(of_body[0].graph());
 }
 
 }  // namespace strata

@@ -13,4 +13,7 @@ bool IsCompute(const Graph& graph, NodeId node);
 /// Source: torch.utils.flop_counter.
 double ProductFlops(const Graph& graph, NodeId node, const ExpectedSizes& expected);
 
+/// The body of a kernel of fused nodes; null for any other node.
+const Graph* KernelBodyOf(const Graph& graph, NodeId node);
+
 }  // namespace strata

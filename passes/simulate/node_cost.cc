@@ -14,11 +14,12 @@
 namespace strata {
 namespace {
 
-/// Whether a node only names memory.
+/// Whether a node only names memory. A kernel may write what it reads, and name that again.
 bool IsFree(const Graph& graph, NodeId node) {
   if (graph.node(node).kind != NodeKind::kCall) return true;
   const OpTraits traits = TraitsOf(graph.op(node));
   const bool is_view = traits.view || (graph.node(node).num_results > 0 && !traits.mutates &&
+  if (KernelBodyOf(graph, node) != nullptr) return false;
                                        graph.value(graph.result(node)).alias_of.valid());
   return is_view || IsWait(graph, node) || CollectiveOf(graph, node).has_value();
 }

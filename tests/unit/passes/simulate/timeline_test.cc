@@ -57,6 +57,25 @@ TEST_CASE("simulate: computation hides a part of a collective, and waits for the
   CHECK_EQ(timeline.events[2].start_us, Us(20));
 }
 
+TEST_CASE("simulate: a kernel that writes its inputs is computed") {
+  const auto module = testing::ParseOrDie(R"(graph g
+  x = placeholder : f32[1000][1]cpu
+  kernel = attr kernel(graph(1))
+  (y,) = strata.fused.default(kernel, x) as k : (f32[1000][1]cpu,) ~(x,)
+  output([y])
+graph kernel body
+  x = placeholder : f32[1000][1]cpu
+  e = aten.exp.default(x) : f32[1000][1]cpu
+  s = aten.silu.default(e) : f32[1000][1]cpu
+  z = aten.add_.Tensor(x, s) : f32[1000][1]cpu ~x
+  output([z])
+)");
+  const Graph& graph = *module->FindGraph("g");
+  const Topology topology = OrDie(Topology::Parse(testing::kSlowTopology, "t.toml", "t"));
+  CHECK_EQ(OrDie(NodeCost::Make(topology, graph)).ComputeUs(graph, testing::NodeNamed(graph, "k")),
+           Us(10));
+}
+
 TEST_CASE("simulate: collectives of one group follow each other, those of two share the links") {
   const auto two = [](std::string_view second) {
     return TimelineOf(fmt::format(R"(
