@@ -39,7 +39,10 @@ std::optional<int64_t> ExpectedSizes::Of(DimId dim) const {
 }
 
 double ExpectedSizes::BytesOf(ValueId value) const {
-  const TypeId id = graph_->value(value).type;
+  return BytesOf(graph_->value(value).type);
+}
+
+double ExpectedSizes::BytesOf(TypeId id) const {
   if (!id.valid()) return 0;
   const TypeTable& types = graph_->module().types();
   if (const std::optional<int64_t> bytes = types.Bytes(id)) return static_cast<double>(*bytes);

@@ -19,6 +19,7 @@ class ExpectedSizes {
   std::optional<int64_t> Of(DimId dim) const;
   /// 0: unknown.
   double BytesOf(ValueId value) const;
+  double BytesOf(TypeId type) const;
   /// What a rank gives and gets: the bytes of the result of an all-gather, of the operand of
   /// others. REQUIRES: a launch.
   double CollectiveBytes(NodeId launch) const;

@@ -7,7 +7,9 @@
 
 #include "ir/ops.h"
 #include "passes/core/collectives.h"
+#include "passes/core/written_memory.h"
 #include "passes/placement/auto/collective_cost.h"
+#include "passes/placement/auto/function_cost.h"
 #include "passes/placement/placement.h"
 #include "passes/simulate/compute.h"
 
@@ -17,9 +19,9 @@ namespace {
 /// Whether a node only names memory. A kernel may write what it reads, and name that again.
 bool IsFree(const Graph& graph, NodeId node) {
   if (graph.node(node).kind != NodeKind::kCall) return true;
+  if (KernelBodyOf(graph, node) != nullptr) return false;
   const OpTraits traits = TraitsOf(graph.op(node));
   const bool is_view = traits.view || (graph.node(node).num_results > 0 && !traits.mutates &&
-  if (KernelBodyOf(graph, node) != nullptr) return false;
                                        graph.value(graph.result(node)).alias_of.valid());
   return is_view || IsWait(graph, node) || CollectiveOf(graph, node).has_value();
 }
@@ -55,20 +57,50 @@ double NodeCost::ComputeUs(const Graph& graph, NodeId node) const {
 double NodeCost::KernelUs(const Graph& graph, NodeId node) const {
   if (IsFree(graph, node)) return 0;
   const DeviceSpec& device = topology_.device;
-  double bytes = 0;
+  // What the graph is given, and what it writes there, comes from memory; the rest from caches.
+  double bytes = 0, state_bytes = 0;
+  const auto add = [&](ValueId value) {
+    const ValueId owner = OwnerOf(graph, value);
+    const bool is_given = graph.node(graph.value(owner).def).kind == NodeKind::kPlaceholder;
+    (is_given ? state_bytes : bytes) += expected_.BytesOf(value);
+  };
   std::set<ValueId> seen;
   graph.ForEachOperand(node, [&](ValueId value) {
-    if (seen.insert(value).second) bytes += expected_.BytesOf(value);
+    if (seen.insert(value).second) add(value);
   });
   for (size_t i = 0; i < graph.node(node).num_results; ++i)
-    bytes += expected_.BytesOf(graph.result(node, i));
-  double us = std::max(device.launch_us, bytes / (device.bytes_per_us * device.efficiency));
+    add(graph.result(node, i));
+  const double memory_us = bytes / device.bytes_per_us + state_bytes / device.state_rate();
+  double us = std::max(device.launch_us, memory_us / device.efficiency);
+  us = std::max(us, FunctionsUs(graph, node));
   if (!IsCompute(graph, node)) return us;
   const TypeId type = graph.value(graph.result(node)).type;
   if (!type.valid()) return us;
-  const auto rate = device.flops_per_us.find(graph.module().types()[type].dtype);
-  if (rate == device.flops_per_us.end()) return us;
-  return std::max(us, ProductFlops(graph, node, expected_) / (rate->second * device.efficiency));
+  const double rate =
+      FlopsRate(device, BaseName(graph.op(node)), graph.module().types()[type].dtype);
+  if (rate == 0) return us;
+  return std::max(us, ProductFlops(graph, node, expected_) / (rate * device.efficiency));
+}
+
+double NodeCost::FunctionsUs(const Graph& graph, NodeId node) const {
+  const DeviceSpec& device = topology_.device;
+  if (device.functions_per_us.empty()) return 0;
+  const auto of_call = [&](const Graph& of, NodeId call) {
+    double elements = 0;
+    of.ForEachOperand(call, [&](ValueId value) {
+      const TypeId type = of.value(value).type;
+      if (!type.valid()) return;
+      const auto size = static_cast<double>(ByteSize(of.module().types()[type].dtype));
+      if (size > 0) elements = std::max(elements, expected_.BytesOf(type) / size);
+    });
+    return FunctionUs(device, BaseName(of.op(call)), elements);
+  };
+  const Graph* body = KernelBodyOf(graph, node);
+  if (body == nullptr) return of_call(graph, node);
+  double us = 0;
+  for (const NodeId call : body->nodes())
+    if (body->node(call).kind == NodeKind::kCall) us += of_call(*body, call);
+  return us;
 }
 
 Result<AxisTopology> NodeCost::TopologyOf(const Graph& graph, NodeId launch) const {

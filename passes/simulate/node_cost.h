@@ -14,8 +14,9 @@ namespace strata {
 
 /// What nodes of the graph of one rank cost on a topology, in µs.
 ///
-/// Computation is a roofline: the time for its operands and results in memory or that for its
-/// products, at least that of a kernel. Views, waits and literals are free. Collectives cost what
+/// Computation is a roofline: the time for its operands and results in memory, that for its
+/// products, or that for functions of elements, at least that of a kernel. Views, waits and
+/// literals are free. Collectives cost what
 /// passes/placement/auto/collective_cost.h says of their group on the mesh. Data-dependent sizes
 /// count as ExpectedSizes says. Functions take the graph that the costs were made for.
 class NodeCost {
@@ -50,6 +51,8 @@ class NodeCost {
  private:
   /// On a core of its own.
   double KernelUs(const Graph& graph, NodeId node) const;
+  /// Of the functions that it computes of elements.
+  double FunctionsUs(const Graph& graph, NodeId node) const;
   NodeCost(Topology topology, Mesh mesh, const Graph& graph)
       : topology_(std::move(topology)), mesh_(std::move(mesh)), expected_(graph) {}
   /// None: the table does not have it.

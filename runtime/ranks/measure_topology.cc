@@ -9,10 +9,20 @@
 #include <vector>
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/log.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/tanh.h>
 #include <c10/core/InferenceMode.h>
 
 #include <fmt/format.h>
@@ -53,13 +63,60 @@ Result<Mesh> MeshOf(int64_t ranks) {
   return Mesh::Parse(fmt::format("fsdp={}", ranks));
 }
 
+constexpr clockid_t kThread = CLOCK_THREAD_CPUTIME_ID;
+
+/// Of more bytes than caches have.
+double StateBytesPerUs() {
+  constexpr int64_t kElements = 24 << 20;
+  const Tensor x = at::ones({kElements}), y = at::ones({kElements});
+  Tensor z = at::empty({kElements});
+  return 3 * sizeof(float) * kElements / MedianUs(kThread, 1, [&] { at::add_out(z, x, y); });
+}
+
+/// Of elements that lie in a core's cache.
+void MeasureFunctions(DeviceSpec& device) {
+  constexpr int64_t kElements = 64 << 10;
+  const Tensor x = at::full({kElements}, 0.5);
+  Tensor y = at::empty({kElements});
+  const auto measure = [&](const char* name, const std::function<void()>& call) {
+    device.functions_per_us[name] = static_cast<double>(kElements) / MedianUs(kThread, 20, call);
+  };
+  measure("exp", [&] { at::exp_out(y, x); });
+  measure("log", [&] { at::log_out(y, x); });
+  measure("sigmoid", [&] { at::sigmoid_out(y, x); });
+  measure("silu", [&] { at::silu_out(y, x); });
+  const Tensor rows = x.view({64, kElements / 64});
+  measure("softmax", [&] { at::_log_softmax(rows, 1, /*half_to_float=*/false); });
+  measure("sqrt", [&] { at::sqrt_out(y, x); });
+  measure("tanh", [&] { at::tanh_out(y, x); });
+}
+
+/// Of eight heads, forward and backward.
+void MeasureAttention(DeviceSpec& device) {
+  constexpr int64_t kBatch = 2, kHeads = 8, kTokens = 64, kWidth = 32;
+  constexpr double kProduct = 2.0 * kBatch * kHeads * kTokens * kTokens * kWidth;
+  for (const auto& [dtype, type] :
+       {std::pair(DType::kF32, at::kFloat), {DType::kBF16, at::kBFloat16}}) {
+    const Tensor q = at::full({kBatch, kHeads, kTokens, kWidth}, 0.5, type);
+    const auto forward = [&] {
+      return at::_scaled_dot_product_flash_attention_for_cpu(q, q, q, 0.0, /*is_causal=*/true);
+    };
+    const auto [out, log_sums] = forward();
+    device.attention_flops_per_us[dtype] = 2 * kProduct / MedianUs(kThread, 20, forward);
+    device.attention_backward_flops_per_us[dtype] =
+        5 * kProduct / MedianUs(kThread, 10, [&, &out = out, &log_sums = log_sums] {
+          at::_scaled_dot_product_flash_attention_for_cpu_backward(q, q, q, q, out, log_sums, 0.0,
+                                                                   true);
+        });
+  }
+}
+
 /// What one rank computes with while each core has one.
 Status MeasureDevice(int64_t cores, DeviceSpec& device) {
   STRATA_TRY(Mesh mesh, MeshOf(cores));
   ThreadTeam team(std::move(mesh));
   return team.Run([&](int64_t rank) -> Status {
     const c10::InferenceMode no_autograd;
-    constexpr clockid_t kThread = CLOCK_THREAD_CPUTIME_ID;
     DeviceSpec mine;
     mine.cores = cores;
     constexpr int64_t kSmall = 16, kLarge = 1 << 20, kSide = 384;
@@ -70,6 +127,7 @@ Status MeasureDevice(int64_t cores, DeviceSpec& device) {
     Tensor z = at::empty({kLarge});
     mine.bytes_per_us =
         3 * sizeof(float) * kLarge / MedianUs(kThread, 10, [&] { at::add_out(z, x, y); });
+    mine.state_bytes_per_us = StateBytesPerUs();
     for (const auto& [dtype, type] : {std::pair(DType::kF32, at::kFloat),
                                       {DType::kF64, at::kDouble},
                                       {DType::kBF16, at::kBFloat16}}) {
@@ -78,6 +136,8 @@ Status MeasureDevice(int64_t cores, DeviceSpec& device) {
       const double us = MedianUs(kThread, 4, [&] { at::mm_out(product, a, b); });
       mine.flops_per_us[dtype] = 2.0 * kSide * kSide * kSide / us;
     }
+    MeasureFunctions(mine);
+    MeasureAttention(mine);
     if (rank == 0) device = mine;
     return Ok();
   });

@@ -6,6 +6,7 @@
 
 #include "ir/ops.h"
 #include "passes/placement/auto/collective_cost.h"
+#include "passes/placement/auto/function_cost.h"
 #include "passes/placement/redistribution.h"
 
 namespace strata {
@@ -65,7 +66,7 @@ double CostModel::UpdateUs(const Module& module, const Type& type,
   const double bytes = LocalBytes(module, type, placements);
   const double averages = 2 * 4 * bytes / static_cast<double>(ByteSize(type.dtype));
   const DeviceSpec& device = topology_.device;
-  return crowding_ * (3 * bytes + 2 * averages) / device.bytes_per_us / device.efficiency;
+  return crowding_ * (3 * bytes + 2 * averages) / device.state_rate() / device.efficiency;
 }
 
 double CostModel::LocalBytes(const Module& module, const Type& type,
@@ -158,7 +159,7 @@ double CostModel::ComputeUs(const Graph& graph, NodeId node, const ShardingRule&
   if (graph.node(node).num_results > 0 && graph.value(graph.result(node)).alias_of.valid() &&
       rule.moves_elements)
     return 0;
-  double bytes = 0, result_bytes = 0;
+  double bytes = 0, result_bytes = 0, elements = 0;
   DType dtype = DType::kUnknown;
   for (size_t i = 0; i < results.size(); ++i)
     if (const Type* type = TensorOf(graph, graph.result(node, i)))
@@ -169,6 +170,7 @@ double CostModel::ComputeUs(const Graph& graph, NodeId node, const ShardingRule&
     if (type == nullptr || !is_read) continue;
     if (dtype == DType::kUnknown) dtype = type->dtype;
     const double local = LocalBytes(module, *type, operands[i]);
+    elements = std::max(elements, local / static_cast<double>(ByteSize(type->dtype)));
     // Of a table, only the rows are read that are looked up.
     bytes += op == "embedding" && i == 0 ? std::min(local, result_bytes) : local;
   }
@@ -176,9 +178,10 @@ double CostModel::ComputeUs(const Graph& graph, NodeId node, const ShardingRule&
   const double memory = MemoryUs(bytes + result_bytes);
   const double flops = FlopsOf(op, rule, factor_sizes);
   const DeviceSpec& device = topology_.device;
-  const auto rate = device.flops_per_us.find(dtype);
-  if (flops == 0 || rate == device.flops_per_us.end()) return memory + exchange;
-  return std::max(memory, crowding_ * flops / rate->second / device.efficiency) + exchange;
+  const double rate = FlopsRate(device, op, dtype);
+  double us = crowding_ * FunctionUs(device, op, elements);
+  if (flops > 0 && rate > 0) us = crowding_ * flops / rate / device.efficiency;
+  return std::max(memory, us) + exchange;
 }
 
 double CostModel::SoftmaxExchangeUs(const Graph& graph, const std::vector<ValueId>& values,

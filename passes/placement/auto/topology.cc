@@ -13,6 +13,7 @@
 #include "base/suggest.h"
 #include "base/toml.h"
 #include "embedded/strata_topologies.h"
+#include "passes/placement/auto/function_cost.h"
 
 namespace strata {
 namespace {
@@ -65,6 +66,24 @@ class TopologyTable {
         Refuse(member.value, "expected a type and a number: bf16 = 989");
       else
         rates[*dtype] = *number;
+    }
+    return rates;
+  }
+  /// Of functions by name.
+  std::map<std::string, double, std::less<>> Functions(std::string_view key) {
+    std::map<std::string, double, std::less<>> rates;
+    const TomlValue* value = Take(key);
+    if (value == nullptr) return rates;
+    const auto* members = std::get_if<TomlValue::Table>(&value->value);
+    if (members == nullptr) Refuse(*value, "expected a table of functions");
+    for (const TomlValue::Member& member : members == nullptr ? TomlValue::Table{} : *members) {
+      const auto number = AsNumber(member.value);
+      if (!number || *number <= 0 || !IsPricedFunction(member.key)) {
+        Refuse(member.value, fmt::format("expected a number above 0 of one of {}",
+                                         fmt::join(PricedFunctions(), ", ")));
+      } else {
+        rates[member.key] = *number;
+      }
     }
     return rates;
   }
@@ -132,12 +151,20 @@ Result<Topology> Topology::Parse(std::string_view text, std::string_view file, s
   TopologyTable device(toml, "device");
   topology.device.memory_bytes = device.Number("memory_gib", 0) * kGiB;
   topology.device.bytes_per_us = device.Number("memory_tib_per_s", 0) * kGiB * 1024 / 1e6;
+  topology.device.state_bytes_per_us = device.Number("state_tib_per_s", 0) * kGiB * 1024 / 1e6;
   topology.device.efficiency = device.Number("efficiency", 1);
   topology.device.launch_us = device.Number("launch_us", 0);
   topology.device.cores = static_cast<int64_t>(device.Number("cores", 0));
   topology.device.flops_per_us = device.Rates("tflops");
-  for (auto& [dtype, rate] : topology.device.flops_per_us)
-    rate *= 1e6;
+  topology.device.attention_flops_per_us = device.Rates("attention_tflops");
+  topology.device.attention_backward_flops_per_us = device.Rates("attention_backward_tflops");
+  for (auto* rates : {&topology.device.flops_per_us, &topology.device.attention_flops_per_us,
+                      &topology.device.attention_backward_flops_per_us})
+    for (auto& [dtype, rate] : *rates)
+      rate *= 1e6;
+  topology.device.functions_per_us = device.Functions("functions_g_per_s");
+  for (auto& [function, rate] : topology.device.functions_per_us)
+    rate *= 1e3;
   STRATA_RETURN_IF_ERROR(device.Finish());
   NetworkSpec& spec = topology.network;
   TopologyTable network(toml, "network");
@@ -164,20 +191,41 @@ Result<Topology> Topology::Parse(std::string_view text, std::string_view file, s
   return topology;
 }
 
+namespace {
+
+std::string RatesText(const std::map<DType, double>& rates) {
+  std::string text;
+  for (const auto& [dtype, rate] : rates)
+    text += fmt::format("{}{} = {:.4g}", text.empty() ? "" : ", ", ShortName(dtype), rate / 1e6);
+  return text;
+}
+
+}  // namespace
+
 std::string Topology::ToToml() const {
   constexpr std::string_view kModels[] = {"nccl", "simple", "memory"};
   constexpr std::string_view kArchitectures[] = {"ampere", "hopper", "blackwell"};
-  std::string rates;
-  for (const auto& [dtype, rate] : device.flops_per_us)
-    rates += fmt::format("{}{} = {:.4g}", rates.empty() ? "" : ", ", ShortName(dtype), rate / 1e6);
+  std::string measured, functions;
+  if (device.state_bytes_per_us > 0) {
+    measured +=
+        fmt::format("state_tib_per_s = {:.4g}\n", device.state_bytes_per_us / (kGiB * 1024 / 1e6));
+  }
+  for (const auto& [name, rate] : device.functions_per_us)
+    functions += fmt::format("{}{} = {:.4g}", functions.empty() ? "" : ", ", name, rate / 1e3);
+  for (const auto& [key, text] :
+       {std::pair("attention_tflops", RatesText(device.attention_flops_per_us)),
+        std::pair("attention_backward_tflops", RatesText(device.attention_backward_flops_per_us)),
+        std::pair("functions_g_per_s", functions)})
+    if (!text.empty()) measured += fmt::format("{} = {{ {} }}\n", key, text);
   return fmt::format(
       "[device]\nmemory_gib = {:.4g}\nmemory_tib_per_s = {:.4g}\nefficiency = {}\n"
-      "launch_us = {:.4g}\ncores = {}\ntflops = {{ {} }}\n\n"
+      "launch_us = {:.4g}\ncores = {}\ntflops = {{ {} }}\n{}\n"
       "[network]\nmodel = \"{}\"\narchitecture = \"{}\"\nranks_per_node = {}\n"
       "intra_gb_per_s = {:.4g}\ninter_gb_per_s = {:.4g}\nchannels = {}\nnvswitch = {}\n"
       "extra_latency_us = {:.4g}\nbase_us = {:.4g}\nhop_us = {:.4g}\nsum_gb_per_s = {:.4g}\n",
       device.memory_bytes / kGiB, device.bytes_per_us / (kGiB * 1024 / 1e6), device.efficiency,
-      device.launch_us, device.cores, rates, kModels[static_cast<size_t>(network.model)],
+      device.launch_us, device.cores, RatesText(device.flops_per_us), measured,
+      kModels[static_cast<size_t>(network.model)],
       kArchitectures[static_cast<size_t>(network.architecture)], network.ranks_per_node,
       network.intra, network.inter, network.channels, network.nvswitch, network.extra_latency_us,
       network.base_us, network.hop_us, network.sum);

@@ -14,11 +14,19 @@ namespace strata {
 /// What one rank computes with.
 struct DeviceSpec {
   double memory_bytes = 0;
-  double bytes_per_us = 0;               ///< peak of memory
+  double bytes_per_us = 0;        ///< peak of memory
+  double state_bytes_per_us = 0;  ///< of what a step begins with, which no cache has; 0: the same
   std::map<DType, double> flops_per_us;  ///< peak of dense products
-  double efficiency = 1;                 ///< part of the peaks that a kernel reaches
-  double launch_us = 0;                  ///< least time of a kernel that reads or writes memory
-  int64_t cores = 0;                     ///< that the ranks of a node share, one each; 0: no limit
+  /// The same of attention, with its softmax; a type that is missing: as products.
+  std::map<DType, double> attention_flops_per_us, attention_backward_flops_per_us;
+  /// Elements of which functions are computed, by name: "exp", "silu". Missing ones take the time
+  /// of memory alone.
+  std::map<std::string, double, std::less<>> functions_per_us;
+  double efficiency = 1;  ///< part of the peaks that a kernel reaches
+  double launch_us = 0;   ///< least time of a kernel that reads or writes memory
+  int64_t cores = 0;      ///< that the ranks of a node share, one each; 0: no limit
+
+  double state_rate() const { return state_bytes_per_us > 0 ? state_bytes_per_us : bytes_per_us; }
 };
 
 enum class NetworkModel : uint8_t {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "passes/placement/auto/collective_cost.h"
+#include "passes/placement/auto/function_cost.h"
 #include "passes/placement/auto/placement_cost.h"
 #include "passes/placement/auto/topology.h"
 #include "tests/support/graphs.h"
@@ -33,9 +34,15 @@ std::string Axes(const std::string& topology, std::string_view mesh) {
 TEST_CASE("a topology is written as it is read, and its cores limit how many ranks work at once") {
   Topology topology = OrDie(Topology::Load("cpu"));
   topology.device.cores = 2;
+  topology.device.state_bytes_per_us = 0.5 * topology.device.bytes_per_us;
+  topology.device.functions_per_us = {{"exp", 1500}, {"silu", 4500}};
+  topology.device.attention_flops_per_us[DType::kF32] = 4e4;
+  topology.device.attention_backward_flops_per_us[DType::kF32] = 6e4;
   const Topology again = OrDie(Topology::Parse(topology.ToToml(), "t.toml", "t"));
   CHECK_EQ(again.ToToml(), topology.ToToml());
   CHECK_EQ(again.device.flops_per_us, topology.device.flops_per_us);
+  CHECK_EQ(again.device.functions_per_us, topology.device.functions_per_us);
+  CHECK_EQ(again.device.attention_flops_per_us, topology.device.attention_flops_per_us);
   CHECK_EQ(again.Crowding(2), 1.0);
   CHECK_EQ(again.Crowding(4), 2.0);
   CHECK_EQ(OrDie(Topology::Load("h100")).Crowding(512), 1.0);
@@ -284,6 +291,33 @@ TEST_CASE("T42: a kernel takes at least the time of its launch") {
   output([b])
 )"),
            7.0);
+}
+
+TEST_CASE("functions of elements and attention take the time of rates of their own") {
+  Topology topology = OrDie(Topology::Load("cpu"));
+  topology.device.functions_per_us = {{"softmax", 100}, {"silu", 400}};
+  topology.device.attention_flops_per_us[DType::kF32] = 1000;
+  topology.device.attention_backward_flops_per_us[DType::kF32] = 2000;
+  const DeviceSpec& device = topology.device;
+  CHECK_EQ(FunctionUs(device, "_softmax", 800), 8.0);
+  CHECK_EQ(FunctionUs(device, "silu_backward", 800), 2.0);
+  CHECK_EQ(FunctionUs(device, "tanh", 800), 0.0);  // no rate
+  CHECK_EQ(FunctionUs(device, "mul", 800), 0.0);
+  CHECK_EQ(FlopsRate(device, "_scaled_dot_product_flash_attention_for_cpu", DType::kF32), 1000);
+  CHECK_EQ(FlopsRate(device, "_scaled_dot_product_flash_attention_for_cpu_backward", DType::kF32),
+           2000);
+  CHECK_EQ(FlopsRate(device, "mm", DType::kF32), device.flops_per_us.at(DType::kF32));
+  CHECK_EQ(FlopsRate(device, "_scaled_dot_product_flash_attention_for_cpu", DType::kF64),
+           device.flops_per_us.at(DType::kF64));
+
+  const auto unknown = Topology::Parse(
+      "[device]\nmemory_tib_per_s = 1\nfunctions_g_per_s = { sinh = 1 }\n[network]\n"
+      "intra_gb_per_s = 1\n",
+      "t.toml", "t");
+  REQUIRE(!unknown);
+  CHECK(unknown.error().message().starts_with(
+      "t.toml:3:30: expected a number above 0 of one of exp, log, sigmoid, silu, softmax, sqrt, "
+      "tanh\n"));
 }
 
 TEST_CASE("T43: an unknown topology is an error that names those that are known") {

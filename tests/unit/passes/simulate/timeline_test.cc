@@ -57,7 +57,7 @@ TEST_CASE("simulate: computation hides a part of a collective, and waits for the
   CHECK_EQ(timeline.events[2].start_us, Us(20));
 }
 
-TEST_CASE("simulate: a kernel that writes its inputs is computed") {
+TEST_CASE("simulate: a kernel that writes its inputs is computed, with the functions of its body") {
   const auto module = testing::ParseOrDie(R"(graph g
   x = placeholder : f32[1000][1]cpu
   kernel = attr kernel(graph(1))
@@ -71,9 +71,16 @@ graph kernel body
   output([z])
 )");
   const Graph& graph = *module->FindGraph("g");
-  const Topology topology = OrDie(Topology::Parse(testing::kSlowTopology, "t.toml", "t"));
-  CHECK_EQ(OrDie(NodeCost::Make(topology, graph)).ComputeUs(graph, testing::NodeNamed(graph, "k")),
-           Us(10));
+  Topology topology = OrDie(Topology::Parse(testing::kSlowTopology, "t.toml", "t"));
+  const auto us = [&] {
+    return OrDie(NodeCost::Make(topology, graph)).ComputeUs(graph, testing::NodeNamed(graph, "k"));
+  };
+  CHECK_GT(us(), 0);
+  topology.device.functions_per_us = {{"exp", 0.1}, {"silu", 0.5}};
+  CHECK_EQ(us(), Us(10'000 + 2'000));
+  topology.device.functions_per_us = {};
+  topology.device.state_bytes_per_us = 4;  // the input, read and written
+  CHECK_EQ(us(), Us(2'000));
 }
 
 TEST_CASE("simulate: collectives of one group follow each other, those of two share the links") {
