@@ -124,9 +124,8 @@ class Explanation {
       const auto is_gradient = [&](NodeId node) { return gradients.contains(node); };
       if (auto cause = FirstMultiple(part, Mul(factor, count), is_gradient)) return cause;
     }
-    return FirstMultiple(part, factor, [&](NodeId node) {
-      return lineage_.OriginOf({part, node, 0}) == nullptr;
-    });
+    return FirstMultiple(
+        part, factor, [&](NodeId node) { return lineage_.OriginOf({part, node, 0}) == nullptr; });
   }
 
   /// Calls that read tangents, or what was computed of them.
