@@ -114,6 +114,16 @@ struct Flags::Impl {
     return names;
   }
 
+  /// The option that was meant; or a field of the configuration, where those can be set.
+  std::string Suggestion(const std::string& name) const {
+    const std::vector<std::string> names = OptionNames();
+    const std::string similar = DidYouMean(name, names);
+    if (!similar.empty() || !name.starts_with("--") ||
+        std::ranges::find(names, "--set") == names.end())
+      return similar;
+    return fmt::format("; a field of the configuration is '--set {}=VALUE'", name.substr(2));
+  }
+
   std::string Usage() const {
     std::string usage = fmt::format("usage: strata {}", command);
     for (const Named& option : named) {
@@ -144,7 +154,7 @@ struct Flags::Impl {
     for (const std::string& word : words) {
       if (word.size() < 2 || word[0] != '-') continue;
       const std::string name = word.substr(0, word.find('='));
-      return Trouble("unknown option '{}'{}", name, DidYouMean(name, OptionNames()));
+      return Trouble("unknown option '{}'{}", name, Suggestion(name));
     }
     return Trouble("unexpected argument '{}'", words[0]);
   }

@@ -86,6 +86,9 @@ TEST_CASE("flag errors name the flag and its help") {
   CHECK_EQ(Sample().ErrorOf({"a", "--fromat=json"}),
            "unknown option '--fromat', did you mean '--format': strata diff: see 'strata diff "
            "--help'");
+  CHECK_EQ(Sample().ErrorOf({"a", "--learning_rate", "1"}),
+           "unknown option '--learning_rate'; a field of the configuration is '--set "
+           "learning_rate=VALUE': strata diff: see 'strata diff --help'");
   CHECK_EQ(Sample().ErrorOf({"a", "--format"}),
            "--format needs a value: strata diff: see 'strata diff --help'");
   CHECK_EQ(Sample().ErrorOf({"a", "--format", "jsom"}),
