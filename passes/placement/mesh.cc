@@ -64,15 +64,8 @@ bool IsPartOf(const MeshAxis& fine, const MeshAxis& whole) {
   return fine.stride >= whole.stride && fine.stride < whole.stride * whole.size;
 }
 
-int64_t CoordinateOn(const MeshAxis& axis, int64_t rank) {
-  return rank / axis.stride % axis.size;
-}
-
-}  // namespace
-
-Result<Mesh> Mesh::Parse(std::string_view text) {
-  Mesh mesh;
-  if (text.empty()) return mesh;
+/// The axes that the text gives, `ep` apart as the number of ranks that share experts.
+Result<int64_t> ParseAxes(std::string_view text, int64_t& num_ranks, std::vector<MeshAxis>& axes) {
   std::vector<std::string> names;
   int64_t experts = 1;
   for (const std::string_view part : Split(text, ',')) {
@@ -87,16 +80,29 @@ Result<Mesh> Mesh::Parse(std::string_view text) {
       return Malformed(text, "ep is not the last axis");
     }
     names.push_back(axis.name);
-    if (axis.size > kMaxRanks / mesh.num_ranks_) {
+    if (axis.size > kMaxRanks / num_ranks) {
       return Malformed(text, fmt::format("it has more than {} ranks", kMaxRanks));
     }
     if (axis.name == kExpertAxis) {
       experts = axis.size;
       continue;
     }
-    mesh.num_ranks_ *= axis.size;
-    if (axis.size > 1) mesh.given_.push_back(std::move(axis));
+    num_ranks *= axis.size;
+    if (axis.size > 1) axes.push_back(std::move(axis));
   }
+  return experts;
+}
+
+int64_t CoordinateOn(const MeshAxis& axis, int64_t rank) {
+  return rank / axis.stride % axis.size;
+}
+
+}  // namespace
+
+Result<Mesh> Mesh::Parse(std::string_view text) {
+  Mesh mesh;
+  if (text.empty()) return mesh;
+  STRATA_TRY(const int64_t experts, ParseAxes(text, mesh.num_ranks_, mesh.given_));
   int64_t stride = 1, lent = 1;
   for (auto axis = mesh.given_.rbegin(); axis != mesh.given_.rend(); ++axis) {
     axis->stride = stride;

@@ -13,6 +13,14 @@ class ModulesPane {
   void Draw(Ui& ui, const Area& area);
 
  private:
+  struct TreeRow {
+    ClusterId cluster;
+    int depth = 0;
+  };
+  /// The modules below open ones, in order.
+  std::vector<TreeRow> RowsOf(const Comparison& comparison) const;
+  void DrawRow(Ui& ui, GraphModel& graph, const TreeRow& row, const Area& at);
+
   std::set<std::string> open_ = {""};  // module paths
 };
 

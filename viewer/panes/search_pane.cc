@@ -8,6 +8,39 @@
 #include "scene/words.h"
 
 namespace strata::viewer {
+namespace {
+
+/// A pass or graph whose name fits.
+void DrawSubject(Ui& ui, SubjectId id, const Area& at) {
+  const Theme& theme = *ui.theme;
+  const Subject& subject = ui.model.contents().subjects[id];
+  const Touch touch = ui.Press(fmt::format("pass:{}", subject.index), "row", subject.Title(), at);
+  if (touch.hovered) ui.Fill(at, theme.well);
+  const float title = ui.TextIn({at.x + ui.px(12), at.y, at.width - ui.px(60), at.height},
+                                subject.Title(), ui.font(Face::kBold, 12), theme.ink);
+  const std::string place = ui.model.contents().PlaceOf(subject);
+  ui.TextRight({at.x + title + ui.px(20), at.y, at.width - title - ui.px(32), at.height},
+               place.empty() ? "graph" : place, ui.font(Face::kSans, 11), theme.ink_3);
+  if (touch.clicked) ui.model.Show(id);
+}
+
+void DrawNode(Ui& ui, const Comparison& c, SceneNodeId node, const Area& at) {
+  const Theme& theme = *ui.theme;
+  const bool selected = node == ui.model.selected();
+  const Touch touch = ui.Press("hit:" + c.NameOf(node), "row", c.LabelOf(node), at, selected);
+  if (selected || touch.hovered) ui.Fill(at, selected ? theme.accent_fill : theme.well);
+  const std::string_view sign = SignOf(c.StatusOf(node));
+  ui.TextIn({at.x + ui.px(12), at.y, ui.px(14), at.height}, sign, ui.font(Face::kBold, 12),
+            theme.TextOf(c.StatusOf(node)));
+  const float half = at.width * 0.55F;
+  ui.TextIn({at.x + ui.px(26), at.y, half - ui.px(30), at.height}, c.NameOf(node),
+            ui.font(Face::kMono, 11), theme.ink);
+  ui.TextIn({at.x + half, at.y, at.width - half - ui.px(12), at.height}, c.LabelOf(node),
+            ui.font(Face::kSans, 11), theme.ink_3);
+  if (touch.clicked) ui.model.Reveal(node);
+}
+
+}  // namespace
 
 void SearchPane::Draw(Ui& ui, const Area& area) {
   const UiScope scope(ui, "search");
@@ -41,18 +74,8 @@ void SearchPane::Draw(Ui& ui, const Area& area) {
   ui.Register("counts", "text", counts, words(counts, theme.ink_3));
   const float height = ui.px(24);
   for (size_t i = 0; model.has_contents() && i < std::min<size_t>(6, hits.subjects.size()); ++i) {
-    const IdVector<SubjectId, Subject>& subjects = model.contents().subjects;
-    if (!IdsOf(subjects).Contains(hits.subjects[i])) continue;
-    const Subject& subject = subjects[hits.subjects[i]];
-    const Area at = panel.Next(height);
-    const Touch touch = ui.Press(fmt::format("pass:{}", subject.index), "row", subject.Title(), at);
-    if (touch.hovered) ui.Fill(at, theme.well);
-    const float title = ui.TextIn({at.x + ui.px(12), at.y, at.width - ui.px(60), at.height},
-                                  subject.Title(), ui.font(Face::kBold, 12), theme.ink);
-    const std::string place = model.contents().PlaceOf(subject);
-    ui.TextRight({at.x + title + ui.px(20), at.y, at.width - title - ui.px(32), at.height},
-                 place.empty() ? "graph" : place, ui.font(Face::kSans, 11), theme.ink_3);
-    if (touch.clicked) model.Show(hits.subjects[i]);
+    if (IdsOf(model.contents().subjects).Contains(hits.subjects[i]))
+      DrawSubject(ui, hits.subjects[i], panel.Next(height));
   }
   const Comparison* c = model.comparison();
   if (c == nullptr) return;
@@ -62,19 +85,8 @@ void SearchPane::Draw(Ui& ui, const Area& area) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const Area at = panel.Next(height);
       const SceneNodeId node = hits.nodes[static_cast<size_t>(i)];
-      if (!c->nodes().Contains(node)) continue;  // of the comparison before
-      const bool selected = node == model.selected();
-      const Touch touch = ui.Press("hit:" + c->NameOf(node), "row", c->LabelOf(node), at, selected);
-      if (selected || touch.hovered) ui.Fill(at, selected ? theme.accent_fill : theme.well);
-      const std::string_view sign = SignOf(c->StatusOf(node));
-      ui.TextIn({at.x + ui.px(12), at.y, ui.px(14), height}, sign, ui.font(Face::kBold, 12),
-                theme.TextOf(c->StatusOf(node)));
-      const float half = at.width * 0.55F;
-      ui.TextIn({at.x + ui.px(26), at.y, half - ui.px(30), height}, c->NameOf(node),
-                ui.font(Face::kMono, 11), theme.ink);
-      ui.TextIn({at.x + half, at.y, at.width - half - ui.px(12), height}, c->LabelOf(node),
-                ui.font(Face::kSans, 11), theme.ink_3);
-      if (touch.clicked) model.Reveal(node);
+      // Others are of the comparison before.
+      if (c->nodes().Contains(node)) DrawNode(ui, *c, node, at);
     }
   }
 }

@@ -79,6 +79,21 @@ Result<std::vector<InputEvent>> EventsOfKeys(const std::string& word, bool count
   return events;
 }
 
+/// Text as a keyboard would give it, character by character.
+void Type(const std::string& text, InputQueue& input) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = std::max<size_t>(1, Utf8Length(text, i));
+    uint32_t code = static_cast<unsigned char>(text[i]);
+    if (length > 1) {
+      code &= 0xFFU >> (length + 1);
+      for (size_t k = 1; k < length; ++k)
+        code = (code << 6) | (static_cast<unsigned char>(text[i + k]) & 0x3FU);
+    }
+    input.Push({.kind = InputEvent::Kind::kText, .character = code});
+    i += length;
+  }
+}
+
 }  // namespace
 
 bool ScriptRunner::NeedsTree(const ScriptLine& line) {
@@ -170,18 +185,7 @@ Status ScriptRunner::Act(Ui& ui, ScriptHost& host, const ScriptLine& line) {
         host.input().Push(event);
     }
   } else if (line.verb == "type") {
-    const std::string text = Rest(line.words, 0);
-    for (size_t i = 0; i < text.size();) {
-      const size_t length = std::max<size_t>(1, Utf8Length(text, i));
-      uint32_t code = static_cast<unsigned char>(text[i]);
-      if (length > 1) {
-        code &= 0xFFU >> (length + 1);
-        for (size_t k = 1; k < length; ++k)
-          code = (code << 6) | (static_cast<unsigned char>(text[i + k]) & 0x3FU);
-      }
-      host.input().Push({.kind = InputEvent::Kind::kText, .character = code});
-      i += length;
-    }
+    Type(Rest(line.words, 0), host.input());
   } else if (line.verb == "run") {
     const Command* command = ui.commands.Find(line.words[0]);
     if (command == nullptr) return Error("unknown command '{}'", OneLine(line.words[0]));
@@ -208,18 +212,7 @@ Status ScriptRunner::Act(Ui& ui, ScriptHost& host, const ScriptLine& line) {
       Next();
     }
   } else if (line.verb == "random") {
-    STRATA_TRY(const double events, Number(line.words[0]));
-    STRATA_TRY(const double seed, Number(line.words[1]));
-    if (moved_ == 0) random_.seed(static_cast<uint32_t>(std::clamp(seed, 0.0, 4e9)));
-    ui.model.writes_files = ++moved_ > static_cast<int>(std::clamp(events, 1.0, 1e6));
-    if (ui.model.writes_files) {
-      moved_ = 0;
-      Next();
-    } else if (host.input().empty()) {
-      PushRandom(ui, host.input());
-    } else {
-      --moved_;
-    }
+    return ActAtRandom(ui, host, line);
   } else if (line.verb == "drop") {
     for (const std::string& file : line.words)
       host.Drop(file);
@@ -227,6 +220,22 @@ Status ScriptRunner::Act(Ui& ui, ScriptHost& host, const ScriptLine& line) {
     return host.Export(line.words[0]);
   } else if (line.verb == "quit") {
     host.Quit();
+  }
+  return Ok();
+}
+
+Status ScriptRunner::ActAtRandom(Ui& ui, ScriptHost& host, const ScriptLine& line) {
+  STRATA_TRY(const double events, Number(line.words[0]));
+  STRATA_TRY(const double seed, Number(line.words[1]));
+  if (moved_ == 0) random_.seed(static_cast<uint32_t>(std::clamp(seed, 0.0, 4e9)));
+  ui.model.writes_files = ++moved_ > static_cast<int>(std::clamp(events, 1.0, 1e6));
+  if (ui.model.writes_files) {
+    moved_ = 0;
+    Next();
+  } else if (host.input().empty()) {
+    PushRandom(ui, host.input());
+  } else {
+    --moved_;
   }
   return Ok();
 }

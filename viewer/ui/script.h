@@ -61,6 +61,8 @@ class ScriptRunner {
   bool Overdue() const;
   Status At(const ScriptLine& line, const Status& status) const;
   Status Act(Ui& ui, ScriptHost& host, const ScriptLine& line);
+  /// One random event of `random EVENTS SEED`.
+  Status ActAtRandom(Ui& ui, ScriptHost& host, const ScriptLine& line);
   Status ActOnElement(Ui& ui, ScriptHost& host, const ScriptLine& line);
   Status Assert(const Ui& ui, const ScriptLine& line) const;
   Status AssertState(const Ui& ui, const ScriptLine& line) const;
