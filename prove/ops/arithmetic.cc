@@ -291,15 +291,20 @@ int64_t FloorDivide(int64_t a, int64_t b) {
   return quotient - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0));
 }
 
-template <bool kRemainder>
+enum class Division : uint8_t { kFloor, kRemainder, kTruncatedRemainder };
+
+template <Division kDivision>
 Result<Values> EvaluateFloorDivide(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
   STRATA_TRY(const Tensor b, call.TensorAt(1, "other"));
   if (Common(a.domain(), b.domain()) != Domain::kInteger)
     return Error(ErrorCode::kUnsupported, "division that rounds, of numbers");
   STRATA_TRY(Tensor result, Map(a, b, Domain::kInteger, [](uint64_t x, uint64_t y) {
+               if (kDivision == Division::kTruncatedRemainder)
+                 return y == 0 ? 0 : Word(Signed(x) % Signed(y));
                const int64_t quotient = FloorDivide(Signed(x), Signed(y));
-               return kRemainder ? Word(Signed(x) - quotient * Signed(y)) : Word(quotient);
+               return kDivision == Division::kFloor ? Word(quotient)
+                                                    : Word(Signed(x) - quotient * Signed(y));
              }));
   return Values{std::move(result)};
 }
@@ -349,11 +354,14 @@ constexpr OpDefinition kArithmeticOps[] = {
     {"aten.bitwise_and", EvaluateBits<Bits::kAnd, false>},
     {"aten.bitwise_not", EvaluateNot},
     {"aten.bitwise_or", EvaluateBits<Bits::kOr, false>},
+    {"aten.bitwise_xor", EvaluateBits<Bits::kXor, false>},
     {"aten.clamp", EvaluateClamp},
+    {"aten.clamp_max", EvaluateExtremum<false>},
     {"aten.clamp_min", EvaluateExtremum<true>},
     {"aten.div", EvaluateDiv},
     {"aten.eq", EvaluateCompare<false, true, false>},
-    {"aten.floor_divide", EvaluateFloorDivide<false>},
+    {"aten.floor_divide", EvaluateFloorDivide<Division::kFloor>},
+    {"aten.fmod", EvaluateFloorDivide<Division::kTruncatedRemainder>},
     {"aten.ge", EvaluateCompare<false, true, true>},
     {"aten.gt", EvaluateCompare<false, false, true>},
     {"aten.le", EvaluateCompare<true, true, false>},
@@ -361,6 +369,7 @@ constexpr OpDefinition kArithmeticOps[] = {
     {"aten.logical_and", EvaluateBits<Bits::kAnd, true>},
     {"aten.logical_not", EvaluateNot},
     {"aten.logical_or", EvaluateBits<Bits::kOr, true>},
+    {"aten.logical_xor", EvaluateBits<Bits::kXor, true>},
     {"aten.lt", EvaluateCompare<true, false, false>},
     {"aten.masked_fill", EvaluateMaskedFill},
     {"aten.maximum", EvaluateExtremum<true>},
@@ -370,7 +379,7 @@ constexpr OpDefinition kArithmeticOps[] = {
     {"aten.neg", EvaluateNeg},
     {"aten.reciprocal", EvaluateReciprocal},
     {"aten.relu", EvaluateRelu},
-    {"aten.remainder", EvaluateFloorDivide<true>},
+    {"aten.remainder", EvaluateFloorDivide<Division::kRemainder>},
     {"aten.rsub", EvaluateReverseSub},
     {"aten.sign", EvaluateSign},
     {"aten.sub", EvaluateSub},

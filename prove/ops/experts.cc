@@ -88,6 +88,30 @@ Result<Values> EvaluateTopK(Call& call) {
   return InOrder(a, dim, call.IntegerAt(1, "k", 1), call.FlagAt(3, "largest", true));
 }
 
+/// max(self), max.dim(self, dim, keepdim), max.other(self, other), and argmax(self, dim, keepdim)
+template <bool kLargest, bool kPlace>
+Result<Values> EvaluateExtremeAt(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  const Argument* where = call.Find(1, kPlace ? "dim" : "");
+  if (where != nullptr && where->is_tensor())
+    return FindDefinition(kLargest ? "aten.maximum" : "aten.minimum")->evaluate(call);
+  const bool is_flat = where == nullptr;
+  const Tensor all = is_flat ? a.Reshape({a.numel()}) : a;
+  STRATA_TRY(const size_t dim, DimAt(call, is_flat ? SIZE_MAX : 1, all, 0));
+  STRATA_TRY(Values found, InOrder(all, dim, 1, kLargest));
+  Sizes sizes = all.sizes();
+  sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(dim));
+  if (call.FlagAt(2, "keepdim")) {
+    sizes.assign(a.sizes().size(), 1);
+    if (!is_flat) sizes = std::get<Tensor>(found[0]).sizes();
+  }
+  for (Value& value : found)
+    value = std::get<Tensor>(value).Reshape(sizes);
+  if (kPlace) return Values{found[1]};
+  if (is_flat) return Values{found[0]};
+  return found;
+}
+
 /// index_add(self, dim, index, source, alpha)
 Result<Values> EvaluateIndexAdd(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
@@ -200,7 +224,11 @@ Result<Values> EvaluateRepeatInterleave(Call& call) {
 constexpr OpDefinition kExpertsOps[] = {
     {"aten._grouped_mm", EvaluateGroupedProduct},
     {"aten._local_scalar_dense", EvaluateScalarRead},
+    {"aten.argmax", EvaluateExtremeAt<true, true>},
+    {"aten.argmin", EvaluateExtremeAt<false, true>},
     {"aten.index_add", EvaluateIndexAdd},
+    {"aten.max", EvaluateExtremeAt<true, false>},
+    {"aten.min", EvaluateExtremeAt<false, false>},
     {"aten.repeat_interleave", EvaluateRepeatInterleave},
     {"aten.slice_backward", EvaluateSliceBackward},
     {"aten.sort", EvaluateSort},

@@ -78,6 +78,15 @@ Result<Values> EvaluateFullLike(Call& call) {
   return FilledWith(number, call.DomainOr(a.domain()), a.sizes());
 }
 
+/// new_full(self, size, fill_value)
+Result<Values> EvaluateNewFull(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  const std::optional<Sizes> sizes = call.IntegersAt(1, "size");
+  if (!sizes) return Error(ErrorCode::kInvalid, "no sizes");
+  STRATA_TRY(const Tensor number, call.TensorAt(2, "fill_value"));
+  return FilledWith(number, call.DomainOr(a.domain()), *sizes);
+}
+
 /// fill(self, value)
 Result<Values> EvaluateFill(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
@@ -167,6 +176,8 @@ constexpr OpDefinition kMemoryOps[] = {
     {"aten.full_like", EvaluateFullLike},
     {"aten.lift_fresh_copy", EvaluateToCopy, true},
     {"aten.new_empty", EvaluateNewOf<Content::kNothing>},
+    {"aten.new_full", EvaluateNewFull},
+    {"aten.new_ones", EvaluateNewOf<Content::kOne>},
     {"aten.new_zeros", EvaluateNewOf<Content::kZero>},
     {"aten.ones", EvaluateNew<Content::kOne>},
     {"aten.ones_like", EvaluateLike<Content::kOne>},

@@ -1,3 +1,5 @@
+#include "prove/ops/reductions.h"
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -8,24 +10,6 @@
 
 namespace strata::prove {
 namespace {
-
-/// The dimensions of argument `position`, counted from the front; all: none are given.
-Result<Sizes> DimsAt(const Call& call, const Tensor& a, size_t position) {
-  std::optional<Sizes> dims = call.IntegersAt(position, "dim");
-  if (!dims || dims->empty()) {
-    Sizes all(a.sizes().size());
-    for (size_t dim = 0; dim < all.size(); ++dim)
-      all[dim] = static_cast<int64_t>(dim);
-    return all;
-  }
-  for (int64_t& dim : *dims) {
-    if (dim < 0) dim += a.dim();
-    if (dim < 0 || dim >= std::max<int64_t>(a.dim(), 1))
-      return Error(ErrorCode::kInvalid, "a dimension of a tensor with {}", a.dim());
-  }
-  if (a.dim() == 0) return Sizes{};
-  return *std::move(dims);
-}
 
 /// Folds elements over dimensions: `fold(word, sum)`.
 template <class Fold>
@@ -53,13 +37,6 @@ Tensor FoldOver(const Tensor& a, const Sizes& dims, bool keep, uint64_t initial,
       kept.push_back(sizes[dim]);
   }
   return result.Reshape(std::move(kept));
-}
-
-int64_t Count(const Tensor& a, const Sizes& dims) {
-  int64_t count = 1;
-  for (const int64_t dim : dims)
-    count *= a.size(dim);
-  return count;
 }
 
 /// The first elements along `dims`, where all others are equal to them.
@@ -99,7 +76,7 @@ Result<Values> EvaluateMean(Call& call) {
   STRATA_TRY(const Sizes dims, DimsAt(call, a, 1));
   const Tensor numbers = ConvertTo(a, Domain::kFloat);
   const Tensor sum = SumOver(numbers, dims, call.FlagAt(2, "keepdim"));
-  return Values{Scale(sum, Inverse(FromInteger(Count(a, dims))))};
+  return Values{Scale(sum, Inverse(FromInteger(CountOver(a, dims))))};
 }
 
 /// linalg_vector_norm(self, ord, dim, keepdim): the root of the sum of squares.
@@ -174,6 +151,30 @@ constexpr OpDefinition kReductionsOps[] = {
 };
 
 }  // namespace
+
+Result<Sizes> DimsAt(const Call& call, const Tensor& a, size_t position) {
+  std::optional<Sizes> dims = call.IntegersAt(position, "dim");
+  if (!dims || dims->empty()) {
+    Sizes all(a.sizes().size());
+    for (size_t dim = 0; dim < all.size(); ++dim)
+      all[dim] = static_cast<int64_t>(dim);
+    return all;
+  }
+  for (int64_t& dim : *dims) {
+    if (dim < 0) dim += a.dim();
+    if (dim < 0 || dim >= std::max<int64_t>(a.dim(), 1))
+      return Error(ErrorCode::kInvalid, "a dimension of a tensor with {}", a.dim());
+  }
+  if (a.dim() == 0) return Sizes{};
+  return *std::move(dims);
+}
+
+int64_t CountOver(const Tensor& a, const Sizes& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims)
+    count *= a.size(dim);
+  return count;
+}
 
 Tensor SumOver(const Tensor& a, const Sizes& dims, bool keep) {
   if (a.domain() == Domain::kInteger)

@@ -22,5 +22,7 @@ std::span<const OpDefinition> FlexOps();
 std::span<const OpDefinition> ExpertOps();
 std::span<const OpDefinition> NormOps();
 std::span<const OpDefinition> OptimizerOps();
+std::span<const OpDefinition> RegionOps();
+std::span<const OpDefinition> StatisticsOps();
 
 }  // namespace strata::prove

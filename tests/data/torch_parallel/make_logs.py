@@ -34,6 +34,7 @@ PROGRAMS = {
     "ddp_buckets": (2, ["half"]),
     "accumulation": (2, ["no_division"]),
     "local_gradients": (2, ["replicated"]),
+    "inductor": (2, []),
     "uneven_batch": (2, ["own_mean"]),
     "uneven_columns": (4, []),
     "uneven_vocabulary": (2, []),

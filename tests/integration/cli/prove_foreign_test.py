@@ -69,6 +69,10 @@ class ProveForeignTest(StrataCase):
                          "several forward graphs: ranks.log: compilation 4/0: the log does not say how they belong "
                          "together")
 
+    def test_operators_that_inductor_makes_have_definitions(self):
+        (step,) = self.prove("inductor", "--accept-inferred")["passes"]
+        self.assertEqual((step["status"], step["unknown_operators"]), ("proven", []))
+
     def test_parts_of_ranks_may_have_other_sizes(self):
         for program, values in (("uneven_batch", 5), ("uneven_columns", 5), ("uneven_vocabulary", 3)):
             with self.subTest(program):

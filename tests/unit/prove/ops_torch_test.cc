@@ -107,11 +107,43 @@ TEST_CASE("PV-3: products, sums and pointwise arithmetic are ATen's") {
   CheckCall("aten.sign.default(x)", "i64[9]", "f64[9]", "i64[9]");
 }
 
+TEST_CASE("PV-3: variances and extremes are ATen's") {
+  CheckCall("aten.var.correction(x, [1])", "f64[3, 5]", "f64[1]", "f64[3]");
+  CheckCall("aten.var.correction(x, [0, -1], correction=0, keepdim=True)", "f64[2, 3, 2]", "f64[1]",
+            "f64[1, 3, 1]");
+  CheckCall("aten.var.dim(x, [1], False)", "f64[3, 5]", "f64[1]", "f64[3]");
+  CheckCall("aten.var.default(x)", "f64[5]", "f64[1]", "f64[]");
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[3, 4]
+  (v, w) = aten.var_mean.correction(x, [1], correction=0, keepdim=True) as s : (f64[3, 1], f64[3, 1])
+  (m, i) = aten.max.dim(x, -1) as t : (f64[3], i64[3])
+  (n, j) = aten.min.dim(x, 0, True) as u : (f64[1, 4], i64[1, 4])
+  output([v, w, m, i, n, j])
+)");
+  CheckCall("aten.max.default(x)", "f64[9]", "f64[1]", "f64[]");
+  CheckCall("aten.max.other(x, y)", "f64[9]", "f64[9]", "f64[9]");
+  CheckCall("aten.argmax.default(x, 1)", "f64[3, 5]", "f64[1]", "i64[3]");
+  CheckCall("aten.argmin.default(x)", "f64[3, 5]", "f64[1]", "i64[]");
+  CheckCall("aten.clamp_max.default(x, 2)", "f64[9]", "f64[1]", "f64[9]");
+}
+
+TEST_CASE("PV-3: regions of tensors are ATen's") {
+  CheckCall("aten.repeat.default(x, [2, 1, 3])", "f64[2, 3]", "f64[1]", "f64[2, 2, 9]");
+  CheckCall("aten.roll.default(x, [1, -2], [0, -1])", "f64[3, 5]", "f64[1]", "f64[3, 5]");
+  CheckCall("aten.roll.default(x, [4])", "f64[3, 5]", "f64[1]", "f64[3, 5]");
+  CheckCall("aten.select_scatter.default(x, y, 1, -1)", "f64[3, 4]", "f64[3]", "f64[3, 4]");
+  CheckCall("aten.slice_scatter.default(x, y, 1, 1, 4, 2)", "f64[3, 5]", "f64[3, 2]", "f64[3, 5]");
+  CheckCall("aten.select_backward.default(x, [3, 4], 1, 2)", "f64[3]", "f64[1]", "f64[3, 4]");
+  CheckCall("aten.new_full.default(x, [2, 2], 7)", "f64[3]", "f64[1]", "f64[2, 2]");
+  CheckCall("aten.new_ones.default(x, [2])", "f64[3]", "f64[1]", "f64[2]");
+}
+
 TEST_CASE("PV-3: comparisons and integers are ATen's") {
   for (const std::string_view op : {"eq", "ne", "lt", "le", "gt", "ge"})
     CheckCall(fmt::format("aten.{}.Tensor(x, y)", op), "f64[9]", "f64[9]", "b8[9]");
   CheckCall("aten.floor_divide.default(x, y)", "i64[6]", "i64[1]", "i64[6]");
   CheckCall("aten.remainder.Scalar(x, 2)", "i64[6]", "i64[6]", "i64[6]");
+  CheckCall("aten.fmod.Scalar(x, -2)", "i64[6]", "i64[6]", "i64[6]");
   CheckCall("aten.logical_and.default(x, y)", "i64[9]", "i64[9]", "b8[9]");
   CheckAgainstTorch(R"(
   x = placeholder : f64[9]
