@@ -26,6 +26,9 @@ class GraphSizes {
   /// The size of a literal in the arguments; made if there is none. A negative literal is minus a
   /// size, which `number` is.
   SizeId Argument(uint32_t slot, int64_t number, SizeConstraints& constraints);
+  /// By slot: numbers of arithmetic that are known to be a size, as the bound of an index is.
+  const std::map<uint32_t, SizeId>& bounds() const { return bounds_; }
+  void SetBound(uint32_t slot, SizeId size) { bounds_.emplace(slot, size); }
   /// Whether the other graph has the same number in the same place.
   bool IsShared(uint32_t slot) const { return shared_.contains(slot); }
   void SetShared(uint32_t slot) { shared_.insert(slot); }
@@ -42,7 +45,7 @@ class GraphSizes {
 
   Graph* graph_;
   IdVector<ValueId, std::vector<SizeId>> values_;
-  std::map<uint32_t, SizeId> arguments_;
+  std::map<uint32_t, SizeId> arguments_, bounds_;
   std::set<uint32_t> shared_, positions_;  // slots
   std::map<NodeId, SizeId> counts_;
 };

@@ -22,6 +22,7 @@
 #include "prove/rank_inputs.h"
 #include "prove/sizes/element_read.h"
 #include "prove/sizes/graph_sizes.h"
+#include "prove/sizes/indexed_size.h"
 #include "prove/sizes/mesh_sizes.h"
 #include "prove/sizes/size_arguments.h"
 #include "prove/sizes/size_constraints.h"
@@ -68,7 +69,7 @@ bool IsReplaced(const GraphSizes& sizes, uint32_t slot, IntegerUse use, Numbers 
 
 /// No literal is what a size becomes: a wrong divisor would be right then. Sizes that arguments of
 /// unknown meaning are equal to stay.
-void AddOtherIntegers(const GraphSizes& sizes, Numbers numbers, SizeConstraints& constraints) {
+void AddOtherIntegers(GraphSizes& sizes, Numbers numbers, SizeConstraints& constraints) {
   const Graph& graph = sizes.graph();
   for (const NodeId node : graph.nodes()) {
     ForEachInteger(graph, node, [&](uint32_t slot, IntegerUse use, int64_t value) {
@@ -77,8 +78,13 @@ void AddOtherIntegers(const GraphSizes& sizes, Numbers numbers, SizeConstraints&
       constexpr int64_t kLeast = -std::numeric_limits<int64_t>::max();
       constraints.Avoid(std::abs(std::max(value, kLeast)));
       if (use == IntegerUse::kOther) constraints.KeepAll(value);
-      if (IsReplaced(sizes, slot, use, numbers))
-        constraints.JoinAll(use == IntegerUse::kLast ? value + 1 : value);
+      if (!IsReplaced(sizes, slot, use, numbers)) return;
+      const int64_t number = use == IntegerUse::kLast ? value + 1 : value;
+      if (const auto size = IndexedSize(sizes, node, number, constraints)) {
+        sizes.SetBound(slot, *size);
+      } else {
+        constraints.JoinAll(number);
+      }
     });
   }
 }
@@ -129,6 +135,11 @@ class SizeRewrite {
         }
         if (use != IntegerUse::kNumber && use != IntegerUse::kLast) return;
         const int64_t less = use == IntegerUse::kLast ? 1 : 0;
+        if (const auto bound = sizes.bounds().find(slot); bound != sizes.bounds().end()) {
+          has_numbers = has_numbers || numbers_[bound->second] != value + less;
+          changes.emplace_back(slot, numbers_[bound->second] - less);
+          return;
+        }
         const auto found = by_number_.find(value + less);
         if (found == by_number_.end() || found->second == found->first) return;
         has_numbers = true;
@@ -192,16 +203,21 @@ bool IsSmall(const Graph& graph) {
 }
 
 /// Why reduced sizes are not small.
-Error TooLarge(const SizeConstraints& constraints) {
+Error TooLarge(const SizeConstraints& constraints,
+               const std::set<std::pair<int64_t, int64_t>>& reduced) {
   const std::set<int64_t> all = constraints.Kept();
   if (const auto kept = all.lower_bound(kLargeSize); kept != all.end()) {
     return Error(ErrorCode::kUnsupported,
                  "too much depends on sizes that other arguments are equal to: {}",
                  fmt::join(kept, all.end(), ", "));
   }
-  return Error(ErrorCode::kUnsupported,
-               "with the smallest numbers that were found for its {} sizes it is too large, too",
-               constraints.NumSizes());
+  std::vector<std::string> texts;
+  for (const auto& [size, number] : reduced)
+    texts.push_back(fmt::format("{} for {}", number, size));
+  return Error(
+      ErrorCode::kUnsupported,
+      "with the smallest numbers that were found for its {} sizes it is too large, too: {}",
+      constraints.NumSizes(), fmt::join(texts, ", "));
 }
 
 /// That every value has the sizes of its type.
@@ -264,7 +280,7 @@ Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const Reduce
            sizes_of(pair.after_module.get(), after.id()), options.stable_ids, mesh, constraints);
   // What ties the operands of a body to its inputs is not known.
   if (!by_dimension || graphs.size() > 2) constraints.JoinEqual();
-  for (const GraphSizes& sizes : graphs)
+  for (GraphSizes& sizes : graphs)
     AddOtherIntegers(sizes, options.numbers, constraints);
   STRATA_TRY(const auto numbers, constraints.Solve());
   STRATA_TRY(const std::string mesh_text, mesh.Text(numbers));
@@ -280,7 +296,7 @@ Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const Reduce
   pair.after = &pair.after_module->graph(after.id());
   pair.sizes = rewrite.reduced();
   for (const Graph* graph : {pair.before, pair.after}) {
-    if (!IsSmall(*graph)) return TooLarge(constraints);
+    if (!IsSmall(*graph)) return TooLarge(constraints, pair.sizes);
   }
   if (!IsLowered(before)) STRATA_RETURN_IF_ERROR(CheckSizes(*pair.before));
   return pair;

@@ -202,6 +202,10 @@ class ProveLayoutsTest(StrataCase):
                         self.assertGreaterEqual(proof["layers_left_out"], layers - 4, proof["name"])
                     self.assertTrue(proof["reduced_sizes"] or evaluates_few, proof["name"])
 
+    def test_a_bound_of_indices_is_the_size_of_what_they_index(self):
+        """Its rows of the vocabulary are as many as the model is wide, and as a rank has tokens."""
+        self.check(os.path.join(ROOT, "configs", "llama3", "debugmodel.toml"), (1, 16, 1, 8, 1), [], [])
+
     def test_memory_llama3(self):
         self.check_policies("llama3", LAYOUTS)
 
