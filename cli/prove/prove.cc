@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "cli/core/command.h"
 #include "cli/core/flags.h"
 #include "cli/prove/prove_foreign.h"
+#include "cli/prove/prove_pins.h"
 #include "cli/prove/prove_stages.h"
 #include "cli/render/proof_text.h"
 #include "prove/on_ranks.h"
@@ -33,6 +35,7 @@ struct ProofFlags {
   int64_t seed = 1, max_findings = 20;
   bool allows_unproven = false, accepts_inferred = false, as_json = false, record = false;
   bool precision = false, strict_casts = false;
+  std::optional<std::string> pins;
 };
 
 bool IsChosen(const HistoryStep& step, const std::vector<std::string>& passes) {
@@ -250,6 +253,8 @@ Result<Exit> RunProve(Args args) {
                  "may be repeated");
   flags.Switch("--accept-inferred", &out.accepts_inferred,
                "exit status 0 also if a proof takes for granted what no log states");
+  flags.Option("--pins", "FILE", &out.pins,
+               "what strata prove said was inferred, and you know: its lines 'inferred: …'");
   flags.Switch("--precision", &out.precision,
                "also list where a proven pass rounds numbers otherwise");
   flags.Switch("--strict-casts", &out.strict_casts,
@@ -262,11 +267,17 @@ Result<Exit> RunProve(Args args) {
   flags.Example("strata prove run.strata --record");
   flags.Example("strata prove before.txt after.txt");
   flags.Example("strata prove one_device.log ranks/ --assume dp=averages");
+  flags.Example("strata prove one_device.log ranks/ --pins pins.txt");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
   STRATA_RETURN_IF_ERROR(CheckRecord(out));
 
-  STRATA_TRY(const std::vector<StepProof> proofs, ProofsOf(out));
+  Pins pins;
+  if (out.pins) {
+    STRATA_TRY(pins, ReadPins(*out.pins));
+  }
+  STRATA_TRY(std::vector<StepProof> proofs, ProofsOf(out));
+  ApplyPins(pins, proofs);
   if (proofs.empty()) {
     return Error(ErrorCode::kNotFound, "nothing to prove: {}: no pass{} has a graph before it",
                  Visible(out.file), out.passes.empty() ? "" : " of that name");

@@ -100,6 +100,24 @@ inferred: ranks hold R on tp: L_x_
 proven: 1 of 1 steps, seed 1, p = 2^61-1
 """)
 
+    def test_what_was_inferred_can_be_pinned(self):
+        files = log("fsdp", "one_device"), log("fsdp", "ranks")
+        inferred = self.run_strata("prove", *files)
+        self.assertEqual(inferred.returncode, 1)
+        self.write("pins.txt", inferred.stdout)
+        done = self.run_strata("prove", *files, "--pins", "pins.txt")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout, inferred.stdout.replace("inferred:", "assumed: "))
+        # Of another program, what is new is inferred.
+        done = self.run_strata("prove", log("ddp", "one_device"), log("ddp", "ranks"), "--pins", "pins.txt")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("inferred: ranks hold R on world: w3.weight, w3.bias\n", done.stdout)
+        self.assertIn("inferred: ranks hold S(0) on world: L_y_\n", done.stdout)
+        self.assertIn("assumed:  ranks hold S(0) on world: L_x_\n", done.stdout)
+        self.write("none.txt", "nothing\n")
+        self.assertEqual(self.fails("prove", *files, "--pins", "none.txt"),
+                         "no pins: none.txt: give lines 'inferred: …' that strata prove printed")
+
     def test_pv_78_means_of_each_ranks_own_tokens_have_weights(self):
         proof = self.prove("token_mean", "--accept-inferred")
         self.assertEqual(proof["summary"], {"proven": 1, "differs": 0, "unproven": 0})
