@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/file.h"
 #include "base/unicode.h"
@@ -103,6 +104,13 @@ const LoggedCompilation* CounterpartOf(const LoggedCompilations& single,
   return Find(single, rank.compilations[index].id);
 }
 
+std::vector<std::string> IdsOf(const LoggedCompilations& logged) {
+  std::vector<std::string> ids;
+  for (const LoggedCompilation& compilation : logged.compilations)
+    ids.push_back(compilation.id);
+  return ids;
+}
+
 class ForeignLogs {
  public:
   ForeignLogs(LoggedCompilations single, std::vector<LoggedCompilations> ranks,
@@ -142,7 +150,11 @@ class ForeignLogs {
 
   StepProof ProveOne(size_t index, const LoggedCompilation* counterpart) const {
     const std::string& id = ranks_[0].compilations[index].id;
-    if (counterpart == nullptr) return Unproven(id, "one device has no such compilation");
+    if (counterpart == nullptr) {
+      return Unproven(id, fmt::format("one device has no such compilation, it has {}: compile the "
+                                      "same modules on both",
+                                      fmt::join(IdsOf(single_), ", ")));
+    }
     std::vector<prove::CompiledProgram> programs;
     for (const LoggedCompilations& rank : ranks_) {
       const LoggedCompilation* compilation = Find(rank, id);

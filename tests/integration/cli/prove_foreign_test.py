@@ -163,6 +163,13 @@ proven: 1 of 1 steps, seed 1, p = 2^61-1
         self.assertEqual(done.returncode, 1)
         self.assertIn("? compilation 0/0, 2 ranks: unproven: inputs that have no counterpart", done.stdout)
 
+    def test_ranks_that_compiled_other_modules_are_told_so(self):
+        # Blocks that are compiled one by one, and a model that is compiled as a whole.
+        done = self.run_strata("prove", log("ddp", "one_device"), log("two_axes", "ranks"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("unproven: one device has no such compilation, it has 0/0: compile the same modules on both",
+                      done.stdout)
+
     def test_a_log_of_one_device_is_compared_with_logs_of_ranks(self):
         one = log("tensor_parallel", "one_device")
         self.write("empty.log", "")
