@@ -15,11 +15,14 @@ import json
 import re
 import struct
 import sys
+import types
 
 import torch
 
 import graph
 
+with open(graph.__file__, encoding="utf-8") as file:
+    SOURCE = file.read()
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
           "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8,
           "BOOL": torch.bool}
@@ -66,9 +69,9 @@ def read_tensor(data, entry):
 
 
 def inputs_of(path):
-    """The inputs of the graph, in its order."""
+    """The inputs of the graph, in its order, and its constants by their paths."""
     tensors = load(path)
-    missing = [name for name in graph.INPUTS if name not in tensors]
+    missing = [name for name in [*graph.INPUTS, *graph.CONSTANTS] if name not in tensors]
     if missing:
         sys.exit(f"{path} lacks inputs of the graph: {', '.join(missing)}")
     arguments = list(inspect.signature(graph.GraphModule.forward).parameters.values())[1:]
@@ -84,7 +87,7 @@ def inputs_of(path):
         if not fits or SHORT[tensor.dtype] != wanted.group(1):
             given = f"{SHORT[tensor.dtype]}[{', '.join(map(str, tensor.shape))}]"
             sys.exit(f"{path} is of another graph: {name} is {given}, not {wanted.group(0)}")
-    return [tensors[name] for name in graph.INPUTS]
+    return [tensors[name] for name in graph.INPUTS], {path: tensors[path] for path in graph.CONSTANTS}
 
 
 def save(path, tensors):
@@ -101,6 +104,17 @@ def save(path, tensors):
     text = json.dumps(header).encode()
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + b"".join(chunks))
+
+
+def check_operators():
+    """Exits with a line if this PyTorch lacks an operator of the graph."""
+    paths = sorted(set(re.findall(r"torch\.ops\.(\w+(?:\.\w+)+)\(", SOURCE)))
+    for path in paths:
+        found = torch.ops
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if found is None:
+            sys.exit(f"PyTorch {torch.__version__} has no operator {path}: import the library that has it in graph.py")
 
 
 class Ranges(ast.NodeTransformer):
@@ -128,16 +142,33 @@ class Ranges(ast.NodeTransformer):
 
 def with_ranges():
     """The class of the graph, whose nodes are ranges for the profiler."""
-    with open(graph.__file__, encoding="utf-8") as file:
-        source = file.read()
-    tree = ast.fix_missing_locations(Ranges(source).visit(ast.parse(source)))
+    tree = ast.fix_missing_locations(Ranges(SOURCE).visit(ast.parse(SOURCE)))
     names = {}
     exec(compile(tree, graph.__file__, "exec"), names)
     return names["GraphModule"]
 
 
-def run_profiled(inputs, path):
-    module = with_ranges()()
+def bind(module):
+    """Makes the graphs inside of a graph, which are classes in its class, modules that it calls."""
+    for name, inside in list(vars(type(module)).items()):
+        if isinstance(inside, type) and issubclass(inside, torch.nn.Module):
+            module.__dict__[name] = bind(inside())
+    return module
+
+
+def module_of(kind, constants):
+    """A module of the class that has the tensors of the graph's attributes."""
+    module = bind(kind())
+    for path, tensor in constants.items():
+        *outer, name = path.split(".")
+        holder = module
+        for part in outer:
+            holder = holder.__dict__.setdefault(part, types.SimpleNamespace())
+        holder.__dict__[name] = tensor
+    return module
+
+
+def run_profiled(module, inputs, path):
     with torch.profiler.profile() as profile:
         results = module(*inputs)
     profile.export_chrome_trace(path)
@@ -150,9 +181,11 @@ def main():
     parser.add_argument("outputs", metavar="OUTPUTS.safetensors", nargs="?")
     parser.add_argument("--profile", metavar="TRACE.json")
     options = parser.parse_args()
-    inputs = inputs_of(options.inputs)
+    check_operators()
+    inputs, constants = inputs_of(options.inputs)
+    module = module_of(with_ranges() if options.profile else graph.GraphModule, constants)
     with torch.no_grad():
-        results = run_profiled(inputs, options.profile) if options.profile else graph.GraphModule()(*inputs)
+        results = run_profiled(module, inputs, options.profile) if options.profile else module(*inputs)
     if not isinstance(results, (list, tuple)):
         results = [results]
     outputs = {name: result for name, result in zip(graph.OUTPUTS, results) if isinstance(result, torch.Tensor)}

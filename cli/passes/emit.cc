@@ -11,15 +11,19 @@
 #include "cli/passes/emit_cpp.h"
 #include "embedded/strata_emit_assets.h"
 #include "ir/fx/fx.h"
+#include "ir/ops.h"
+#include "ir/rewriter.h"
+#include "passes/compile/pointwise.h"
 #include "passes/flex/flex_node.h"
 #include "refs/ref.h"
 
 namespace strata::cli {
 namespace {
 
-/// Strata's own operators, and symbols that the text cannot bind, cannot run in PyTorch alone.
-Status CheckRunsInPyTorch(const Graph& graph) {
+/// What a program of one process cannot do, in either language.
+Status CheckRunsAlone(const Graph& graph) {
   for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind != NodeKind::kCall) continue;
     const std::string_view op = graph.op(node);
     if (op == kBlockMaskOp) {
       return Error(
@@ -27,7 +31,27 @@ Status CheckRunsInPyTorch(const Graph& graph) {
           "training with attn_type = 'sdpa'",
           graph.name(node), graph.name_text());
     }
-    if (op.starts_with("strata.")) {
+    if (TraitsOf(op).collective) {
+      return Error(
+          "{} is a collective, and a program of one process has no other ranks: {}: emit a "
+          "snapshot before the pass place",
+          graph.name(node), graph.name_text());
+    }
+    if (op.starts_with("ao.")) {
+      return Error(
+          "{} calls {}, which PyTorch has in Python only: {}: emit a snapshot before the pass "
+          "offload",
+          graph.name(node), op, graph.name_text());
+    }
+  }
+  return Ok();
+}
+
+/// Strata's own operators, and symbols that the text cannot bind, cannot run in PyTorch alone.
+Status CheckRunsInPyTorch(const Graph& graph) {
+  for (const NodeId node : graph.nodes()) {
+    const std::string_view op = graph.op(node);
+    if (op.starts_with("strata.") && op != kFusedOp) {
       return Error(
           "{} calls {}, which PyTorch does not have: {}: emit a snapshot before the pass "
           "that made it",
@@ -54,11 +78,34 @@ std::string Literal(std::string_view text) {
   return literal;
 }
 
+/// Forgets how a text that was read names its class and takes its arguments: the program has one
+/// form.
+void TakeOwnForm(Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const std::string_view key :
+       {"class", "signature", "arguments", "flatten", "return", "return_type"})
+    rewriter.SetAttribute(graph.output(), key, "");
+  for (const NodeId node : graph.placeholders())
+    rewriter.SetAttribute(node, "argument", "");
+}
+
+/// A node that runs a body calls it.
+std::string WithCalledBodies(std::string text) {
+  constexpr std::string_view kCall = "torch.ops.strata.fused.default(", kOwn = "run_body(";
+  for (size_t at = text.find(kCall); at != std::string::npos; at = text.find(kCall, at))
+    text.replace(at, kCall.size(), kOwn);
+  return text;
+}
+
 /// graph.py: the names of inputs and outputs, and the module.
 std::string GraphPy(const Graph& graph, std::string_view ref) {
-  std::string inputs, outputs;
+  std::string inputs, constants, outputs;
   for (const NodeId node : graph.placeholders())
     inputs += fmt::format("    {},\n", Literal(InputName(graph, node)));
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind == NodeKind::kGetAttr && graph.args(node).empty())
+      constants += fmt::format("    {},\n", Literal(graph.op(node)));
+  }
   for (const ValueId value : graph.operands(graph.output()))
     outputs += fmt::format("    {},\n", Literal(graph.value_name(value)));
   return fmt::format(
@@ -69,8 +116,10 @@ std::string GraphPy(const Graph& graph, std::string_view ref) {
       "Max, Min = max, min\n\n\n"
       "def Mod(a, b):\n"
       "    return a % b\n\n\n"
-      "INPUTS = [\n{}]\n\nOUTPUTS = [\n{}]\n\n\n{}",
-      Literal(ref), inputs, outputs, PrintFx(graph));
+      "def run_body(body, *inputs, **_):\n"
+      "    return body(*inputs)\n\n\n"
+      "INPUTS = [\n{}]\n\nCONSTANTS = [\n{}]\n\nOUTPUTS = [\n{}]\n\n\n{}",
+      Literal(ref), inputs, constants, outputs, WithCalledBodies(PrintFx(graph)));
 }
 
 }  // namespace
@@ -94,6 +143,7 @@ Result<Exit> RunEmit(Args args) {
   if (folder.empty()) return Error("-o is missing: say where the program goes, as in -o step");
 
   STRATA_TRY(const Snapshot snapshot, LoadRef(ref, load));
+  STRATA_RETURN_IF_ERROR(CheckRunsAlone(snapshot.graph()));
   STRATA_TRY(AtomicFolder program, AtomicFolder::Create(folder));
   if (language == "cpp") {
     STRATA_RETURN_IF_ERROR(WriteCppProgram(snapshot.graph(), ref, program));
@@ -101,6 +151,7 @@ Result<Exit> RunEmit(Args args) {
     return Exit::kOk;
   }
   STRATA_RETURN_IF_ERROR(CheckRunsInPyTorch(snapshot.graph()));
+  TakeOwnForm(snapshot.module->graph(snapshot.graph_id));
   STRATA_RETURN_IF_ERROR(program.Write("graph.py", GraphPy(snapshot.graph(), ref)));
   STRATA_RETURN_IF_ERROR(program.Write("run.py", assets::kRunPy));
   STRATA_RETURN_IF_ERROR(program.Commit());
