@@ -109,7 +109,9 @@ void ReadPassChoices(ConfigReader& reader, CompileConfig& compile) {
   reader.Fix("compile.debug_graph_passes", false,
              "--trace records each pass with its times and differences, take false");
   reader.Read<KernelScope>("compile.inductor_compilation",
-                           {{"regional", KernelScope::kRegional}, {"full", KernelScope::kFull}},
+                           {{"regional", KernelScope::kRegional},
+                            {"full", KernelScope::kFull},
+                            {"standalone", KernelScope::kStandalone}},
                            compile.inductor);
   reader.Read("compile.precompile_artifact_dir", compile.precompile_artifact_dir);
   reader.Fix("compile.numerics_changing_optim", false,

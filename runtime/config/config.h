@@ -222,9 +222,10 @@ struct ExpertOverlapConfig {
 /// Key `compile`.
 /// Key `compile.inductor_compilation`: which nodes become kernels.
 enum class KernelScope : uint8_t {
-  kPipeline,  ///< absent: as the pipeline says
-  kRegional,  ///< regions: attention, norms and elementwise chains, each compiled alone
-  kFull,      ///< the whole graph, in an order with a lower peak
+  kPipeline,    ///< absent: as the pipeline says
+  kRegional,    ///< regions: attention, norms and elementwise chains, each compiled alone
+  kFull,        ///< the whole graph, in an order with a lower peak
+  kStandalone,  ///< the same, the whole graph as one node
 };
 
 struct CompileConfig {

@@ -81,7 +81,7 @@ class CompileTest(unittest.TestCase):
     def test_regions_and_the_whole_graph_train_the_same_bits(self):
         for name, config in FAMILIES.items():
             alone = self.train(config)
-            for scope in ("regional", "full"):
+            for scope in ("regional", "full", "standalone"):
                 with self.subTest(f"{name} {scope}"):
                     self.assertEqual(self.train(config, f"compile.inductor_compilation={scope}"), alone)
 

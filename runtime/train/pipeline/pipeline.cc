@@ -304,14 +304,25 @@ Status InsertCommunication(const TrainConfig& config, const PassRegistry& regist
   return Ok();
 }
 
+std::string_view PassesOf(KernelScope scope) {
+  switch (scope) {
+    case KernelScope::kPipeline:
+      break;
+    case KernelScope::kRegional:
+      return "annotate-flex,annotate-regions,compile-regions";
+    case KernelScope::kFull:
+      return "reorder-for-peak";
+    case KernelScope::kStandalone:
+      return "reorder-for-peak,compile-standalone";
+  }
+  return "";
+}
+
 /// What `compile.inductor_compilation` puts before the kernels, which it makes in any case.
 Status InsertKernelScope(const CompileConfig& compile, const PassRegistry& registry,
                          Passes& passes) {
   if (compile.inductor == KernelScope::kPipeline || !compile.enable_passes) return Ok();
-  const bool is_regional = compile.inductor == KernelScope::kRegional;
-  STRATA_RETURN_IF_ERROR(
-      Insert(is_regional ? "annotate-flex,annotate-regions,compile-regions" : "reorder-for-peak",
-             registry, passes));
+  STRATA_RETURN_IF_ERROR(Insert(std::string(PassesOf(compile.inductor)), registry, passes));
   if (Has(passes, "fuse")) return Ok();
   STRATA_TRY(Passes kernels, ParsePipeline("fuse", registry));
   passes.push_back(std::move(kernels.front()));

@@ -9,8 +9,11 @@
 #include "ir/fingerprint.h"
 #include "ir/verify.h"
 #include "passes/compile/fuse.h"
+#include "passes/core/registry.h"
+#include "passes/passes.h"
 #include "passes/regions/annotate_regions.h"
 #include "passes/regions/compile_regions.h"
+#include "passes/regions/compile_standalone.h"
 #include "passes/regions/region_graph.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
@@ -205,6 +208,95 @@ TEST_CASE("RI-5: the first node's configuration counts; an unknown entry is an e
   CHECK_EQ(run(kBad, kGood).error().message(),
            "unknown entry 'tune' of inductor_configs: node a: it has reorder_for_peak_memory, "
            "max_autotune, wrap_inductor_compiled_regions");
+}
+
+constexpr std::string_view kWhole = R"(
+  x = placeholder : f32[4, 8][8, 1]cpu
+  y = placeholder : f32[4, 8][8, 1]cpu
+  unused = placeholder : f32[2][1]cpu
+  k = attr _tensor_constant0 : f32[8][1]cpu
+  big = aten.add.Tensor(x, y) : f32[4, 8][8, 1]cpu {forward module=layers.0}
+  other = aten.mul.Tensor(x, k) : f32[4, 8][8, 1]cpu
+  small = aten.sum.default(big) : f32[][]cpu
+  (v, i) = aten.max.dim(other, 1) as max_1 : (f32[4][1]cpu, i64[4][1]cpu)
+  t = aten.t.default(other) : f32[8, 4][1, 8]cpu ~other
+  output([small, v, t, other])
+)";
+
+/// The names of the nodes of the body that the pass makes.
+std::string StandaloneBody(const Module& module) {
+  const Graph& body = module.graph(GraphId{1});
+  CHECK_EQ(body.name_text(), "standalone_0");
+  std::string text;
+  for (const NodeId node : body.nodes()) {
+    text += text.empty() ? "" : " ";
+    text += body.name(node);
+  }
+  return text;
+}
+
+TEST_CASE("SC-1: the unit has the inputs that are read, with their types; the graph keeps all") {
+  auto module = ParseBody(kWhole);
+  CHECK_EQ(OrDie(CompileStandalone().Run(*module)), Changed::kYes);
+  CHECK_OK(Verify(*module));
+  CHECK_EQ(BodyOf(*module), R"(
+  x = placeholder
+  y = placeholder
+  unused = placeholder
+  k = attr _tensor_constant0
+  standalone_0 = attr standalone_0(graph(1))
+  (other, small, v) = strata.fused.default(standalone_0, x, y, k, region=True) as fused
+  t = aten.t.default(other)
+  output([small, v, t, other])
+)");
+  CHECK_EQ(StandaloneBody(*module), "x y k big other small max_1 t output");
+  const Graph& body = module->graph(GraphId{1});
+  CHECK_EQ(module->types().ToString(body.value(testing::ValueNamed(body, "k")).type),
+           "f32[8][1]cpu");
+  CHECK_EQ(module->str(body.node(testing::NodeNamed(body, "big")).module), "layers.0");
+}
+
+TEST_CASE("SC-1: the unit has an order with a lower peak where the pipeline asks for it") {
+  const auto order_after = [](std::string_view pipeline) {
+    auto module = ParseBody(R"(
+  x = placeholder : f32[64][1]cpu
+  a = aten.neg.default(x) : f32[64][1]cpu
+  b = aten.abs.default(x) : f32[64][1]cpu
+  s = aten.sum.default(a) : f32[][]cpu
+  t = aten.sum.default(b) : f32[][]cpu
+  output([s, t])
+)");
+    for (const auto& pass : OrDie(ParsePipeline(pipeline, AllPasses())))
+      OrDie(pass->Run(*module));
+    CHECK_OK(Verify(*module));
+    return StandaloneBody(*module);
+  };
+  CHECK_EQ(order_after("compile-standalone"), "x a b s t output");
+  CHECK_EQ(order_after("reorder-for-peak,compile-standalone"), "x a s b t output");
+}
+
+TEST_CASE("a graph with writes, collectives or symbolic sizes is not compiled as one node") {
+  const auto unchanged = [](std::string_view body) {
+    auto module = ParseBody(body);
+    CHECK_EQ(OrDie(CompileStandalone().Run(*module)), Changed::kNo);
+  };
+  unchanged(R"(
+  x = placeholder : f32[4][1]cpu
+  a = aten.neg.default(x) : f32[4][1]cpu
+  w = aten.add_.Tensor(x, a) : f32[4][1]cpu ~x
+  output([a])
+)");
+  unchanged(R"(
+  x = placeholder : f32[4][1]cpu
+  g = _c10d_functional.all_reduce.default(x, 'sum', 'dp') : f32[4][1]cpu
+  w = _c10d_functional.wait_tensor.default(g) : f32[4][1]cpu ~g
+  output([w])
+)");
+  unchanged(R"(
+  x = placeholder : f32[s0][1]cpu
+  a = aten.neg.default(x) : f32[s0][1]cpu
+  output([a])
+)");
 }
 
 TEST_CASE("what has effects, or touches memory that is written, is no member and keeps its order") {
