@@ -111,8 +111,10 @@ void ReadPassChoices(ConfigReader& reader, CompileConfig& compile) {
   reader.Read<KernelScope>("compile.inductor_compilation",
                            {{"regional", KernelScope::kRegional},
                             {"full", KernelScope::kFull},
-                            {"standalone", KernelScope::kStandalone}},
+                            {"standalone", KernelScope::kStandalone},
+                            {"autoparallel_backend", KernelScope::kOverlap}},
                            compile.inductor);
+  if (compile.inductor == KernelScope::kOverlap) compile.memory_policy = "default";
   reader.Read("compile.precompile_artifact_dir", compile.precompile_artifact_dir);
   reader.Fix("compile.numerics_changing_optim", false,
              "take false, and compile.passes = \"dce,canonicalize,fuse{numerics=fast}\"");
@@ -227,7 +229,8 @@ void ReadOverlap(ConfigReader& reader, CompileConfig& compile) {
   reader.Read(kAutoParallel, compile.autoparallel);
   constexpr std::string_view kTopology = "compile.autoparallel_topology";
   reader.Read(kTopology, compile.autoparallel_topology);
-  if (!compile.autoparallel && reader.Has(kTopology))
+  const bool is_used = compile.autoparallel || compile.inductor == KernelScope::kOverlap;
+  if (!is_used && reader.Has(kTopology))
     reader.Refuse(kTopology, "it requires compile.enable_autoparallel = true, remove it");
 }
 
@@ -260,6 +263,25 @@ Status CheckExpertOverlap(const ConfigReader& reader, const TrainConfig& config)
   return Impossible(reader, "compile.ep_overlap.num_chunks",
                     "{} chunks do not divide {} {}, take another, or strategy = 'eager'",
                     overlap.num_chunks, of, size);
+}
+
+Status CheckOverlapPolicy(const ConfigReader& reader, const TrainConfig& config) {
+  if (config.compile.inductor != KernelScope::kOverlap) return Ok();
+  constexpr std::string_view kScope = "compile.inductor_compilation";
+  if (config.parallelism.mesh.num_ranks() == 1)
+    return Impossible(reader, kScope, "there are no collectives on one rank, take 'full'");
+  if (config.parallelism.pipeline.degree > 1)
+    return Impossible(reader, kScope, "the order of a pipeline is its schedule, take 'full'");
+  for (const std::string_view key :
+       {"compile.passes", "compile.precompile_artifact_dir", "compile.enable_fsdp_ag_rs_overlap",
+        "compile.enable_fsdp_dense_region_overlap", "compile.ep_overlap.enabled"}) {
+    if (reader.Has(key)) {
+      return Impossible(reader, key,
+                        "compile.inductor_compilation = 'autoparallel_backend' has passes of its "
+                        "own, remove one of them");
+    }
+  }
+  return Ok();
 }
 
 Status CheckAutoParallel(const ConfigReader& reader, const TrainConfig& config) {

@@ -16,6 +16,10 @@ Status CheckExpertOverlap(const ConfigReader& reader, const TrainConfig& config)
 /// Errors: `enable_async_tensor_parallel` without ranks that share layers. REQUIRES: as above.
 Status CheckAsyncTensor(const ConfigReader& reader, const TrainConfig& config);
 
+/// Errors: `inductor_compilation = "autoparallel_backend"` without collectives, or beside keys that
+/// choose other passes. REQUIRES: as above.
+Status CheckOverlapPolicy(const ConfigReader& reader, const TrainConfig& config);
+
 /// Errors: `enable_autoparallel` where nothing is placed, or beside keys that place. REQUIRES: as
 /// above.
 Status CheckAutoParallel(const ConfigReader& reader, const TrainConfig& config);

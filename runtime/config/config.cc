@@ -191,6 +191,7 @@ Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
   STRATA_RETURN_IF_ERROR(CheckExpertOverlap(reader, config));
   STRATA_RETURN_IF_ERROR(CheckAsyncTensor(reader, config));
   STRATA_RETURN_IF_ERROR(CheckAutoParallel(reader, config));
+  STRATA_RETURN_IF_ERROR(CheckOverlapPolicy(reader, config));
   return config;
 }
 

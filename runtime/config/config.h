@@ -226,6 +226,7 @@ enum class KernelScope : uint8_t {
   kRegional,    ///< regions: attention, norms and elementwise chains, each compiled alone
   kFull,        ///< the whole graph, in an order with a lower peak
   kStandalone,  ///< the same, the whole graph as one node
+  kOverlap,     ///< the whole graph; collectives are merged by size and moved beside computation
 };
 
 struct CompileConfig {

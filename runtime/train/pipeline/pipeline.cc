@@ -46,12 +46,17 @@ std::string PlanOf(const TrainConfig& config) {
   return std::string(Name(config.model));
 }
 
+/// Whose costs searches and orders of collectives follow.
+std::string TopologyOf(const TrainConfig& config) {
+  const std::string& topology = config.compile.autoparallel_topology;
+  if (!topology.empty()) return topology;
+  return config.device == DeviceKind::kCpu ? "cpu" : "h100";
+}
+
 /// What the search for a plan must know, each option with a comma before it.
 std::string SearchOptions(const TrainConfig& config) {
   const CompileConfig& compile = config.compile;
-  std::string topology = compile.autoparallel_topology;
-  if (topology.empty()) topology = config.device == DeviceKind::kCpu ? "cpu" : "h100";
-  std::string options = fmt::format(",topology=\"{}\"", topology);
+  std::string options = fmt::format(",topology=\"{}\"", TopologyOf(config));
   const bool is_priced = compile.memory_policy == "default" || compile.memory_policy == "eager" ||
                          compile.memory_policy == "full" || compile.memory_policy == "min_cut";
   if (is_priced) options += ",memory_policy=" + compile.memory_policy;
@@ -212,8 +217,11 @@ Status InsertPipeline(const TrainConfig& config, const PassRegistry& registry, P
 }
 
 /// `reassign-groups,bucket-transformer-blocks`.
-std::string CommunicationText(const CompileConfig& compile) {
+std::string CommunicationText(const TrainConfig& config) {
+  const CompileConfig& compile = config.compile;
   std::string text = "bucket-transformer-blocks";
+  if (compile.inductor == KernelScope::kOverlap)
+    text = fmt::format("bucket-by-size,overlap-collectives{{topology=\"{}\"}}", TopologyOf(config));
   if (compile.separate_gathers) text = "reassign-groups," + text;
   return compile.async_tensor_parallel ? text + ",async-tensor-parallel" : text;
 }
@@ -298,7 +306,7 @@ Status InsertCommunication(const TrainConfig& config, const PassRegistry& regist
     STRATA_TRY(Passes cleanup, ParsePipeline("dce", registry));
     InsertBeforeKernels(std::move(cleanup), passes);
   }
-  if (has_collectives) STRATA_RETURN_IF_ERROR(Insert(CommunicationText(compile), registry, passes));
+  if (has_collectives) STRATA_RETURN_IF_ERROR(Insert(CommunicationText(config), registry, passes));
   if (has_chunks) STRATA_RETURN_IF_ERROR(Insert(OverlapText(config), registry, passes));
   if (has_collectives) STRATA_RETURN_IF_ERROR(Insert(DenseRegionsText(compile), registry, passes));
   return Ok();
@@ -307,6 +315,7 @@ Status InsertCommunication(const TrainConfig& config, const PassRegistry& regist
 std::string_view PassesOf(KernelScope scope) {
   switch (scope) {
     case KernelScope::kPipeline:
+    case KernelScope::kOverlap:
       break;
     case KernelScope::kRegional:
       return "annotate-flex,annotate-regions,compile-regions";

@@ -108,6 +108,17 @@ TEST_CASE("T118: a training that finds its placements has the passes of one that
             .find("plan=auto}") != std::string::npos);
 }
 
+TEST_CASE("T118: the policy of AutoParallel's backend has its own passes, and the same losses") {
+  const std::string policy = "compile.inductor_compilation=autoparallel_backend";
+  CHECK_EQ(TrainerOf(With(kSquare, policy), "dce,canonicalize")->pipeline(),
+           "dce,canonicalize,place{mesh=\"fsdp=2,tp=2\",plan=llama3},lower,tag-memory,recompute,"
+           "bucket-by-size,overlap-collectives{topology=cpu},fuse");
+  CHECK(TrainerOf(With(With(kSquare, policy), "compile.memory_policy=full"), "dce")
+            ->pipeline()
+            .find("tag-memory{policy=full}") != std::string::npos);
+  CheckClose(Train(kLlama3, With(With(kSquare, policy), kAuto)), Train(kLlama3, {}));
+}
+
 TEST_CASE("T119: placements that a training finds train as one rank does") {
   const testing::Course one_rank = Train(kLlama3, {});
   CheckClose(Train(kLlama3, With(kSquare, kAuto)), one_rank);
@@ -169,6 +180,15 @@ TEST_CASE("T117, T120: what cannot be placed, or is placed by other keys, is ref
            "impossible value for 'compile.autoparallel_topology': --set "
            "compile.autoparallel_topology=cpu: it requires compile.enable_autoparallel = true, "
            "remove it");
+  const std::string policy = "compile.inductor_compilation=autoparallel_backend";
+  CHECK_EQ(refusal({policy}), "impossible value for 'compile.inductor_compilation': --set " +
+                                  policy + ": there are no collectives on one rank, take 'full'");
+  for (const char* set : {"compile.passes=dce", "compile.precompile_artifact_dir=out",
+                          "compile.enable_fsdp_ag_rs_overlap=true"}) {
+    CHECK(refusal(With(With(kSquare, policy), set))
+              .ends_with("compile.inductor_compilation = 'autoparallel_backend' has passes of its "
+                         "own, remove one of them"));
+  }
   CHECK_EQ(refusal({"compile.mode=jit", kAuto}),
            "impossible value for 'compile.mode': --set compile.mode=jit: every run is traced "
            "ahead, take 'aot_fx_trace'");

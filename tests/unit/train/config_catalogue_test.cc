@@ -235,7 +235,7 @@ const std::vector<Condition> kConditions = {
      kDense,
      {"compile.inductor_compilation=partial"},
      "unknown compile.inductor_compilation",
-     "found the string 'partial', choose one of regional, full, standalone"},
+     "found the string 'partial', choose one of regional, full, standalone, autoparallel_backend"},
     {"passes: memory_policy is known, and which there are",
      kDense,
      {"compile.memory_policy=half"},
