@@ -56,7 +56,7 @@ std::vector<OpDefinition> MakeTable() {
   for (const std::span<const OpDefinition> part :
        {ArithmeticOps(), FunctionOps(), ViewOps(), IndexOps(), MemoryOps(), ReductionOps(),
         ProductOps(), SoftmaxOps(), LossOps(), AttentionOps(), BodyOps(), FlexOps(), ExpertOps(),
-        NormOps(), OptimizerOps(), RegionOps(), StatisticsOps()}) {
+        NormOps(), OptimizerOps(), RegionOps(), StatisticsOps(), ConvolutionOps()}) {
     table.insert(table.end(), part.begin(), part.end());
   }
   std::ranges::sort(table, {}, &OpDefinition::name);

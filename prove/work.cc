@@ -28,6 +28,24 @@ double Product(const std::vector<double>& sizes) {
   return product;
 }
 
+/// Each element that a kernel is placed at is multiplied with one row of the kernel: those of the
+/// result, or of the input of a transposed convolution.
+double ProductsOfConvolution(const Graph& graph, NodeId node, bool is_backward) {
+  const auto args = graph.args(node);
+  const size_t input = is_backward ? 1 : 0, transposed = is_backward ? 7 : 6;
+  if (args.size() <= transposed || !args[0].is_value() || !args[input].is_value() ||
+      !args[input + 1].is_value())
+    return 0;
+  const bool is_transposed =
+      args[transposed].kind() == ArgKind::kBool && args[transposed].as_bool();
+  const ValueId placed = is_transposed ? args[input].value()
+                         : is_backward ? args[0].value()
+                                       : graph.result(node);
+  const std::vector<double> weight = SizesOf(graph, args[input + 1].value());
+  if (weight.empty() || weight[0] == 0) return 0;
+  return Product(SizesOf(graph, placed)) * Product(weight) / weight[0] * (is_backward ? 2 : 1);
+}
+
 double ProductsOf(const Graph& graph, NodeId node) {
   const std::string_view base = BaseName(graph.op(node));
   const std::vector<ValueId> operands = graph.operands(node);
@@ -37,6 +55,8 @@ double ProductsOf(const Graph& graph, NodeId node) {
     // [.., m, k] · [.., k, n]: each element of the result sums k products.
     return Product(SizesOf(graph, graph.result(node))) * left.back();
   }
+  if (base == "convolution" || base == "convolution_backward")
+    return ProductsOfConvolution(graph, node, base != "convolution");
   const bool is_backward = base.find("attention") != std::string_view::npos &&
                            base.find("backward") != std::string_view::npos;
   if (!base.starts_with("_scaled_dot_product") || operands.size() < 3) return 0;

@@ -8,6 +8,7 @@ namespace strata::prove {
 // The definitions of operators, each part in the file of its name. A new definition is one row.
 
 std::span<const OpDefinition> ArithmeticOps();
+std::span<const OpDefinition> ConvolutionOps();
 std::span<const OpDefinition> FunctionOps();
 std::span<const OpDefinition> ViewOps();
 std::span<const OpDefinition> IndexOps();

@@ -159,6 +159,8 @@ void CallSizes::AddStructure() {
     AddPadding(from, to);
   } else if (op.starts_with("_scaled_dot_product")) {
     AddHeads();
+  } else if (op.starts_with("convolution")) {
+    AddConvolution();
   }
 }
 
@@ -170,6 +172,24 @@ void CallSizes::AddHeads() {
     for (const SizeId b : heads)
       if (number(b) > 0 && number(a) > number(b) && number(a) % number(b) == 0)
         constraints_.AddDivisor(b, a);
+}
+
+void CallSizes::AddConvolution() {
+  const bool is_backward = base() == "convolution_backward";
+  const size_t x = is_backward ? 1 : 0;
+  if (operands_.size() < x + 2 || operands_[x + 1].size() < 3) return;
+  for (const std::vector<Dims>* values : {&operands_, &results_})
+    for (const Dims& dims : *values)
+      for (size_t dim = 2; dim < dims.size(); ++dim)
+        constraints_.Keep(dims[dim]);
+  const int64_t groups = Integer(is_backward ? 9 : 8, "groups").value_or(1);
+  if (groups <= 1) return;
+  const Dims& weight = operands_[x + 1];
+  const SizeId count = Constant(groups);
+  constraints_.AddDivisor(count, weight[0]);
+  for (const Dims* dims : {&operands_[0], is_backward ? &operands_[1] : &results_[0]})
+    if (dims->size() > 1 && number((*dims)[1]) == groups * number(weight[1]))
+      constraints_.AddProduct(std::vector{(*dims)[1]}, std::vector{count, weight[1]});
 }
 
 void CallSizes::AddLiterals() {

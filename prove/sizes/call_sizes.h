@@ -93,6 +93,9 @@ class CallSizes {
   void AddStructure();
   /// Groups of query heads read one head of keys.
   void AddHeads();
+  /// Spatial sizes and those of kernels stay: what ties them are the literals of strides, paddings
+  /// and windows. Channels of a group are a part of all channels.
+  void AddConvolution();
   /// Elements that are positions in a dimension, as topk and sort make them, index dimensions of
   /// the same size.
   void AddPositions();

@@ -17,13 +17,14 @@ struct SizeArguments {
   uint32_t positions;
 };
 
-constexpr std::array<SizeArguments, 32> kSizeArguments = {{
+constexpr std::array<SizeArguments, 33> kSizeArguments = {{
     {"_fused_rms_norm", 1U << 1},
     {"_fused_rms_norm_backward", 1U << 2},
     {"_reshape_alias", 1U << 1},
     {"_unsafe_view", 1U << 1},
     {"all_to_all_single", 1U << 1 | 1U << 2},
     {"constant_pad_nd", 1U << 1},
+    {"convolution_backward", 1U << 3},
     {"embedding_dense_backward", 1U << 2},
     {"empty", 1U << 0},
     {"expand", 1U << 1},
