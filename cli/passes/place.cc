@@ -67,6 +67,9 @@ Result<bool> ParseFlags(Args args, PlaceFlags& out) {
   flags.Option("--exposed", "PART", &out.exposed,
                "the part that counts of the time of collectives that can run beside computation: "
                "gathers of parameters and reductions of their gradients (default: 1)");
+  flags.Option("--times", "FILE", &out.times,
+               "price nodes by the times of a recorded step of one rank with the batch of all, "
+               "without fuse: the file has what strata profile 'T#graph=step' --json prints");
   flags.Switch("--keep-gathered", &out.keep_gathered,
                "keep gathered parameters for backward, instead of gathering them again");
   flags.Switch("--no-clustering", &out.no_clustering, "decide each layer on its own");
@@ -208,6 +211,10 @@ Status CheckFlags(const PlaceFlags& flags) {
   if (flags.world > 0 && !IsConfig(flags.source)) {
     return Error("a recorded graph has one size of batch: {}: give --mesh, or a configuration",
                  flags.source);
+  }
+  if (flags.times && flags.world > 0) {
+    return Error("recorded times are of one size of batch: --times {}: give --mesh, not --world",
+                 *flags.times);
   }
   if (flags.exposed < 0 || flags.exposed > 1)
     return Error("a part is from 0 to 1: --exposed {}: correct it", flags.exposed);

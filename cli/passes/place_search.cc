@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "passes/core/node_times.h"
+#include "passes/placement/auto/compute_scales.h"
 #include "passes/placement/auto/meshes.h"
 #include "passes/placement/place.h"
 
@@ -48,6 +50,12 @@ Result<Placed> PlaceOn(const PlaceFlags& flags, const Topology& topology, const 
     STRATA_TRY(placed.step, LoadRef(flags.source));
   }
   placed.trace_seconds = seconds();
+  if (flags.times) {
+    STRATA_TRY(const NodeTimes times, ReadProfile(*flags.times));
+    Result<ComputeScales> scales = ScalesOf(placed.graph(), times, topology);
+    if (!scales) return std::move(scales).error().In(*flags.times);
+    placed.model.set_scales(*std::move(scales));
+  }
   AutoOptions options{.space = {.reshard = flags.reshard(),
                                 .has_twins = !flags.no_clustering,
                                 .rounds = limits.rounds},

@@ -18,7 +18,7 @@ inline constexpr double kGiB = 1024.0 * 1024 * 1024;
 struct PlaceFlags {
   std::string source, mesh, axes, topology = "h100", constraints;
   std::vector<std::string> overrides, diff, why;
-  std::optional<std::string> output, json, trace;
+  std::optional<std::string> output, json, trace, times;
   std::optional<TagMemory::Policy> memory_policy;  ///< none: the cheapest that fits
   int64_t world = 0;
   double memory_gib = 0, seconds = 60, exposed = 1;

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/file.h"
 #include "passes/budget/live_peak.h"
 #include "passes/budget/recorded_times.h"
 #include "passes/memory/tag_memory.h"
@@ -32,10 +31,7 @@ Result<Changed> Budget::Run(Module& module) {
   if (options_.bytes <= 0) return Error("option 'bytes' must be above 0, give the peak of a step");
   NodeTimes times;
   if (!options_.times.empty()) {
-    STRATA_TRY(const std::string text, ReadFile(options_.times));
-    auto parsed = ParseProfile(text);
-    if (!parsed) return std::move(parsed).error().In(options_.times);
-    times = *std::move(parsed);
+    STRATA_TRY(times, ReadProfile(options_.times));
   }
   bool changed = false;
   for (const GraphId id : module.programs()) {

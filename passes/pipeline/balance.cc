@@ -8,12 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include "base/file.h"
 #include "ir/module.h"
 #include "passes/budget/budget.h"
-#include "passes/budget/recorded_times.h"
 #include "passes/core/collectives.h"
 #include "passes/core/fsdp_patterns.h"
+#include "passes/core/node_times.h"
 #include "passes/pipeline/graph_copier.h"
 
 namespace strata {
@@ -64,11 +63,9 @@ Result<std::vector<double>> ModelledTimes(const Graph& step, const StageModules&
 }
 
 Result<std::vector<double>> RecordedTimes(const StageModules& each, const std::string& path) {
-  STRATA_TRY(const std::string text, ReadFile(path));
-  auto rows = ParseProfile(text);
-  if (!rows) return std::move(rows).error().In(path);
+  STRATA_TRY(const NodeTimes rows, ReadProfile(path));
   std::vector<double> times(static_cast<size_t>(each.size()));
-  for (const auto& [module, us] : *rows) {
+  for (const auto& [module, us] : rows) {
     const int64_t number = each.StageOf(module);
     if (number >= 0) times[static_cast<size_t>(number)] += us;
   }

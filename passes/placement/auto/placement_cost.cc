@@ -66,7 +66,8 @@ double CostModel::UpdateUs(const Module& module, const Type& type,
   const double bytes = LocalBytes(module, type, placements);
   const double averages = 2 * 4 * bytes / static_cast<double>(ByteSize(type.dtype));
   const DeviceSpec& device = topology_.device;
-  return crowding_ * (3 * bytes + 2 * averages) / device.state_rate() / device.efficiency;
+  return scales_.of_others * crowding_ * (3 * bytes + 2 * averages) / device.state_rate() /
+         device.efficiency;
 }
 
 double CostModel::LocalBytes(const Module& module, const Type& type,
@@ -181,7 +182,7 @@ double CostModel::ComputeUs(const Graph& graph, NodeId node, const ShardingRule&
   const double rate = FlopsRate(device, op, dtype);
   double us = crowding_ * FunctionUs(device, op, elements);
   if (flops > 0 && rate > 0) us = crowding_ * flops / rate / device.efficiency;
-  return std::max(memory, us) + exchange;
+  return scales_.Of(graph, node) * std::max(memory, us) + exchange;
 }
 
 double CostModel::SoftmaxExchangeUs(const Graph& graph, const std::vector<ValueId>& values,

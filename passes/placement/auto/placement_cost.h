@@ -2,11 +2,13 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "ir/graph.h"
 #include "passes/placement/auto/collective_cost.h"
+#include "passes/placement/auto/compute_scales.h"
 #include "passes/placement/auto/topology.h"
 #include "passes/placement/placement.h"
 #include "passes/placement/redistribution.h"
@@ -35,6 +37,8 @@ class CostModel {
                           const Placements& to, bool is_prefetched = false) const;
   /// From now on, of what is prefetched, this part counts: what computation waits for.
   void set_exposed(double part) { exposed_ = part; }
+  /// From now on, computation takes as many times as long.
+  void set_scales(ComputeScales scales) { scales_ = std::move(scales); }
 
   /// Of the call `node` with these placements of its operands and results. Views are free.
   /// `factor_sizes`: those of `rule` on a rank.
@@ -76,6 +80,7 @@ class CostModel {
   std::vector<AxisTopology> axes_;
   double crowding_ = 1;
   double exposed_ = 1;
+  ComputeScales scales_;
 };
 
 /// Floating-point operations of `op`, without namespace and overload, with factors of these sizes;
