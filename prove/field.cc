@@ -156,7 +156,9 @@ Residue OfFraction(double value) {
   Residue image = FromSmallFraction(size);
   if (image == kUndefined) {
     const auto rounded = static_cast<double>(static_cast<float>(size));
-    image = FromDyadic(std::isfinite(rounded) && rounded > 0 ? rounded : size);
+    const bool has_float = std::isfinite(rounded) && rounded > 0;
+    if (has_float) image = FromSmallFraction(rounded);
+    if (image == kUndefined) image = FromDyadic(has_float ? rounded : size);
   }
   return value < 0 ? Neg(image) : image;
 }

@@ -47,6 +47,7 @@ TEST_CASE("PV-2: a literal that stands for a small fraction has its image") {
   CHECK_EQ(Mul(FromLiteral(static_cast<double>(1.0F / 3)), 3), 1);
   CHECK_EQ(Mul(FromLiteral(-5.0 / 4096), 4096), FromInteger(-5));
   CHECK_EQ(FromLiteral(0.1), Mul(FromInteger(1), Inverse(10)));
+  CHECK_EQ(FromLiteral(1.0 - 0.9), FromLiteral(0.1));  // the same float
   CHECK_EQ(FromLiteral(1e15), FromInteger(1000000000000000));
   CHECK_EQ(FromLiteral(-0.0), 0);
 }
