@@ -54,9 +54,10 @@ void AppendLiteral(const Argument& argument, std::string& out) {
 std::vector<OpDefinition> MakeTable() {
   std::vector<OpDefinition> table;
   for (const std::span<const OpDefinition> part :
-       {ArithmeticOps(), FunctionOps(), ViewOps(), IndexOps(), MemoryOps(), ReductionOps(),
-        ProductOps(), SoftmaxOps(), LossOps(), AttentionOps(), BodyOps(), FlexOps(), ExpertOps(),
-        NormOps(), OptimizerOps(), RegionOps(), StatisticsOps(), ConvolutionOps()}) {
+       {ArithmeticOps(), FunctionOps(),   ViewOps(),        IndexOps(),       MemoryOps(),
+        ReductionOps(),  ProductOps(),    SoftmaxOps(),     LossOps(),        AttentionOps(),
+        BodyOps(),       FlexOps(),       ExpertOps(),      NormOps(),        OptimizerOps(),
+        RegionOps(),     StatisticsOps(), ConvolutionOps(), ChannelNormOps(), PoolingOps()}) {
     table.insert(table.end(), part.begin(), part.end());
   }
   std::ranges::sort(table, {}, &OpDefinition::name);

@@ -184,6 +184,14 @@ int Compare(Residue a, Residue b) {
   return first < second ? -1 : static_cast<int>(first > second);
 }
 
+int64_t Truncate(Residue a) {
+  constexpr auto kDivisor = static_cast<int64_t>(kDenominators);
+  constexpr int64_t kLargest = int64_t{1} << 20;
+  const int64_t whole = Place(a) / kDivisor;
+  if (IsNumber(a) && std::abs(whole) < kLargest) return whole;
+  return static_cast<int64_t>(a) - (a <= kPrime / 2 ? 0 : static_cast<int64_t>(kPrime));
+}
+
 Residue Uninterpreted(uint64_t function, Residue a) {
   if (a == kUndefined || a == kNan) return a;
   return 1 + Mix(function ^ Mix(a ^ Mix(function))) % (kPrime - 1);

@@ -69,6 +69,10 @@ Residue FromLiteral(double value);
 /// small fractions stand as their numbers do. -1, 0, 1. REQUIRES: neither is NaN or undefined.
 int Compare(Residue a, Residue b);
 
+/// The integer part of a fraction of small terms, towards 0; of another number the integer between
+/// -p/2 and p/2 that it stands for.
+int64_t Truncate(Residue a);
+
 /// A function of which only this is known: equal arguments give equal results. Never 0.
 Residue Uninterpreted(uint64_t function, Residue a);
 /// exp of every element: uninterpreted but for exp(-a) = 1/exp(a), exp(0) = 1 and exp(-inf) = 0.

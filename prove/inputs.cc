@@ -97,6 +97,9 @@ void FollowUses(const Graph& graph, ValueId value, bool is_chosen, int depth, In
                argument == 2) {
       Bound(use, SizeAt(graph, node, 0, LiteralAt(graph, node, 1, 0)));
       use.is_index |= !is_chosen;
+    } else if (base == "max_pool2d_with_indices_backward" && argument == 7) {
+      Bound(use, SizeAt(graph, node, 1, -1) * SizeAt(graph, node, 1, -2));
+      use.is_index = true;
     } else if (base == "index" && argument >= graph.node(node).num_args) {
       Bound(use, SizeAt(graph, node, 0, 0));
     } else if (base == "ne" || base == "eq") {

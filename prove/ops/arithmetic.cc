@@ -398,7 +398,7 @@ Tensor ConvertTo(const Tensor& tensor, Domain domain) {
   }
   if (domain == Domain::kInteger) {
     for (uint64_t& word : words)
-      word = word <= kPrime / 2 ? word : Word(Signed(word) - Signed(kPrime));
+      word = Word(Truncate(word));
   }
   if (domain != Domain::kComplex) return OfWords(domain, tensor.sizes(), std::move(words));
   Words parts(2 * words.size(), 0);

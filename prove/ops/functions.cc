@@ -179,6 +179,57 @@ Result<Values> EvaluateUninterpretedBackward(Call& call) {
   return Values{std::move(result)};
 }
 
+Tensor ExpMinusOne(const Tensor& a) {
+  return Map(Exp(a), Domain::kFloat, [](Residue e) { return Sub(e, 1); });
+}
+
+/// The factors of elu: of x where it is positive, of exp(x) − 1 elsewhere, and of x in that.
+struct EluFactors {
+  Residue positive, negative, input;
+};
+
+Result<EluFactors> EluFactorsAt(const Call& call, size_t position) {
+  STRATA_TRY(const Residue alpha, call.NumberAt(position, "alpha", 1));
+  STRATA_TRY(const Residue scale, call.NumberAt(position + 1, "scale", 1));
+  STRATA_TRY(const Residue input, call.NumberAt(position + 2, "input_scale", 1));
+  return EluFactors{scale, Mul(alpha, scale), input};
+}
+
+/// `positive(x)` where x > 0, else `negative`.
+template <class Fn>
+Result<Tensor> WherePositive(const Tensor& x, const Tensor& negative, Fn&& positive) {
+  return Map(x, negative, Domain::kFloat, [&](Residue value, Residue other) {
+    if (value == kNan || value == kUndefined) return value;
+    return Compare(value, 0) > 0 ? positive(value) : other;
+  });
+}
+
+/// elu(x, alpha, scale, input_scale)
+Result<Values> EvaluateElu(Call& call) {
+  STRATA_TRY(const Tensor x, NumbersAt(call, 0));
+  STRATA_TRY(const EluFactors factors, EluFactorsAt(call, 1));
+  const Tensor scaled = factors.input == 1 ? x : Scale(x, factors.input);
+  STRATA_TRY(Tensor result,
+             WherePositive(x, Scale(ExpMinusOne(scaled), factors.negative),
+                           [&](Residue value) { return Mul(value, factors.positive); }));
+  return Values{std::move(result)};
+}
+
+/// elu_backward(gradient, alpha, scale, input_scale, is_result, x), x maybe the result of elu
+Result<Values> EvaluateEluBackward(Call& call) {
+  STRATA_TRY(const Tensor gradient, call.TensorAt(0));
+  STRATA_TRY(const EluFactors factors, EluFactorsAt(call, 1));
+  STRATA_TRY(const Tensor x, NumbersAt(call, 5));
+  const Tensor negative =
+      call.FlagAt(4, "is_result")
+          ? Map(x, Domain::kFloat, [&](Residue y) { return Add(y, factors.negative); })
+          : Scale(Exp(factors.input == 1 ? x : Scale(x, factors.input)), factors.negative);
+  STRATA_TRY(const Tensor slope, WherePositive(x, Scale(negative, factors.input),
+                                               [&](Residue) { return factors.positive; }));
+  STRATA_TRY(Tensor result, Mul(gradient, slope));
+  return Values{std::move(result)};
+}
+
 constexpr OpDefinition kFunctionsOps[] = {
     {"aten.acos", EvaluateUninterpreted},
     {"aten.acosh", EvaluateUninterpreted},
@@ -190,13 +241,14 @@ constexpr OpDefinition kFunctionsOps[] = {
     {"aten.cos", EvaluateUninterpreted},
     {"aten.cosh", EvaluateUninterpreted},
     {"aten.digamma", EvaluateUninterpreted},
-    {"aten.elu", EvaluateUninterpreted},
+    {"aten.elu", EvaluateElu},
+    {"aten.elu_backward", EvaluateEluBackward},
     {"aten.erf", EvaluateUninterpreted},
     {"aten.erfc", EvaluateUninterpreted},
     {"aten.erfinv", EvaluateUninterpreted},
     {"aten.exp", EvaluateExp},
     {"aten.exp2", EvaluateUninterpreted},
-    {"aten.expm1", EvaluateUninterpreted},
+    {"aten.expm1", EvaluateUnary<ExpMinusOne>},
     {"aten.floor", EvaluateUninterpreted},
     {"aten.frac", EvaluateUninterpreted},
     {"aten.gelu", EvaluateUninterpreted},

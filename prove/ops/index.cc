@@ -399,6 +399,8 @@ Result<Values> EvaluateFlip(Call& call) {
 }
 
 constexpr OpDefinition kIndexOps[] = {
+    {"aten._unsafe_index", EvaluateIndex, true},
+    {"aten._unsafe_index_put", EvaluateIndexPut},
     {"aten.cat", EvaluateCat, true},
     {"aten.constant_pad_nd", EvaluatePad},
     {"aten.embedding", EvaluateEmbedding},

@@ -1,6 +1,11 @@
+#include "prove/ops/norms.h"
+
 #include <algorithm>
+#include <utility>
+#include <variant>
 
 #include "prove/ops/elementwise.h"
+#include "prove/ops/reductions.h"
 #include "prove/ops/tables.h"
 
 namespace strata::prove {
@@ -17,17 +22,6 @@ Result<Sizes> NormedDims(const Call& call, const Tensor& a, size_t position) {
   return dims;
 }
 
-Residue InverseOfCount(const Tensor& a, const Sizes& dims) {
-  int64_t count = 1;
-  for (const int64_t dim : dims)
-    count *= a.size(dim);
-  return Inverse(FromInteger(count));
-}
-
-Tensor MeanOver(const Tensor& a, const Sizes& dims) {
-  return Scale(SumOver(a, dims, /*keep=*/true), InverseOfCount(a, dims));
-}
-
 Result<Tensor> Weighted(const Call& call, const Tensor& a, size_t position) {
   if (call.Find(position, "weight") == nullptr) return a;
   STRATA_TRY(const Tensor weight, call.TensorAt(position, "weight"));
@@ -41,13 +35,10 @@ Result<Values> EvaluateRmsNorm(Call& call) {
   if (call.Find(3, "eps") == nullptr) return Error(ErrorCode::kUnsupported, "a norm without eps");
   STRATA_TRY(const Residue eps, call.NumberAt(3, "eps", 0));
   STRATA_TRY(const Tensor squares, Mul(x, x));
-  const Tensor mean = MeanOver(squares, dims);
-  STRATA_TRY(const Tensor shifted, Add(mean, Tensor(Domain::kFloat, {}, eps)));
-  Call root("aten.rsqrt.default", {Argument{shifted}}, {}, 1);
-  STRATA_TRY(Values inverse, FindDefinition(root.op())->evaluate(root));
-  STRATA_TRY(const Tensor normed, Mul(x, std::get<Tensor>(inverse[0])));
+  STRATA_TRY(Tensor inverse, InverseRoot(MeanOver(squares, dims), eps));
+  STRATA_TRY(const Tensor normed, Mul(x, inverse));
   STRATA_TRY(Tensor result, Weighted(call, normed, 2));
-  return Values{std::move(result), std::move(inverse[0])};
+  return Values{std::move(result), std::move(inverse)};
 }
 
 /// _fused_rms_norm_backward(g, x, normalized_shape, r, weight, mask), r = 1 / rms ->
@@ -87,16 +78,14 @@ Result<Values> EvaluateLayerNorm(Call& call) {
   Tensor mean = MeanOver(x, dims);
   STRATA_TRY(const Tensor centered, Sub(x, mean));
   STRATA_TRY(const Tensor squares, Mul(centered, centered));
-  STRATA_TRY(const Tensor shifted, Add(MeanOver(squares, dims), Tensor(Domain::kFloat, {}, eps)));
-  Call root("aten.rsqrt.default", {Argument{shifted}}, {}, 1);
-  STRATA_TRY(Values inverse, FindDefinition(root.op())->evaluate(root));
-  STRATA_TRY(const Tensor normed, Mul(centered, std::get<Tensor>(inverse[0])));
+  STRATA_TRY(Tensor inverse, InverseRoot(MeanOver(squares, dims), eps));
+  STRATA_TRY(const Tensor normed, Mul(centered, inverse));
   STRATA_TRY(Tensor result, Weighted(call, normed, 2));
   if (call.Find(3, "bias") != nullptr) {
     STRATA_TRY(const Tensor bias, call.TensorAt(3, "bias"));
     STRATA_TRY(result, Add(result, bias));
   }
-  return Values{std::move(result), std::move(mean), std::move(inverse[0])};
+  return Values{std::move(result), std::move(mean), std::move(inverse)};
 }
 
 /// native_layer_norm_backward(g, x, normalized_shape, mean, r, weight, bias, mask), n = (x − mean)
@@ -111,11 +100,7 @@ Result<Values> EvaluateLayerNormBackward(Call& call) {
   STRATA_TRY(const Tensor centered, Sub(x, mean));
   STRATA_TRY(const Tensor normed, Mul(centered, inverse));
   STRATA_TRY(const Tensor weighted, Weighted(call, gradient, 5));
-  STRATA_TRY(const Tensor products, Mul(weighted, normed));
-  STRATA_TRY(const Tensor share, Mul(normed, MeanOver(products, dims)));
-  STRATA_TRY(const Tensor shifted, Sub(weighted, MeanOver(weighted, dims)));
-  STRATA_TRY(const Tensor rest, Sub(shifted, share));
-  STRATA_TRY(Tensor of_x, Mul(rest, inverse));
+  STRATA_TRY(Tensor of_x, GradientOfNorm(weighted, normed, inverse, dims));
   STRATA_TRY(const Tensor of_weight, Mul(gradient, normed));
   Sizes rows;
   for (int64_t dim = 0; dim < dims.front(); ++dim)
@@ -136,6 +121,26 @@ constexpr OpDefinition kNormOps[] = {
 };
 
 }  // namespace
+
+Tensor MeanOver(const Tensor& a, const Sizes& dims) {
+  return Scale(SumOver(a, dims, /*keep=*/true), Inverse(FromInteger(CountOver(a, dims))));
+}
+
+Result<Tensor> InverseRoot(const Tensor& a, Residue eps) {
+  STRATA_TRY(const Tensor shifted, Add(a, Tensor(Domain::kFloat, {}, eps)));
+  Call root("aten.rsqrt.default", {Argument{shifted}}, {}, 1);
+  STRATA_TRY(Values inverse, FindDefinition(root.op())->evaluate(root));
+  return std::get<Tensor>(std::move(inverse[0]));
+}
+
+Result<Tensor> GradientOfNorm(const Tensor& gradient, const Tensor& normed, const Tensor& inverse,
+                              const Sizes& dims) {
+  STRATA_TRY(const Tensor products, Mul(gradient, normed));
+  STRATA_TRY(const Tensor share, Mul(normed, MeanOver(products, dims)));
+  STRATA_TRY(const Tensor centered, Sub(gradient, MeanOver(gradient, dims)));
+  STRATA_TRY(const Tensor rest, Sub(centered, share));
+  return Mul(rest, inverse);
+}
 
 std::span<const OpDefinition> NormOps() {
   return kNormOps;

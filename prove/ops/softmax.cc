@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "prove/ops/elementwise.h"
+#include "prove/ops/reductions.h"
 #include "prove/ops/tables.h"
 
 namespace strata::prove {
@@ -43,6 +44,15 @@ Result<Values> EvaluateLogSoftmax(Call& call) {
   return Values{std::move(result)};
 }
 
+/// logsumexp(self, dims, keepdim)
+Result<Values> EvaluateLogSumExp(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Sizes dims, DimsAt(call, a, 1));
+  const Tensor sum = SumOver(Exp(ConvertTo(a, Domain::kFloat)), dims, call.FlagAt(2, "keepdim"));
+  Call log("aten.log.default", {Argument{sum}}, {}, 1);
+  return FindDefinition(log.op())->evaluate(log);
+}
+
 /// _softmax_backward_data(grad_output, output, dim): y (g - sum of g y)
 Result<Values> EvaluateSoftmaxBackward(Call& call) {
   STRATA_TRY(const Tensor gradient, call.TensorAt(0));
@@ -69,6 +79,7 @@ constexpr OpDefinition kSoftmaxOps[] = {
     {"aten._log_softmax_backward_data", EvaluateLogSoftmaxBackward},
     {"aten._softmax", EvaluateSoftmax},
     {"aten._softmax_backward_data", EvaluateSoftmaxBackward},
+    {"aten.logsumexp", EvaluateLogSumExp},
 };
 
 }  // namespace

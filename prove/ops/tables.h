@@ -8,12 +8,14 @@ namespace strata::prove {
 // The definitions of operators, each part in the file of its name. A new definition is one row.
 
 std::span<const OpDefinition> ArithmeticOps();
+std::span<const OpDefinition> ChannelNormOps();
 std::span<const OpDefinition> ConvolutionOps();
 std::span<const OpDefinition> FunctionOps();
 std::span<const OpDefinition> ViewOps();
 std::span<const OpDefinition> IndexOps();
 std::span<const OpDefinition> MemoryOps();
 std::span<const OpDefinition> ReductionOps();
+std::span<const OpDefinition> PoolingOps();
 std::span<const OpDefinition> ProductOps();
 std::span<const OpDefinition> SoftmaxOps();
 std::span<const OpDefinition> LossOps();

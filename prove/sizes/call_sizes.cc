@@ -161,6 +161,10 @@ void CallSizes::AddStructure() {
     AddHeads();
   } else if (op.starts_with("convolution")) {
     AddConvolution();
+  } else if (op.find("_pool") != std::string_view::npos || op.starts_with("upsample_nearest")) {
+    KeepWindows();
+  } else if (op.starts_with("native_group_norm")) {
+    AddGroupNorm();
   }
 }
 
@@ -190,6 +194,27 @@ void CallSizes::AddConvolution() {
   for (const Dims* dims : {&operands_[0], is_backward ? &operands_[1] : &results_[0]})
     if (dims->size() > 1 && number((*dims)[1]) == groups * number(weight[1]))
       constraints_.AddProduct(std::vector{(*dims)[1]}, std::vector{count, weight[1]});
+}
+
+void CallSizes::KeepWindows() {
+  const auto rank = std::ssize(operands_[0]);
+  const int64_t spatial = base().find("3d") != std::string_view::npos ? 3 : 2;
+  for (const std::vector<Dims>* values : {&operands_, &results_})
+    for (const Dims& dims : *values)
+      for (int64_t dim = std::max<int64_t>(rank - spatial, 0); dim < std::ssize(dims); ++dim)
+        constraints_.Keep(dims[static_cast<size_t>(dim)]);
+}
+
+void CallSizes::AddGroupNorm() {
+  const Dims& x = operands_[0];
+  if (x.size() < 2) return;
+  for (size_t dim = 2; dim < x.size(); ++dim)
+    constraints_.Keep(x[dim]);
+  const size_t samples = base() == "native_group_norm" ? 3 : 5;
+  Tie(samples, x[0]);
+  Tie(samples + 1, x[1]);
+  const int64_t groups = Integer(samples + 3, "group").value_or(1);
+  if (groups > 1) constraints_.AddDivisor(Constant(groups), x[1]);
 }
 
 void CallSizes::AddLiterals() {

@@ -96,6 +96,9 @@ class CallSizes {
   /// Spatial sizes and those of kernels stay: what ties them are the literals of strides, paddings
   /// and windows. Channels of a group are a part of all channels.
   void AddConvolution();
+  /// Of pooling and its like: the last dimensions of all values stay.
+  void KeepWindows();
+  void AddGroupNorm();
   /// Elements that are positions in a dimension, as topk and sort make them, index dimensions of
   /// the same size.
   void AddPositions();

@@ -69,6 +69,10 @@ TEST_CASE("PV-2: a double and the float that it rounds to have one image") {
 }
 
 TEST_CASE("PV-2: infinities and NaN follow the rules of floating-point numbers") {
+  for (const int64_t n : {-5, -4, -1, 0, 1, 3, 7})
+    CHECK_EQ(Truncate(Div(FromInteger(n), FromInteger(2))), n / 2);
+  for (const int64_t n : {int64_t{-1} << 40, int64_t{1} << 40, int64_t{1000000000000000}})
+    CHECK_EQ(Truncate(FromInteger(n)), n);
   CHECK_EQ(FromLiteral(INFINITY), kInfinity);
   CHECK_EQ(FromLiteral(-INFINITY), kMinusInfinity);
   CHECK_EQ(FromLiteral(NAN), kNan);
