@@ -204,15 +204,26 @@ Result<Tensor> WherePositive(const Tensor& x, const Tensor& negative, Fn&& posit
   });
 }
 
-/// elu(x, alpha, scale, input_scale)
-Result<Values> EvaluateElu(Call& call) {
-  STRATA_TRY(const Tensor x, NumbersAt(call, 0));
-  STRATA_TRY(const EluFactors factors, EluFactorsAt(call, 1));
+Result<Values> EluOf(const Tensor& x, const EluFactors& factors) {
   const Tensor scaled = factors.input == 1 ? x : Scale(x, factors.input);
   STRATA_TRY(Tensor result,
              WherePositive(x, Scale(ExpMinusOne(scaled), factors.negative),
                            [&](Residue value) { return Mul(value, factors.positive); }));
   return Values{std::move(result)};
+}
+
+/// elu(x, alpha, scale, input_scale)
+Result<Values> EvaluateElu(Call& call) {
+  STRATA_TRY(const Tensor x, NumbersAt(call, 0));
+  STRATA_TRY(const EluFactors factors, EluFactorsAt(call, 1));
+  return EluOf(x, factors);
+}
+
+/// celu(x, alpha): elu with the input scale 1 / alpha. Its backward is that of elu.
+Result<Values> EvaluateCelu(Call& call) {
+  STRATA_TRY(const Tensor x, NumbersAt(call, 0));
+  STRATA_TRY(const Residue alpha, call.NumberAt(1, "alpha", 1));
+  return EluOf(x, {.positive = 1, .negative = alpha, .input = Inverse(alpha)});
 }
 
 /// elu_backward(gradient, alpha, scale, input_scale, is_result, x), x maybe the result of elu
@@ -238,6 +249,7 @@ constexpr OpDefinition kFunctionsOps[] = {
     {"aten.atan", EvaluateUninterpreted},
     {"aten.atanh", EvaluateUninterpreted},
     {"aten.ceil", EvaluateUninterpreted},
+    {"aten.celu", EvaluateCelu},
     {"aten.cos", EvaluateUninterpreted},
     {"aten.cosh", EvaluateUninterpreted},
     {"aten.digamma", EvaluateUninterpreted},

@@ -215,6 +215,7 @@ TEST_CASE("PV-3: elu and the log of a sum of exponentials are ATen's, where thes
   g = placeholder : f64[9]
   positive = aten.relu.default(x) : f64[9]
   y = aten.elu.default(positive, 2, 3, 1) : f64[9]
+  c = aten.celu.default(positive, 2) : f64[9]
   dy = aten.elu_backward.default(g, 2, 3, 5, False, positive) : f64[9]
   dz = aten.elu_backward.default(g, 2, 3, 5, True, x) : f64[9]
   zero = aten.zeros.default([3, 1], dtype=torch.float64) : f64[3, 1]
@@ -223,7 +224,7 @@ TEST_CASE("PV-3: elu and the log of a sum of exponentials are ATen's, where thes
   e = aten.expm1.default(zero) : f64[3, 1]
   half = aten.div.Scalar(x, 2) : f64[9]
   whole = aten._to_copy.default(half, dtype=torch.int64) : i64[9]
-  output([y, dy, dz, l, k, e, whole])
+  output([y, c, dy, dz, l, k, e, whole])
 )");
 }
 

@@ -83,12 +83,13 @@ TEST_CASE("a batch norm is what it is decomposed into") {
   CHECK_EQ(VerdictOf(kInputs, kNorm, decomposed(1)), Verdict::kDiffers);
 }
 
-TEST_CASE("logsumexp and elu are what they are decomposed into") {
+TEST_CASE("logsumexp, elu and celu are what they are decomposed into") {
   constexpr std::string_view kInput = "\n  x = placeholder : f32[3, 5]\n";
   CHECK_EQ(VerdictOf(kInput, R"(
   l = aten.logsumexp.default(x, [1]) : f32[3]
   y = aten.elu.default(x, 2) : f32[3, 5]
-  output([l, y])
+  z = aten.celu.default(x, 2) : f32[3, 5]
+  output([l, y, z])
 )",
                      R"(
   top = aten.amax.default(x, [1], True) : f32[3, 1]
@@ -102,7 +103,11 @@ TEST_CASE("logsumexp and elu are what they are decomposed into") {
   less = aten.expm1.default(x) : f32[3, 5]
   scaled = aten.mul.Tensor(less, 2) : f32[3, 5]
   y = aten.where.self(positive, x, scaled) : f32[3, 5]
-  output([l, y])
+  half = aten.div.Scalar(x, 2) : f32[3, 5]
+  less_half = aten.expm1.default(half) : f32[3, 5]
+  twice = aten.mul.Tensor(less_half, 2) : f32[3, 5]
+  z = aten.where.self(positive, x, twice) : f32[3, 5]
+  output([l, y, z])
 )"),
            Verdict::kProven);
 }
