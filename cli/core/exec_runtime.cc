@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <unistd.h>
@@ -35,10 +36,21 @@ Error ExecBeside(const std::string& name, std::vector<std::string> words, Error 
   return Error(ErrorCode::kIo, "cannot start: {}: {}", program, std::strerror(errno));
 }
 
+/// By default threads of OpenMP that wait for others spin for so long that they keep these from the
+/// cores, when another program needs one, too: the demo's step took 50 times as long. With fewer
+/// turns they sleep before that; alone on the machine they are as fast. Read when LibTorch is
+/// loaded.
+void LimitSpinning() {
+  constexpr int kKeepWhatIsSet = 0;
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr)
+    ::setenv("GOMP_SPINCOUNT", "20000", kKeepWhatIsSet);
+}
+
 }  // namespace
 
 /// LibTorch takes half a second to load, which `strata ls` need not wait for.
 Error ExecRuntime(const std::string& command, Args args) {
+  LimitSpinning();
   std::vector<std::string> words = {command};
   words.insert(words.end(), args.begin(), args.end());
   return ExecBeside("strata-runtime", std::move(words),

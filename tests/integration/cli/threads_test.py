@@ -78,6 +78,24 @@ class ThreadsTest(StrataCase):
         self.assertEqual(self.train(OMP_NUM_THREADS="3,2"), 3)
         self.assertEqual(self.train("--threads", "4", OMP_NUM_THREADS="2"), 4)
 
+    def environment_of_a_training(self, **environment):
+        """What the program that trains was started with."""
+        self.write("long.toml", CONFIG.split("[checkpoint]", maxsplit=1)[0].replace("steps = 2", "steps = 1000000"))
+        process = subprocess.Popen([self.strata, "train", self.path("long.toml")], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, env={**os.environ, **environment})
+        try:
+            process.stdout.readline()  # it trains
+            with open(f"/proc/{process.pid}/environ", encoding="utf-8") as file:
+                return dict(entry.split("=", 1) for entry in file.read().split("\0") if entry)
+        finally:
+            process.kill()
+            process.communicate()
+
+    def test_waiting_threads_leave_their_cores_to_others_unless_the_user_decides(self):
+        self.assertEqual(self.environment_of_a_training()["GOMP_SPINCOUNT"], "20000")
+        self.assertEqual(self.environment_of_a_training(GOMP_SPINCOUNT="7")["GOMP_SPINCOUNT"], "7")
+        self.assertNotIn("GOMP_SPINCOUNT", self.environment_of_a_training(OMP_WAIT_POLICY="active"))
+
     def test_a_trace_tells_it_in_text_too(self):
         self.train("--threads", "3")
         self.assertIn("\n  threads: 3\n", self.works("ls", "t.strata"))
