@@ -6,8 +6,8 @@
 namespace strata {
 
 /// Communication of a step that can run beside computation: what is made of parameters alone can be
-/// gathered before it is needed, and what becomes gradients of parameters by views and casts alone
-/// can be reduced while the computation goes on.
+/// gathered before it is needed, and values from which views and casts alone make gradients of
+/// parameters can be reduced while the computation goes on.
 struct Prefetchable {
   std::set<NodeId> from_parameters;  ///< parameters, and calls on nothing but these
   /// Calls on one tensor that only such calls read, or the output, as gradients.

@@ -91,7 +91,7 @@ TEST_CASE("T82: products run by columns, then by rows; parameters are in parts o
 }
 
 /// A product of which `tp` has the columns, with the parameter in parts on `fsdp`, too. `ends`:
-/// what becomes of the gradient `gw`. `more`: inputs.
+/// the readers of the gradient `gw`, and the output. `more`: inputs.
 std::string Columns(std::string_view more, std::string_view ends) {
   return fmt::format(R"(
   w = placeholder : bf16[1024, 1024][1024, 1]cpu {{+fqn='w' +input='parameter'}}
