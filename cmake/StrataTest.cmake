@@ -5,7 +5,7 @@
 #
 #   A doctest program; main() is provided. NAME is `<library>_test`. Every TEST_CASE becomes a ctest entry
 #   "<library>: <test case>". A program that loads LibTorch takes 0.4 s to start, so it has one entry per source
-#   file instead ("<library>: <file>"). LABELS default to "unit".
+#   file `…_test.cc` instead ("<library>: <file>"). LABELS default to "unit".
 #
 # strata_script_test(NAME SCRIPT file [ARGS arg…] [LABELS label…] [VENV])
 #
@@ -41,6 +41,9 @@ function(strata_test name)
   if(pool STREQUAL "torch")
     foreach(source IN LISTS arg_SOURCES)
       get_filename_component(stem ${source} NAME_WE)
+      if(NOT stem MATCHES "_test$")
+        continue()
+      endif()
       add_test(NAME "${prefix}: ${stem}"
                COMMAND ${name} --source-file=*/${stem}.cc
                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

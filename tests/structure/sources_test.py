@@ -1,15 +1,16 @@
-"""Every C++ source file is built: some CMakeLists.txt names it. at::parallel_for is not called."""
+"""Every C++ source file is built: some CMakeLists.txt names it. Test cases run. at::parallel_for is not called."""
 
 import os
 import re
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FOLDERS = ["base", "ir", "store", "diff", "passes", "runtime", "scene", "tlparse-export", "viewer", "cli", "bench", "tests"]
 
 
 def walk():
-    for top in FOLDERS:
+    for top in sorted(os.listdir(ROOT)):
+        if not os.path.exists(os.path.join(ROOT, top, "CMakeLists.txt")):
+            continue
         for directory, _, files in os.walk(os.path.join(ROOT, top)):
             for file in files:
                 yield directory, file
@@ -28,6 +29,17 @@ class Sources(unittest.TestCase):
                     for word in re.findall(r"[^\s()]+\.cc\b", stream.read()):
                         named.add(os.path.relpath(os.path.join(directory, word), ROOT))
         self.assertEqual(sorted(existing - named), [])
+
+    def test_test_cases_are_in_files_that_ctest_runs(self):
+        """Programs that load LibTorch have one ctest entry for each source named `…_test.cc`."""
+        outside = []
+        for directory, file in walk():
+            if file.endswith(".cc") and not file.endswith("_test.cc"):
+                path = os.path.join(directory, file)
+                with open(path, encoding="utf-8") as stream:
+                    if re.search(r"^TEST_CASE", stream.read(), re.M):
+                        outside.append(os.path.relpath(path, ROOT))
+        self.assertEqual(outside, [])
 
     def test_work_is_shared_by_strata_parallel_for(self):
         """at::parallel_for takes one thread in files that are compiled without OpenMP, as all of them are."""
