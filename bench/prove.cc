@@ -16,7 +16,7 @@
 #include "diff/diff.h"
 #include "passes/placement/placement.h"
 #include "prove/layers/fewer_layers.h"
-#include "prove/mutations.h"
+#include "prove/mutations/mutations.h"
 #include "prove/on_ranks.h"
 #include "refs/histories.h"
 #include "tlparse-export/review/svg.h"

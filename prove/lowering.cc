@@ -12,13 +12,13 @@
 
 #include "ir/module.h"
 #include "passes/placement/placement.h"
-#include "prove/bounds.h"
-#include "prove/compare.h"
-#include "prove/evaluator.h"
-#include "prove/inputs.h"
+#include "prove/evaluation/bounds.h"
+#include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/inputs.h"
+#include "prove/evaluation/rank_evaluator.h"
+#include "prove/evaluation/rank_inputs.h"
 #include "prove/ops/elementwise.h"
-#include "prove/rank_inputs.h"
-#include "prove/ranks.h"
+#include "prove/values/compare.h"
 
 namespace strata::prove {
 namespace {

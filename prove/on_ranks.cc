@@ -12,17 +12,17 @@
 
 #include "ir/module.h"
 #include "passes/placement/placement.h"
-#include "prove/bounds.h"
 #include "prove/chunks.h"
-#include "prove/compare.h"
-#include "prove/evaluator.h"
+#include "prove/evaluation/bounds.h"
+#include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/rank_evaluator.h"
+#include "prove/evaluation/rank_inputs.h"
+#include "prove/evaluation/rounding.h"
 #include "prove/layers/fewer_layers.h"
 #include "prove/layers/unchanged_calls.h"
 #include "prove/lowering.h"
-#include "prove/precision/rounding.h"
-#include "prove/rank_inputs.h"
-#include "prove/ranks.h"
 #include "prove/sizes/reduce.h"
+#include "prove/values/compare.h"
 
 namespace strata::prove {
 namespace {

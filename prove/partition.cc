@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "prove/compare.h"
-#include "prove/evaluator.h"
+#include "prove/evaluation/evaluator.h"
+#include "prove/values/compare.h"
 
 namespace strata::prove {
 namespace {

@@ -10,11 +10,11 @@
 #include <fmt/ranges.h>
 
 #include "ir/module.h"
-#include "prove/bounds.h"
 #include "prove/chunks.h"
-#include "prove/compare.h"
-#include "prove/evaluator.h"
-#include "prove/rank_inputs.h"
+#include "prove/evaluation/bounds.h"
+#include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/rank_inputs.h"
+#include "prove/values/compare.h"
 
 namespace strata::prove {
 namespace {

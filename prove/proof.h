@@ -10,8 +10,8 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "prove/diagnosis/diagnosis.h"
-#include "prove/evaluator.h"
-#include "prove/precision/precision.h"
+#include "prove/evaluation/evaluator.h"
+#include "prove/precision.h"
 
 namespace strata::prove {
 
@@ -74,7 +74,8 @@ struct ProofOptions {
   /// Of values that are kept to compare those of nodes, and to set others right by: 1 GB. Outputs
   /// and written inputs are always compared.
   size_t max_kept_words = size_t{1} << 27;
-  /// Of a graph of a pipeline stage: graphs that compute what it reads (prove/rank_inputs.h).
+  /// Of a graph of a pipeline stage: graphs that compute what it reads
+  /// (prove/evaluation/rank_inputs.h).
   std::vector<const Graph*> makers = {};
   /// Of operators on all ranks in one graph. Of graphs with more, if they have StableIds, what a
   /// pass did not change is left out, and layers but one of each kind.

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "passes/pipeline/slots.h"
-#include "prove/compare.h"
-#include "prove/evaluator.h"
-#include "prove/rank_inputs.h"
-#include "prove/ranks.h"
+#include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/rank_evaluator.h"
+#include "prove/evaluation/rank_inputs.h"
+#include "prove/values/compare.h"
 
 namespace strata::prove {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "prove/compare.h"
 #include "prove/ops/elementwise.h"
+#include "prove/values/compare.h"
 
 namespace strata::prove {
 namespace {

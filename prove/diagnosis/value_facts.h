@@ -3,7 +3,7 @@
 #include <string>
 
 #include "passes/placement/mesh.h"
-#include "prove/tensor.h"
+#include "prove/values/tensor.h"
 
 namespace strata::prove {
 

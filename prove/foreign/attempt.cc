@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "prove/evaluator.h"
-#include "prove/field.h"
+#include "prove/evaluation/evaluator.h"
 #include "prove/foreign/contracts.h"
 #include "prove/ops/elementwise.h"
+#include "prove/values/field.h"
 
 namespace strata::prove {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "ir/module.h"
-#include "prove/compare.h"
-#include "prove/evaluator.h"
-#include "prove/inputs.h"
+#include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/inputs.h"
+#include "prove/values/compare.h"
 
 namespace strata::prove {
 namespace {

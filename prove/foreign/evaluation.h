@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "prove/call.h"
+#include "prove/evaluation/rank_evaluator.h"
 #include "prove/foreign/program.h"
-#include "prove/ranks.h"
+#include "prove/values/call.h"
 
 namespace strata::prove {
 

@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "passes/core/collectives.h"
-#include "prove/evaluator.h"
+#include "prove/evaluation/evaluator.h"
 #include "prove/foreign/causes.h"
 #include "prove/foreign/contracts.h"
 #include "prove/foreign/lineage.h"

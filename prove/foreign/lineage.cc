@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "prove/compare.h"
 #include "prove/ops/elementwise.h"
+#include "prove/values/compare.h"
 
 namespace strata::prove {
 namespace {

@@ -6,8 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "prove/compare.h"
+#include "prove/ops/definitions.h"
 #include "prove/ops/elementwise.h"
+#include "prove/values/compare.h"
 
 namespace strata::prove {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "passes/placement/mesh.h"
-#include "prove/call.h"
+#include "prove/values/call.h"
 
 namespace strata::prove {
 

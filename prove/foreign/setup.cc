@@ -8,8 +8,8 @@
 
 #include "ir/module.h"
 #include "passes/core/collectives.h"
+#include "prove/evaluation/rank_inputs.h"
 #include "prove/foreign/evaluation.h"
-#include "prove/rank_inputs.h"
 
 namespace strata::prove {
 namespace {

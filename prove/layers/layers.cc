@@ -11,11 +11,11 @@
 #include "ir/ops.h"
 #include "ir/row_placement.h"
 #include "passes/placement/placement.h"
-#include "prove/call.h"
 #include "prove/chunks.h"
-#include "prove/evaluator.h"
+#include "prove/evaluation/evaluator.h"
 #include "prove/layers/node_comparison.h"
 #include "prove/layers/storage_sets.h"
+#include "prove/values/call.h"
 
 namespace strata::prove {
 namespace {

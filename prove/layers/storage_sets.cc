@@ -5,7 +5,8 @@
 
 #include "ir/module.h"
 #include "ir/ops.h"
-#include "prove/call.h"
+#include "prove/ops/definitions.h"
+#include "prove/values/call.h"
 
 namespace strata::prove {
 namespace {

@@ -10,7 +10,7 @@
 #include "ir/fingerprint.h"
 #include "passes/core/chunk_attributes.h"
 #include "passes/placement/placement.h"
-#include "prove/evaluator.h"
+#include "prove/evaluation/evaluator.h"
 #include "prove/layers/layers.h"
 #include "prove/layers/node_comparison.h"
 

@@ -4,7 +4,7 @@
 #include "ir/ops.h"
 #include "passes/core/collectives.h"
 #include "passes/placement/placement.h"
-#include "prove/call.h"
+#include "prove/values/call.h"
 
 namespace strata::prove {
 

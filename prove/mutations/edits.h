@@ -6,7 +6,7 @@
 #include "ir/graph.h"
 #include "ir/rewriter.h"
 #include "passes/placement/mesh.h"
-#include "prove/mutations.h"
+#include "prove/mutations/mutations.h"
 
 namespace strata::prove {
 

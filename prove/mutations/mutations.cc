@@ -1,4 +1,4 @@
-#include "prove/mutations.h"
+#include "prove/mutations/mutations.h"
 
 #include <algorithm>
 #include <array>

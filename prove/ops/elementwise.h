@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "prove/tensor.h"
+#include "prove/values/tensor.h"
 
 namespace strata::prove {
 

@@ -1,6 +1,6 @@
 #pragma once
 #include "base/result.h"
-#include "prove/tensor.h"
+#include "prove/values/tensor.h"
 
 namespace strata::prove {
 

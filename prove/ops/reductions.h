@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "base/result.h"
-#include "prove/call.h"
-#include "prove/tensor.h"
+#include "prove/values/call.h"
+#include "prove/values/tensor.h"
 
 namespace strata::prove {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <span>
 
-#include "prove/call.h"
+#include "prove/ops/definitions.h"
 
 namespace strata::prove {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "prove/call.h"
-#include "prove/tensor.h"
+#include "prove/values/call.h"
+#include "prove/values/tensor.h"
 
 namespace strata::prove {
 

@@ -6,7 +6,7 @@
 
 #include "ir/module.h"
 #include "ir/ops.h"
-#include "prove/call.h"
+#include "prove/values/call.h"
 
 namespace strata::prove {
 namespace {

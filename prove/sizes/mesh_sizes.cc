@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "prove/rank_inputs.h"
+#include "prove/evaluation/rank_inputs.h"
 
 namespace strata::prove {
 

@@ -17,16 +17,16 @@
 #include "ir/ops.h"
 #include "ir/rewriter.h"
 #include "passes/placement/placement.h"
-#include "prove/evaluator.h"
-#include "prove/inputs.h"
-#include "prove/rank_inputs.h"
+#include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/inputs.h"
+#include "prove/evaluation/rank_inputs.h"
+#include "prove/evaluation/work.h"
 #include "prove/sizes/element_read.h"
 #include "prove/sizes/graph_sizes.h"
 #include "prove/sizes/indexed_size.h"
 #include "prove/sizes/mesh_sizes.h"
 #include "prove/sizes/size_arguments.h"
 #include "prove/sizes/size_constraints.h"
-#include "prove/work.h"
 
 namespace strata::prove {
 namespace {

@@ -19,6 +19,7 @@ PASSES = {
     "passes/pipeline", "passes/expert",
     "passes/flex", "passes/regions", "passes/simulate",
 }
+PROVE_BELOW = {"prove/evaluation", "prove/ops", "prove/values"}
 PLAN = {"runtime/plan", "runtime/plan/device", "runtime/plan/memory"}
 TRAIN_BELOW = PLAN | {
     "runtime/config", "runtime/codegen", "runtime/comm", "runtime/aten", "runtime/files", "runtime/flex", "runtime/offload", "runtime/trace",
@@ -77,7 +78,12 @@ ALLOWED = {
     "passes/placement/rules": IR | {"passes/flex"},
     "passes/simulate": IR | {"passes/core", "passes/memory", "passes/placement", "passes/placement/auto"},
     "passes": IR | PASSES,
-    "prove": IR | {"passes/core", "passes/expert", "passes/pipeline", "passes/placement", "passes/placement/rules"},
+    "prove/values": IR,
+    "prove/ops": IR | {"prove/values"},
+    "prove/evaluation": IR | {"passes/pipeline", "passes/placement", "prove/ops", "prove/values"},
+    "prove": IR | PROVE_BELOW | {
+        "passes/core", "passes/expert", "passes/pipeline", "passes/placement", "passes/placement/rules",
+    },
     "runtime/config": IR | {"passes/flex", "passes/memory", "passes/pipeline/schedule", "passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile", "passes/flex", "passes/memory"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},

@@ -13,10 +13,10 @@
 
 #include "base/random.h"
 #include "ir/rewriter.h"
-#include "prove/compare.h"
-#include "prove/evaluator.h"
+#include "prove/evaluation/evaluator.h"
 #include "prove/proof.h"
 #include "prove/sizes/reduce.h"
+#include "prove/values/compare.h"
 #include "refs/ref.h"
 #include "tests/support/graphs.h"
 

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
-#include "prove/evaluator.h"
+#include "prove/evaluation/evaluator.h"
 #include "runtime/exec/executor.h"
 #include "tests/support/graphs.h"
 

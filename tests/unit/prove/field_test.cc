@@ -1,4 +1,4 @@
-#include "prove/field.h"
+#include "prove/values/field.h"
 
 #include <algorithm>
 #include <cmath>

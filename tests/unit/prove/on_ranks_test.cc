@@ -12,7 +12,7 @@
 #include "passes/core/collectives.h"
 #include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
-#include "prove/ranks.h"
+#include "prove/evaluation/rank_evaluator.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {

@@ -1,4 +1,4 @@
-#include "prove/precision/precision.h"
+#include "prove/precision.h"
 
 #include <memory>
 #include <string>
@@ -10,10 +10,10 @@
 #include "ir/module.h"
 #include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
-#include "prove/mutations.h"
+#include "prove/evaluation/rounding.h"
+#include "prove/mutations/mutations.h"
 #include "prove/on_ranks.h"
 #include "prove/ops/elementwise.h"
-#include "prove/precision/rounding.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {

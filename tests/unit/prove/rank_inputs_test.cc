@@ -1,4 +1,4 @@
-#include "prove/rank_inputs.h"
+#include "prove/evaluation/rank_inputs.h"
 
 #include <array>
 #include <string_view>

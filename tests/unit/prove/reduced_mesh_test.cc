@@ -12,7 +12,7 @@
 #include "passes/core/collectives.h"
 #include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
-#include "prove/mutations.h"
+#include "prove/mutations/mutations.h"
 #include "prove/on_ranks.h"
 #include "tests/support/graphs.h"
 

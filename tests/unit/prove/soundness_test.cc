@@ -16,10 +16,10 @@
 #include "passes/core/collectives.h"
 #include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
-#include "prove/compare.h"
-#include "prove/field.h"
-#include "prove/mutations.h"
+#include "prove/mutations/mutations.h"
 #include "prove/on_ranks.h"
+#include "prove/values/compare.h"
+#include "prove/values/field.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {

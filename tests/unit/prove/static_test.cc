@@ -12,7 +12,7 @@
 #include "ir/rewriter.h"
 #include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
-#include "prove/mutations.h"
+#include "prove/mutations/mutations.h"
 #include "prove/on_ranks.h"
 #include "prove/static/placement_check.h"
 #include "tests/support/graphs.h"

@@ -2,8 +2,8 @@
 #include <span>
 
 #include "ir/graph.h"
-#include "prove/call.h"
-#include "prove/field.h"
+#include "prove/values/call.h"
+#include "prove/values/field.h"
 
 namespace strata::prove {
 

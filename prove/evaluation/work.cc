@@ -1,4 +1,4 @@
-#include "prove/work.h"
+#include "prove/evaluation/work.h"
 
 #include <algorithm>
 #include <string_view>

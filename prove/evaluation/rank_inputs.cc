@@ -1,4 +1,4 @@
-#include "prove/rank_inputs.h"
+#include "prove/evaluation/rank_inputs.h"
 
 #include <algorithm>
 #include <map>
@@ -9,9 +9,9 @@
 #include "ir/module.h"
 #include "passes/pipeline/slots.h"
 #include "passes/placement/placement.h"
-#include "prove/evaluator.h"
-#include "prove/inputs.h"
-#include "prove/ranks.h"
+#include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/inputs.h"
+#include "prove/evaluation/rank_evaluator.h"
 
 namespace strata::prove {
 namespace {

@@ -1,4 +1,4 @@
-#include "prove/evaluator.h"
+#include "prove/evaluation/evaluator.h"
 
 #include <algorithm>
 #include <iterator>
@@ -10,10 +10,11 @@
 #include "base/random.h"
 #include "ir/module.h"
 #include "ir/ops.h"
-#include "prove/bounds.h"
-#include "prove/inputs.h"
+#include "prove/evaluation/bounds.h"
+#include "prove/evaluation/inputs.h"
+#include "prove/evaluation/rounding.h"
+#include "prove/ops/definitions.h"
 #include "prove/ops/elementwise.h"
-#include "prove/precision/rounding.h"
 
 namespace strata::prove {
 namespace {

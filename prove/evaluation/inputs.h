@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "ir/module.h"
-#include "prove/call.h"
+#include "prove/values/call.h"
 
 namespace strata::prove {
 

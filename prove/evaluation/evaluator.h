@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
-#include "prove/call.h"
+#include "prove/values/call.h"
 
 namespace strata::prove {
 
@@ -28,7 +28,7 @@ class Evaluator {
   using Observer = std::function<void(NodeId node, std::span<Value> results)>;
 
   /// Sizes that are symbols have their hints. `rounds`: results of narrow types are rounded
-  /// (prove/precision/rounding.h). REQUIRES: the graph outlives this.
+  /// (prove/evaluation/rounding.h). REQUIRES: the graph outlives this.
   Evaluator(const Graph& graph, uint64_t seed, bool rounds = false)
       : graph_(graph), seed_(seed), rounds_(rounds) {}
 

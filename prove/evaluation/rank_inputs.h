@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "passes/placement/mesh.h"
-#include "prove/call.h"
+#include "prove/values/call.h"
 
 namespace strata::prove {
 

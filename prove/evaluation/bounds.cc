@@ -1,4 +1,4 @@
-#include "prove/bounds.h"
+#include "prove/evaluation/bounds.h"
 
 #include <algorithm>
 #include <array>

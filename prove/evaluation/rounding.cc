@@ -1,4 +1,4 @@
-#include "prove/precision/rounding.h"
+#include "prove/evaluation/rounding.h"
 
 #include <algorithm>
 #include <utility>

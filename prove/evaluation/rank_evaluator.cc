@@ -1,4 +1,4 @@
-#include "prove/ranks.h"
+#include "prove/evaluation/rank_evaluator.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,10 +10,11 @@
 #include <fmt/format.h>
 
 #include "ir/module.h"
-#include "prove/call.h"
-#include "prove/compare.h"
+#include "prove/evaluation/rounding.h"
+#include "prove/ops/definitions.h"
 #include "prove/ops/elementwise.h"
-#include "prove/precision/rounding.h"
+#include "prove/values/call.h"
+#include "prove/values/compare.h"
 
 namespace strata::prove {
 namespace {

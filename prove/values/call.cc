@@ -1,11 +1,8 @@
-#include "prove/call.h"
-
-#include <algorithm>
+#include "prove/values/call.h"
 
 #include <fmt/format.h>
 
 #include "ir/ops.h"
-#include "prove/ops/tables.h"
 
 namespace strata::prove {
 namespace {
@@ -49,33 +46,6 @@ void AppendLiteral(const Argument& argument, std::string& out) {
   };
   std::visit(Printer{out}, argument.value);
   out += ',';
-}
-
-std::vector<OpDefinition> MakeTable() {
-  std::vector<OpDefinition> table;
-  for (const std::span<const OpDefinition> part :
-       {ArithmeticOps(), FunctionOps(),   ViewOps(),        IndexOps(),       MemoryOps(),
-        ReductionOps(),  ProductOps(),    SoftmaxOps(),     LossOps(),        AttentionOps(),
-        BodyOps(),       FlexOps(),       ExpertOps(),      NormOps(),        OptimizerOps(),
-        RegionOps(),     StatisticsOps(), ConvolutionOps(), ChannelNormOps(), PoolingOps()}) {
-    table.insert(table.end(), part.begin(), part.end());
-  }
-  std::ranges::sort(table, {}, &OpDefinition::name);
-  return table;
-}
-
-/// "aten.add" of "aten.add.Tensor".
-std::string_view WithoutOverload(std::string_view op) {
-  const size_t first = op.find('.');
-  if (first == std::string_view::npos) return op;
-  const size_t last = op.find('.', first + 1);
-  return op.substr(0, last);
-}
-
-const OpDefinition* FindName(std::string_view name) {
-  const std::span<const OpDefinition> table = Definitions();
-  const auto found = std::ranges::lower_bound(table, name, {}, &OpDefinition::name);
-  return found != table.end() && found->name == name ? &*found : nullptr;
 }
 
 }  // namespace
@@ -189,21 +159,6 @@ Domain DomainOf(DType dtype) {
     default:
       return Domain::kFloat;
   }
-}
-
-std::span<const OpDefinition> Definitions() {
-  static const std::vector<OpDefinition> table = MakeTable();
-  return table;
-}
-
-const OpDefinition* FindDefinition(std::string_view op) {
-  std::string_view name = WithoutOverload(op);
-  if (const OpDefinition* definition = FindName(name)) return definition;
-  if (name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_') {
-    name.remove_suffix(1);
-    return FindName(name);
-  }
-  return nullptr;
 }
 
 }  // namespace strata::prove

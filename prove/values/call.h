@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "ir/ids.h"
 #include "ir/type.h"
-#include "prove/tensor.h"
+#include "prove/values/tensor.h"
 
 namespace strata::prove {
 
@@ -75,20 +75,6 @@ class Call {
 };
 
 using Values = std::vector<Value>;
-
-/// What an operator means.
-struct OpDefinition {
-  std::string_view name;  ///< without overload: "aten.add"
-  Result<Values> (*evaluate)(Call& call);
-  /// Moves elements and computes nothing: what is known of a tensor holds for what it becomes.
-  bool moves_data = false;
-};
-
-/// The definition of "aten.add.Tensor"; null: there is none. An operator that writes in place
-/// ("aten.add_.Tensor") has that of the one that does not.
-const OpDefinition* FindDefinition(std::string_view op);
-/// All definitions, in order of names.
-std::span<const OpDefinition> Definitions();
 
 Domain DomainOf(DType dtype);
 

@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "passes/placement/mesh.h"
-#include "prove/evaluator.h"
+#include "prove/evaluation/evaluator.h"
 
 namespace strata::prove {
 

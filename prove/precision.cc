@@ -1,4 +1,4 @@
-#include "prove/precision/precision.h"
+#include "prove/precision.h"
 
 #include <algorithm>
 #include <cctype>
@@ -15,7 +15,7 @@
 #include "passes/core/collectives.h"
 #include "passes/placement/placement.h"
 #include "prove/diagnosis/cone.h"
-#include "prove/precision/rounding.h"
+#include "prove/evaluation/rounding.h"
 #include "prove/proof.h"
 
 namespace strata::prove {

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "prove/tensor.h"
+#include "prove/values/tensor.h"
 
 namespace strata::prove {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "prove/field.h"
+#include "prove/values/field.h"
 
 namespace strata::prove {
 

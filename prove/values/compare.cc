@@ -1,4 +1,4 @@
-#include "prove/compare.h"
+#include "prove/values/compare.h"
 
 #include <algorithm>
 #include <optional>

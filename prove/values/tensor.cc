@@ -1,4 +1,4 @@
-#include "prove/tensor.h"
+#include "prove/values/tensor.h"
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string>
 
-#include "prove/call.h"
+#include "prove/values/call.h"
 
 namespace strata::prove {
 

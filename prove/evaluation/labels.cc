@@ -1,4 +1,4 @@
-#include "prove/labels.h"
+#include "prove/evaluation/labels.h"
 
 #include <algorithm>
 #include <vector>

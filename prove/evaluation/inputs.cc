@@ -1,4 +1,4 @@
-#include "prove/inputs.h"
+#include "prove/evaluation/inputs.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,10 +8,10 @@
 
 #include "base/random.h"
 #include "ir/ops.h"
-#include "prove/evaluator.h"
-#include "prove/labels.h"
+#include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/labels.h"
+#include "prove/evaluation/work.h"
 #include "prove/ops/elementwise.h"
-#include "prove/work.h"
 
 namespace strata::prove {
 namespace {
