@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "passes/placement/placement.h"
+
 namespace strata::prove {
 namespace {
 

@@ -5,6 +5,7 @@
 #include "ir/module.h"
 #include "ir/ops.h"
 #include "passes/core/collectives.h"
+#include "passes/placement/placement.h"
 #include "prove/diagnosis/rules.h"
 
 namespace strata::prove {
