@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "bench/shapes.h"
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/topology.h"
 #include "runtime/config/config.h"
 
 namespace strata::cli {

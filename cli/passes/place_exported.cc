@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/topology.h"
 #include "passes/simulate/exported_placements.h"
 
 namespace strata::cli {

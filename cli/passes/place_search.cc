@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "passes/core/node_times.h"
-#include "passes/placement/auto/compute_scales.h"
 #include "passes/placement/auto/meshes.h"
+#include "passes/placement/costs/compute_scales.h"
 #include "passes/placement/place.h"
 
 namespace strata::cli {

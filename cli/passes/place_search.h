@@ -6,8 +6,8 @@
 
 #include "cli/passes/place.h"
 #include "passes/placement/auto/auto_plan.h"
-#include "passes/placement/auto/pipeline_cost.h"
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/pipeline_cost.h"
+#include "passes/placement/costs/topology.h"
 #include "passes/placement/reshard.h"
 #include "refs/ref.h"
 

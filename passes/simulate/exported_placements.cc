@@ -11,7 +11,7 @@
 #include "base/toml.h"
 #include "ir/module.h"
 #include "ir/rewriter.h"
-#include "passes/placement/auto/placement_cost.h"
+#include "passes/placement/costs/placement_cost.h"
 #include "passes/placement/placement.h"
 #include "passes/simulate/node_cost.h"
 

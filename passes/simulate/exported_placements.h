@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/topology.h"
 
 namespace strata {
 

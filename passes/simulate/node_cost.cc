@@ -8,8 +8,8 @@
 #include "ir/ops.h"
 #include "passes/core/collectives.h"
 #include "passes/core/written_memory.h"
-#include "passes/placement/auto/collective_cost.h"
-#include "passes/placement/auto/function_cost.h"
+#include "passes/placement/costs/collective_cost.h"
+#include "passes/placement/costs/function_cost.h"
 #include "passes/placement/placement.h"
 #include "passes/simulate/compute.h"
 

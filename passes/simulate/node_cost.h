@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "passes/core/collectives.h"
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/topology.h"
 #include "passes/simulate/collective_table.h"
 #include "passes/simulate/expected_sizes.h"
 
@@ -17,7 +17,7 @@ namespace strata {
 /// Computation is a roofline: the time for its operands and results in memory, that for its
 /// products, or that for functions of elements, at least that of a kernel. Views, waits and
 /// literals are free. Collectives cost what
-/// passes/placement/auto/collective_cost.h says of their group on the mesh. Data-dependent sizes
+/// passes/placement/costs/collective_cost.h says of their group on the mesh. Data-dependent sizes
 /// count as ExpectedSizes says. Functions take the graph that the costs were made for.
 class NodeCost {
  public:

@@ -1,6 +1,6 @@
 #pragma once
 #include "base/result.h"
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/topology.h"
 
 namespace strata {
 

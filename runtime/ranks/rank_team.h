@@ -14,8 +14,8 @@
 #include <c10/core/Device.h>
 
 #include "base/result.h"
-#include "passes/placement/auto/collective_cost.h"
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/collective_cost.h"
+#include "passes/placement/costs/topology.h"
 #include "passes/placement/mesh.h"
 
 namespace strata {

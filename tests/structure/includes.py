@@ -15,8 +15,8 @@ DIFF_BELOW = {"diff/graph", "diff/model", "diff/match", "diff/compare", "diff/pa
 DIFF = DIFF_BELOW | {"diff", "diff/code", "diff/history", "diff/output", "diff/patch", "diff/policy", "diff/ranks"}
 PASSES = {
     "passes", "passes/budget", "passes/core", "passes/cleanup", "passes/comm", "passes/compile", "passes/memory",
-    "passes/placement", "passes/placement/auto", "passes/placement/lowering", "passes/pipeline/schedule",
-    "passes/pipeline", "passes/expert",
+    "passes/placement", "passes/placement/auto", "passes/placement/costs", "passes/placement/lowering",
+    "passes/pipeline/schedule", "passes/pipeline", "passes/expert",
     "passes/flex", "passes/regions", "passes/simulate",
 }
 PROVE_BELOW = {"prove/evaluation", "prove/ops", "prove/values"}
@@ -53,13 +53,11 @@ ALLOWED = {
     "diff/history": IR | DIFF_BELOW | {"diff", "diff/code"},
     "diff/ranks": IR | {"diff/graph", "diff/history"},
     "passes/budget": IR | {
-        "passes/core", "passes/memory", "passes/placement", "passes/placement/auto", "passes/simulate",
+        "passes/core", "passes/memory", "passes/placement", "passes/placement/costs", "passes/simulate",
     },
     "passes/core": IR | {"ir/text"},
     "passes/cleanup": IR | {"passes/core"},
-    "passes/comm": IR | {
-        "passes/core", "passes/memory", "passes/placement", "passes/placement/auto", "passes/simulate",
-    },
+    "passes/comm": IR | {"passes/core", "passes/memory", "passes/placement", "passes/simulate"},
     "passes/compile": IR | {"ir/text", "passes/core"},
     "passes/expert": IR | {"passes/core", "passes/memory", "passes/placement", "passes/simulate"},
     "passes/flex": IR | {"ir/fx", "passes/core"},
@@ -71,12 +69,14 @@ ALLOWED = {
     "passes/pipeline/schedule": IR,
     "passes/placement": IR | {"ir/text", "passes/core", "passes/placement/rules"},
     "passes/placement/lowering": IR | {"passes/core", "passes/placement", "passes/placement/rules"},
+    "passes/placement/costs": IR | {"passes/core", "passes/memory", "passes/placement", "passes/placement/rules"},
     "passes/placement/auto": IR | {
-        "passes/core", "passes/memory", "passes/placement", "passes/placement/rules", "passes/placement/solver",
+        "passes/memory", "passes/placement", "passes/placement/costs", "passes/placement/rules",
+        "passes/placement/solver",
     },
     "passes/placement/solver": set(),
     "passes/placement/rules": IR | {"passes/flex"},
-    "passes/simulate": IR | {"passes/core", "passes/memory", "passes/placement", "passes/placement/auto"},
+    "passes/simulate": IR | {"passes/core", "passes/memory", "passes/placement", "passes/placement/costs"},
     "passes": IR | PASSES,
     "prove/values": IR,
     "prove/ops": IR | {"prove/values"},
@@ -111,7 +111,7 @@ ALLOWED = {
     },
     "runtime/ranks/processes": IR | PLAN | {"runtime/aten", "runtime/comm", "runtime/exec/step", "runtime/ranks"},
     "runtime/ranks": IR | PLAN | {
-        "passes/placement", "passes/placement/auto", "runtime/aten", "runtime/comm", "runtime/exec/step",
+        "passes/placement", "passes/placement/costs", "runtime/aten", "runtime/comm", "runtime/exec/step",
     },
     "runtime/control": IR | PASSES | RUNTIME,
     "runtime/train/data": IR | {"runtime/config", "runtime/files"},

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "passes/placement/auto/recomputation.h"
+#include "passes/placement/costs/recomputation.h"
 #include "passes/placement/inputs.h"
 
 namespace strata {

@@ -6,8 +6,8 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "passes/memory/tag_memory.h"
-#include "passes/placement/auto/placement_cost.h"
 #include "passes/placement/auto/search_space.h"
+#include "passes/placement/costs/placement_cost.h"
 #include "passes/placement/plan.h"
 #include "passes/placement/solver/solver.h"
 
@@ -48,19 +48,5 @@ Result<AutoPlacement> PlaceWithMemoryPolicies(Graph& graph, const PlacementPlan&
 /// alike in one entry. `comment`: lines before it, without '#'.
 std::string PlanText(const Graph& graph, const AutoPlacement& placement, const Mesh& mesh,
                      std::string_view comment);
-
-/// What a step costs that `place` placed, by any plan.
-struct PlacedCost {
-  struct Item {
-    NodeId node;
-    double compute_us = 0, communication_us = 0;
-    double us() const { return compute_us + communication_us; }
-  };
-  std::vector<Item> items;  ///< parameters, calls and redistributions, in program order
-  double compute_us = 0, communication_us = 0;
-  double total() const { return compute_us + communication_us; }
-};
-/// Errors: an operator without a rule.
-Result<PlacedCost> CostOfPlaced(Graph& graph, const CostModel& model);
 
 }  // namespace strata

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "passes/placement/auto/placement_cost.h"
+#include "passes/placement/costs/placement_cost.h"
 #include "passes/placement/placement.h"
 #include "passes/placement/rules/sharding_rule.h"
 

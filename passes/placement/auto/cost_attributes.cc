@@ -8,6 +8,7 @@
 
 #include "ir/rewriter.h"
 #include "passes/placement/auto/explain.h"
+#include "passes/placement/costs/placed_cost.h"
 
 namespace strata {
 namespace {

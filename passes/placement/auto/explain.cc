@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "passes/placement/costs/placed_cost.h"
 
 namespace strata {
 namespace {

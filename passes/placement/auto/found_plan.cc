@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "passes/placement/auto/auto_plan.h"
-#include "passes/placement/auto/recomputation.h"
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/recomputation.h"
+#include "passes/placement/costs/topology.h"
 
 namespace strata {
 namespace {

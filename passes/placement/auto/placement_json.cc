@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "passes/placement/auto/recomputation.h"
 #include "passes/placement/auto/search_space.h"
+#include "passes/placement/costs/recomputation.h"
 
 namespace strata {
 namespace {

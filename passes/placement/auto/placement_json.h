@@ -3,7 +3,7 @@
 
 #include "ir/graph.h"
 #include "passes/placement/auto/auto_plan.h"
-#include "passes/placement/auto/pipeline_cost.h"
+#include "passes/placement/costs/pipeline_cost.h"
 
 namespace strata {
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "passes/placement/auto/constraints.h"
-#include "passes/placement/auto/prefetch.h"
 #include "passes/placement/auto/space_costs.h"
 #include "passes/placement/call_rules.h"
+#include "passes/placement/costs/prefetch.h"
 #include "passes/placement/decided_outputs.h"
 #include "passes/placement/gradient_casts.h"
 #include "passes/placement/inputs.h"

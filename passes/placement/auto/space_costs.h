@@ -1,7 +1,7 @@
 #pragma once
 #include "ir/module.h"
-#include "passes/placement/auto/placement_cost.h"
 #include "passes/placement/auto/search_space.h"
+#include "passes/placement/costs/placement_cost.h"
 #include "passes/placement/placement.h"
 
 namespace strata {

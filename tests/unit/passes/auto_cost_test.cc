@@ -5,10 +5,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "passes/placement/auto/collective_cost.h"
-#include "passes/placement/auto/function_cost.h"
-#include "passes/placement/auto/placement_cost.h"
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/collective_cost.h"
+#include "passes/placement/costs/function_cost.h"
+#include "passes/placement/costs/placement_cost.h"
+#include "passes/placement/costs/topology.h"
 #include "tests/support/graphs.h"
 
 namespace strata {

@@ -4,7 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "passes/placement/auto/auto_plan.h"
-#include "passes/placement/auto/prefetch.h"
+#include "passes/placement/costs/placed_cost.h"
+#include "passes/placement/costs/prefetch.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
 

@@ -10,8 +10,8 @@
 
 #include "passes/placement/auto/auto_plan.h"
 #include "passes/placement/auto/call_strategies.h"
-#include "passes/placement/auto/collective_cost.h"
 #include "passes/placement/auto/search_space.h"
+#include "passes/placement/costs/collective_cost.h"
 #include "passes/simulate/timeline.h"
 #include "tests/support/graphs.h"
 

@@ -1,11 +1,12 @@
-#include "passes/placement/auto/compute_scales.h"
+#include "passes/placement/costs/compute_scales.h"
 
 #include <string_view>
 
 #include <doctest/doctest.h>
 
 #include "passes/placement/auto/auto_plan.h"
-#include "passes/placement/auto/placement_cost.h"
+#include "passes/placement/costs/placed_cost.h"
+#include "passes/placement/costs/placement_cost.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 

@@ -1,9 +1,10 @@
+#include "passes/placement/costs/placed_cost.h"
+
 #include <algorithm>
 #include <map>
 #include <vector>
 
-#include "passes/placement/auto/auto_plan.h"
-#include "passes/placement/auto/prefetch.h"
+#include "passes/placement/costs/prefetch.h"
 #include "passes/placement/inputs.h"
 #include "passes/placement/rules/sharding_rule.h"
 #include "passes/placement/strategies.h"

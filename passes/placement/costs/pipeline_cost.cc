@@ -1,12 +1,12 @@
-#include "passes/placement/auto/pipeline_cost.h"
+#include "passes/placement/costs/pipeline_cost.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <string>
 
-#include "passes/placement/auto/auto_plan.h"
-#include "passes/placement/auto/twins.h"
+#include "passes/placement/costs/placed_cost.h"
+#include "passes/placement/costs/twins.h"
 #include "passes/placement/inputs.h"
 
 namespace strata {

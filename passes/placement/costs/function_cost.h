@@ -2,7 +2,7 @@
 #include <span>
 #include <string_view>
 
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/topology.h"
 
 namespace strata {
 

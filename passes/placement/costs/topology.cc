@@ -1,4 +1,4 @@
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/topology.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include "base/suggest.h"
 #include "base/toml.h"
 #include "embedded/strata_topologies.h"
-#include "passes/placement/auto/function_cost.h"
+#include "passes/placement/costs/function_cost.h"
 
 namespace strata {
 namespace {

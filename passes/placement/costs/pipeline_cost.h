@@ -4,8 +4,8 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
-#include "passes/placement/auto/placement_cost.h"
-#include "passes/placement/auto/recomputation.h"
+#include "passes/placement/costs/placement_cost.h"
+#include "passes/placement/costs/recomputation.h"
 
 namespace strata {
 

@@ -1,12 +1,12 @@
-#include "passes/placement/auto/placement_cost.h"
+#include "passes/placement/costs/placement_cost.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "ir/ops.h"
-#include "passes/placement/auto/collective_cost.h"
-#include "passes/placement/auto/function_cost.h"
+#include "passes/placement/costs/collective_cost.h"
+#include "passes/placement/costs/function_cost.h"
 #include "passes/placement/redistribution.h"
 
 namespace strata {

@@ -1,4 +1,4 @@
-#include "passes/placement/auto/prefetch.h"
+#include "passes/placement/costs/prefetch.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/topology.h"
 
 namespace strata {
 

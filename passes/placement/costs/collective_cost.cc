@@ -1,4 +1,4 @@
-#include "passes/placement/auto/collective_cost.h"
+#include "passes/placement/costs/collective_cost.h"
 
 #include <algorithm>
 #include <array>

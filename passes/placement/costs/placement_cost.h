@@ -7,9 +7,9 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
-#include "passes/placement/auto/collective_cost.h"
-#include "passes/placement/auto/compute_scales.h"
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/collective_cost.h"
+#include "passes/placement/costs/compute_scales.h"
+#include "passes/placement/costs/topology.h"
 #include "passes/placement/placement.h"
 #include "passes/placement/redistribution.h"
 #include "passes/placement/rules/sharding_rule.h"
@@ -32,7 +32,7 @@ class CostModel {
   const Mesh& mesh() const { return mesh_; }
 
   /// Of a change of `type`, without placements, from one to the other. `is_prefetched`: it can run
-  /// beside computation (passes/placement/auto/prefetch.h).
+  /// beside computation (passes/placement/costs/prefetch.h).
   double RedistributionUs(const Module& module, const Type& type, const Placements& from,
                           const Placements& to, bool is_prefetched = false) const;
   /// From now on, of what is prefetched, this part counts: what computation waits for.

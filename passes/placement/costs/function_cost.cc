@@ -1,4 +1,4 @@
-#include "passes/placement/auto/function_cost.h"
+#include "passes/placement/costs/function_cost.h"
 
 #include <algorithm>
 #include <iterator>

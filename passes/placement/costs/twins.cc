@@ -1,4 +1,4 @@
-#include "passes/placement/auto/twins.h"
+#include "passes/placement/costs/twins.h"
 
 #include <algorithm>
 #include <charconv>
@@ -15,7 +15,7 @@ namespace strata {
 namespace {
 
 /// The nodes of one module of a layer in one phase, in program order, and what makes them alike.
-struct Part {
+struct ModulePart {
   std::vector<NodeId> nodes;
   std::string signature;
 };
@@ -54,7 +54,7 @@ std::string WithoutLayer(std::string_view path, int64_t& layer) {
 Twins FindTwins(const Graph& graph, int64_t split,
                 const std::function<std::string(NodeId)>& decided) {
   // By layer, phase or -1 for inputs, and module.
-  std::map<std::tuple<int64_t, int, std::string>, Part> parts;
+  std::map<std::tuple<int64_t, int, std::string>, ModulePart> parts;
   for (const NodeId id : graph.nodes()) {
     const Node& node = graph.node(id);
     const bool is_input = node.kind == NodeKind::kPlaceholder;
@@ -67,24 +67,24 @@ Twins FindTwins(const Graph& graph, int64_t split,
     int64_t layer = -1;
     const std::string pattern = WithoutLayer(path, layer);
     if (layer < 0) continue;
-    Part& part = parts[{layer, is_input ? -1 : static_cast<int>(node.phase), pattern}];
+    ModulePart& part = parts[{layer, is_input ? -1 : static_cast<int>(node.phase), pattern}];
     part.nodes.push_back(id);
     if (layer < split) part.signature += "split ";
     part.signature += SignatureOf(graph, id, pattern);
     if (decided) part.signature += decided(id);
   }
   // Backward visits the last layer first: roots are the first in the program.
-  std::map<int, std::pair<int, const Part*>> in_order;  // by place: phase, part
+  std::map<int, std::pair<int, const ModulePart*>> in_order;  // by place: phase, part
   std::map<NodeId, int> place_of;
   for (const NodeId id : graph.nodes())
     place_of.emplace(id, static_cast<int>(place_of.size()));
   for (const auto& [key, part] : parts)
     in_order[place_of.at(part.nodes.front())] = {std::get<1>(key), &part};
   Twins twins;
-  std::map<std::pair<int, std::string>, const Part*> first;
+  std::map<std::pair<int, std::string>, const ModulePart*> first;
   for (const auto& [place, of] : in_order) {
     const auto& [phase, part] = of;
-    const Part* root = first.try_emplace({phase, part->signature}, part).first->second;
+    const ModulePart* root = first.try_emplace({phase, part->signature}, part).first->second;
     for (size_t i = 0; i < part->nodes.size(); ++i)
       twins.root_of.emplace(part->nodes[i], root->nodes[i]);
   }

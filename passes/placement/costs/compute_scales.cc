@@ -1,9 +1,9 @@
-#include "passes/placement/auto/compute_scales.h"
+#include "passes/placement/costs/compute_scales.h"
 
 #include <string_view>
 
-#include "passes/placement/auto/auto_plan.h"
-#include "passes/placement/auto/placement_cost.h"
+#include "passes/placement/costs/placed_cost.h"
+#include "passes/placement/costs/placement_cost.h"
 #include "passes/placement/mesh.h"
 
 namespace strata {

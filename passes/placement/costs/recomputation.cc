@@ -1,4 +1,4 @@
-#include "passes/placement/auto/recomputation.h"
+#include "passes/placement/costs/recomputation.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "passes/memory/activations.h"
 #include "passes/memory/recompute.h"
 #include "passes/memory/tags.h"
-#include "passes/placement/auto/twins.h"
+#include "passes/placement/costs/twins.h"
 
 namespace strata {
 namespace {

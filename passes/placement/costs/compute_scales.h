@@ -6,7 +6,7 @@
 #include "base/result.h"
 #include "ir/graph.h"
 #include "passes/core/node_times.h"
-#include "passes/placement/auto/topology.h"
+#include "passes/placement/costs/topology.h"
 
 namespace strata {
 
