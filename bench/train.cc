@@ -3,7 +3,8 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,12 +23,47 @@
 #include "bench/turns.h"
 #include "bench/worker.h"
 #include "cli/core/flags.h"
+#include "ir/graph.h"
+#include "ir/module.h"
+#include "ir/op_name.h"
 #include "runtime/aten/threads.h"
 #include "runtime/exec/step/memory_meter.h"
 #include "runtime/train/trainer.h"
 
 namespace strata::cli {
 namespace {
+
+/// Products and attention: calls of the library that PyTorch makes, too, whatever else is fused.
+bool IsProduct(std::string_view op) {
+  static constexpr std::string_view kProducts[] = {
+      "mm",
+      "bmm",
+      "addmm",
+      "baddbmm",
+      "_grouped_mm",
+      "_scaled_dot_product_flash_attention_for_cpu",
+      "_scaled_dot_product_flash_attention_for_cpu_backward"};
+  return std::ranges::find(kProducts, SplitOpName(op).base) != std::end(kProducts);
+}
+
+/// The share of the nodes' time, in the profiled steps, that products and attention take.
+double ProductShare(const Trainer& trainer) {
+  double products = 0, all = 0;
+  for (const GraphProfile& profile : trainer.Profiles()) {
+    const Graph* graph = trainer.module().FindGraph(profile.graph);
+    if (graph == nullptr) continue;
+    std::map<StableId, double> times;
+    for (const auto& [id, node] : profile.nodes)
+      times[id] = static_cast<double>(node.time.count());
+    for (const NodeId node : graph->nodes()) {
+      const auto time = times.find(graph->node(node).stable_id);
+      if (time == times.end()) continue;
+      all += time->second;
+      if (IsProduct(graph->op(node))) products += time->second;
+    }
+  }
+  return all > 0 ? products / all : 0;
+}
 
 class Strata final : public Contender {
  public:
@@ -85,6 +121,7 @@ class Strata final : public Contender {
       times.push_back(
           {.cpu = Now(CLOCK_PROCESS_CPUTIME_ID) - cpu, .wall = Now(CLOCK_MONOTONIC) - wall});
     }
+    if (way_ == Way::kProfiledGraphs) product_share = ProductShare(*trainer_);
     return times;
   }
 
@@ -194,7 +231,10 @@ void PrintGates(const BenchShape& shape, const TrainConfig& config, const Conten
   const auto peak = [](const Contender& c) { return static_cast<double>(c.first.peak_bytes); };
   if (shape.is_tiny) PrintGate("bitwise / C++ eager", RatioOf(bitwise, eager, of), 0.25);
   if (const Contender* python = Find(contenders, "PyTorch eager")) {
-    PrintGate("bitwise / PyTorch eager", RatioOf(bitwise, *python, of), shape.eager_limit);
+    const Ratio ratio = RatioOf(bitwise, *python, of);
+    PrintGate("bitwise / PyTorch eager", ratio, shape.eager_limit);
+    fmt::print("  {:<52} {:>6.3f}\n", "products and attention of it, calls of ATen in both",
+               ratio.median * Find(contenders, kProfiled)->product_share);
     PrintGate("peak memory, bitwise / PyTorch eager", peak(bitwise) / peak(*python), 1);
   }
   if (const Contender* inductor = Find(contenders, "PyTorch inductor")) {

@@ -34,6 +34,7 @@ class Contender {
   int64_t planned_bytes = 0;  ///< what the plan says of first.peak_bytes; 0: no plan
   std::optional<int64_t> most_planned_bytes;  ///< and whatever sizes are read from data
   std::vector<StepTime> slices;               ///< medians of one turn each
+  double product_share = 0;  ///< of its nodes' time that products and attention take; 0: no profile
 };
 using Contenders = std::vector<std::unique_ptr<Contender>>;
 
