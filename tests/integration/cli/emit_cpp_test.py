@@ -59,9 +59,9 @@ class EmitCppTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def run_command(self, *command, status=0):
+    def run_command(self, *command, status=0, **environment):
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=600, check=False,
-                              env={**os.environ, "OMP_NUM_THREADS": "1"})
+                              env={**os.environ, "OMP_NUM_THREADS": "1", **environment})
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
@@ -70,19 +70,25 @@ class EmitCppTest(unittest.TestCase):
             return file.read()
 
     def build(self, folder):
-        """Builds a program outside of Strata's tree, against LibTorch alone."""
+        """Builds a program outside of Strata's tree, against LibTorch alone.
+
+        With ccache, sources that programs have in common are compiled once: below the base folder, ccache compares
+        paths from there.
+        """
         torch = glob.glob(os.path.join(ROOT, ".venv", "lib", "python3*", "site-packages", "torch"))
         if not torch or shutil.which("cmake") is None:
             self.skipTest("needs CMake and LibTorch in .venv")
         launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-        self.run_command("cmake", "-S", folder, "-B", f"{folder}-build", f"-DTORCH={torch[0]}", *launcher)
-        self.run_command("cmake", "--build", f"{folder}-build", "-j2")
-        return f"{folder}-build/step"
+        base = os.path.dirname(self.path(folder))
+        self.run_command("cmake", "-S", folder, "-B", f"{base}/build", f"-DTORCH={torch[0]}", *launcher)
+        self.run_command("cmake", "--build", f"{base}/build", "-j2", CCACHE_BASEDIR=base, CCACHE_NOHASHDIR="1")
+        return f"{base}/build/step"
 
     def check_bits(self, ref, folder):
-        """The program of a graph gives what the executor gives."""
-        self.run_command(self.strata, "emit", ref, "--lang", "cpp", "-o", folder)
-        self.run_command(self.build(folder), "in.safetensors", "program.safetensors")
+        """The program of a graph, in FOLDER/program, gives what the executor gives."""
+        os.mkdir(self.path(folder))
+        self.run_command(self.strata, "emit", ref, "--lang", "cpp", "-o", f"{folder}/program")
+        self.run_command(self.build(f"{folder}/program"), "in.safetensors", "program.safetensors")
         self.run_command(self.strata, "run", ref, "--inputs", "in.safetensors", "--outputs", "executor.safetensors",
                          "--threads", "1")
         program = self.tensors("program.safetensors")
@@ -99,7 +105,7 @@ class EmitCppTest(unittest.TestCase):
                 with self.subTest(family=family, graph=graph):
                     results = self.check_bits(f"{family}.strata#graph={graph}", f"{family}-{graph}")
                     self.assertGreater(len(results), 10)
-            program = self.read(f"{family}-step/step.cpp").decode()
+            program = self.read(f"{family}-step/program/step.cpp").decode()
             self.assertIn("static std::vector<Tensor> kernel_0(", program)
             self.assertIn("// layers.0.attention.", program)
 
@@ -111,7 +117,7 @@ class EmitCppTest(unittest.TestCase):
             file.write(struct.pack("<Q", len(header)) + header + struct.pack("<6f", 1, -2, 3, -4, 5, -6))
         results = self.check_bits("g.txt", "hostile")
         self.assertEqual(struct.unpack("<4f", results["values"][2]), (2, -1, 6, 4))
-        self.check_damaged("hostile-build/step")
+        self.check_damaged("hostile/build/step")
 
     def check_damaged(self, program):
         """Files that are not the inputs of the program of HOSTILE give a line each."""
