@@ -43,7 +43,7 @@ constexpr Benchmark kBenchmarks[] = {
      ExecBenchFlex},
 };
 
-std::string Listing() {
+std::string BenchmarkList() {
   std::string out =
       "strata bench WHAT: measures the speed of Strata; prints medians of processor time, with the "
       "fastest and the slowest run\n\n";
@@ -86,7 +86,7 @@ void PrintTiming(std::string_view what, const Timing& timing, double limit_ms) {
 Result<Exit> RunBench(Args args) {
   if (args.empty()) return Error("missing argument WHAT: strata bench: see 'strata bench --help'");
   if (args[0] == "--help" || args[0] == "-h") {
-    STRATA_RETURN_IF_ERROR(WriteFile("-", Listing()));
+    STRATA_RETURN_IF_ERROR(WriteFile("-", BenchmarkList()));
     return Exit::kOk;
   }
   std::vector<std::string> names;

@@ -107,7 +107,7 @@ struct EstimatedLayout {
   std::string_view degrees;
 };
 
-constexpr EstimatedLayout kLayouts[] = {
+constexpr EstimatedLayout kEstimatedLayouts[] = {
     {"16B, FSDP 8, EP 8", kDeepSeek16b,
      "parallelism.data_parallel_shard_degree=8 parallelism.expert_parallel_degree=8 "
      "compile.memory_policy=full"},
@@ -137,7 +137,7 @@ Result<ExchangeTimes> EstimateExchanges(const EstimatedLayout& layout, std::stri
 Status EstimateAll(const std::string& topology_name, std::string_view only) {
   STRATA_TRY(const Topology topology, Topology::Load(topology_name));
   PrintHead();
-  for (const EstimatedLayout& layout : kLayouts) {
+  for (const EstimatedLayout& layout : kEstimatedLayouts) {
     if (layout.name.find(only) == std::string_view::npos) continue;
     for (const ExpertVariant& variant : kVariants) {
       STRATA_TRY(const ExchangeTimes times,

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRuns = 5;
+constexpr int kImportRuns = 5;
 // Gates: docs/logs.md.
 constexpr double kMaxCpuRatio = 1.0 / 3, kMaxPeakMb = 300, kMaxSizeRatio = 1.0 / 20;
 constexpr double kMinParseMbPerS = 150, kMinDistinctMbPerS = 600, kMaxTrainerMs = 500;
@@ -50,7 +50,7 @@ class WorkFolder {
   std::string path_;
 };
 
-struct Options {
+struct ImportOptions {
   int64_t megabytes = 1000;
   std::string logs, folder, tlparse = ".venv/bin/tlparse";
 };
@@ -62,7 +62,7 @@ void PrintCost(std::string_view what, const ProgramCost& cost) {
 
 class ImportBench {
  public:
-  ImportBench(const Options& options, std::vector<std::string> logs)
+  ImportBench(const ImportOptions& options, std::vector<std::string> logs)
       : options_(options), logs_(std::move(logs)), work_(options.folder) {}
 
   Status Run() {
@@ -91,7 +91,7 @@ class ImportBench {
   static Status MeasureParser() {
     const std::string text = PrintFx(TransformerLikeGraph(7000)->graph(GraphId{0}));
     Status status;
-    const Timing timing = Measure(kRuns, [&] {
+    const Timing timing = Measure(kImportRuns, [&] {
       const auto document = ParseFx(text);
       if (!document) status = document.error();
     });
@@ -177,7 +177,7 @@ class ImportBench {
     return Ok();
   }
 
-  const Options& options_;
+  const ImportOptions& options_;
   std::vector<std::string> logs_;
   WorkFolder work_;
 };
@@ -185,7 +185,7 @@ class ImportBench {
 }  // namespace
 
 Result<Exit> BenchImport(Args args) {
-  Options options;
+  ImportOptions options;
   options.logs = "tests/data/logs";
   options.folder = fs::temp_directory_path().string();
   Flags flags("bench import", "measures the import of logs, beside tlparse");

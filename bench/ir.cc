@@ -11,7 +11,7 @@
 namespace strata::cli {
 namespace {
 
-constexpr int kRuns = 9;
+constexpr int kGraphRuns = 9;
 
 void MeasureGraph(int nodes, bool with_limits) {
   const auto limit = [&](double ms) { return with_limits ? ms : 0; };
@@ -20,19 +20,21 @@ void MeasureGraph(int nodes, bool with_limits) {
   fmt::print("\n{} nodes\n", graph.num_nodes());
   std::unique_ptr<Module> scratch;
   std::string text;
-  PrintTiming("build",
-              Measure(
-                  kRuns, [&] { scratch = TransformerLikeGraph(nodes); }, [&] { scratch.reset(); }),
-              limit(50));
+  PrintTiming(
+      "build",
+      Measure(
+          kGraphRuns, [&] { scratch = TransformerLikeGraph(nodes); }, [&] { scratch.reset(); }),
+      limit(50));
   PrintTiming(
       "print native text",
-      Measure(kRuns, [&] { PrintText(graph, {}, text); }, [&] { text.clear(); }), limit(150));
-  PrintTiming("parse native text", Measure(kRuns, [&] { (void)ParseText(text); }));
-  PrintTiming("fingerprint", Measure(kRuns, [&] { (void)FingerprintOf(graph); }), limit(30));
-  PrintTiming("fingerprint with names and metadata",
-              Measure(kRuns, [&] { (void)FingerprintOf(graph, FingerprintScope::kEverything); }));
-  PrintTiming("verify", Measure(kRuns, [&] { (void)Verify(graph); }));
-  PrintTiming("clone", Measure(kRuns, [&] { scratch = module->Clone(); }));
+      Measure(kGraphRuns, [&] { PrintText(graph, {}, text); }, [&] { text.clear(); }), limit(150));
+  PrintTiming("parse native text", Measure(kGraphRuns, [&] { (void)ParseText(text); }));
+  PrintTiming("fingerprint", Measure(kGraphRuns, [&] { (void)FingerprintOf(graph); }), limit(30));
+  PrintTiming("fingerprint with names and metadata", Measure(kGraphRuns, [&] {
+                (void)FingerprintOf(graph, FingerprintScope::kEverything);
+              }));
+  PrintTiming("verify", Measure(kGraphRuns, [&] { (void)Verify(graph); }));
+  PrintTiming("clone", Measure(kGraphRuns, [&] { scratch = module->Clone(); }));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace strata::cli {
 namespace {
 
-constexpr int kRuns = 9;
+constexpr int kPassRuns = 9;
 
 /// One value with `users` detached readers, none of which is needed: passes that walk use lists per
 /// node are quadratic on it.
@@ -94,7 +94,7 @@ Status MeasurePipeline(std::string_view text, const Module& input, double limit_
   const auto run = [&] {
     if (const Result<Changed> changed = manager.Run(*module); !changed) done = changed.error();
   };
-  const Timing timing = Measure(kRuns, run, [&] { module = input.Clone(); });
+  const Timing timing = Measure(kPassRuns, run, [&] { module = input.Clone(); });
   PrintTiming(text.empty() ? "verify and fingerprint the input" : text, timing, limit_ms);
   return done;
 }

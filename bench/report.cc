@@ -24,19 +24,19 @@
 namespace strata::cli {
 namespace {
 
-constexpr int kRuns = 5;
+constexpr int kReportRuns = 5;
 
 /// How both ways of placing the nodes of open slabs do: counts over the distinct lanes that both
 /// placed, without a limit to what `dot` is asked for, and what the choice between them makes.
 Status MeasureSlabs(std::string_view name, const GraphDiff& diff) {
-  const Timing own = Measure(kRuns, [&] { MakeScene(diff); });
+  const Timing own = Measure(kReportRuns, [&] { MakeScene(diff); });
   LaneLayouts::Statistics told;
   const auto lay_out = [&] {
     LaneLayouts lanes({.budget = std::numeric_limits<int32_t>::max()});
     MakeScene(diff, {.lanes = &lanes});
     told = lanes.statistics();
   };
-  const Timing both = Measure(kRuns, lay_out);
+  const Timing both = Measure(kReportRuns, lay_out);
   fmt::print("\nslabs of {}: {} lanes, {} shapes, {} placed both ways, {} by dot, {} failed\n",
              name, told.lanes, told.shapes, told.compared, told.by_dot, told.failed);
   PrintTiming("scene, rows by longest paths", own);
@@ -73,9 +73,9 @@ Status MeasureScene(int nodes, bool with_limits, const std::string& page) {
              diff.summary.changed + diff.summary.inserted + diff.summary.deleted);
   Scene scene;
   PrintTiming("scene: clusters, lanes, rows, edges",
-              Measure(kRuns, [&] { scene = MakeScene(diff); }), with_limits ? 500 : 0);
+              Measure(kReportRuns, [&] { scene = MakeScene(diff); }), with_limits ? 500 : 0);
   SceneData data;
-  PrintTiming("as JSON columns", Measure(kRuns, [&] {
+  PrintTiming("as JSON columns", Measure(kReportRuns, [&] {
                 Texts names, lines;
                 data = SceneJson(diff, scene, {}, names, lines);
               }));
@@ -87,7 +87,7 @@ Status MeasureScene(int nodes, bool with_limits, const std::string& page) {
 }
 
 /// A pass: in a few layers of many, one operator becomes another.
-std::string Edited(const std::string& text, int pass) {
+std::string WithEditedLines(const std::string& text, int pass) {
   std::string out;
   size_t begin = 0;
   for (size_t end = 0; begin < text.size(); begin = end + 1) {
@@ -115,7 +115,7 @@ Status MeasureRun() {
   STRATA_TRY(const std::unique_ptr<Module> first, ParseText(text));
   STRATA_TRY(SnapshotId last, writer->AddSnapshot(run, "step", first->graph({0})));
   for (int pass = 0; pass < 13; ++pass) {
-    text = Edited(text, pass);
+    text = WithEditedLines(text, pass);
     STRATA_TRY(const std::unique_ptr<Module> after, ParseText(text));
     PassRecord record;
     record.index = pass;

@@ -18,9 +18,9 @@ constexpr std::array<int64_t, 2> kWhole = {64, 64}, kPart = {8, 64};
 
 /// Writes layers whose parameters are gathered for a product each, in forward and again in
 /// backward, and whose gradients are reduced.
-class Builder {
+class ShardedBuilder {
  public:
-  explicit Builder(Module& module)
+  explicit ShardedBuilder(Module& module)
       : module_(module),
         rewriter_(module.AddGraph("step")),
         whole_(module.types().Tensor(DType::kF32, kWhole, "cpu")),
@@ -116,7 +116,7 @@ class Builder {
 std::unique_ptr<Module> ShardedStepGraph(int nodes) {
   constexpr int kNodesPerLayer = kParametersPerLayer * 11;
   auto module = std::make_unique<Module>();
-  Builder(*module).Build(std::max(1, nodes / kNodesPerLayer));
+  ShardedBuilder(*module).Build(std::max(1, nodes / kNodesPerLayer));
   return module;
 }
 

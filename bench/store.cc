@@ -15,8 +15,8 @@
 namespace strata::cli {
 namespace {
 
-constexpr int kRuns = 5;
-constexpr int kPasses = 50;
+constexpr int kStoreRuns = 5;
+constexpr int kRecordedPasses = 50;
 
 /// What a local pass does: `count` nodes get a cast behind them, as many change an argument.
 void EditSome(Graph& graph, std::mt19937& random, int count) {
@@ -49,19 +49,19 @@ Status MeasureReading(const std::string& path, int nodes, SnapshotId last) {
     STRATA_TRY(const auto loaded, reader->LoadSnapshot(id));
     return Ok();
   };
-  PrintTiming("open", Measure(kRuns, [&] { keep(reopen()); }));
+  PrintTiming("open", Measure(kStoreRuns, [&] { keep(reopen()); }));
   PrintTiming("load the first snapshot",
               Measure(
-                  kRuns, [&] { keep(load(SnapshotId{1})); }, [&] { keep(reopen()); }),
+                  kStoreRuns, [&] { keep(load(SnapshotId{1})); }, [&] { keep(reopen()); }),
               nodes == 100'000 ? 300 : 0);
   PrintTiming("load the last snapshot",
-              Measure(kRuns, [&] { keep(load(last)); }, [&] { keep(reopen()); }));
-  PrintTiming("load it again", Measure(kRuns, [&] { keep(load(last)); }));
+              Measure(kStoreRuns, [&] { keep(load(last)); }, [&] { keep(reopen()); }));
+  PrintTiming("load it again", Measure(kStoreRuns, [&] { keep(load(last)); }));
   PrintTiming("check", Measure(1, [&] { (void)CheckTrace(path); }));
   return status;
 }
 
-/// Writes a trace of `kPasses` passes that edit 1 % of the nodes each, then reads it.
+/// Writes a trace of `kRecordedPasses` passes that edit 1 % of the nodes each, then reads it.
 Status MeasureTrace(const std::string& path, int nodes) {
   const auto module = TransformerLikeGraph(nodes);
   Graph& graph = module->graph({0});
@@ -95,11 +95,11 @@ Status MeasureTrace(const std::string& path, int nodes) {
     if (status) status = std::move(next);
   };
   PrintTiming("save the first snapshot",
-              Measure(kRuns, [&] { keep(first()); }, [&] { keep(open()); }));
-  PrintTiming(
-      "record a pass that edits 1 %",
-      Measure(kPasses, [&] { keep(pass()); }, [&] { EditSome(graph, random, nodes / 100); }));
-  PrintTiming("record a pass that changes nothing", Measure(kRuns, [&] { keep(pass()); }));
+              Measure(kStoreRuns, [&] { keep(first()); }, [&] { keep(open()); }));
+  PrintTiming("record a pass that edits 1 %", Measure(
+                                                  kRecordedPasses, [&] { keep(pass()); },
+                                                  [&] { EditSome(graph, random, nodes / 100); }));
+  PrintTiming("record a pass that changes nothing", Measure(kStoreRuns, [&] { keep(pass()); }));
   if (status) keep(writer->Finish());
   if (!status) return status;
   fmt::print("{:<36} {:>9.2f} MB\n", "file",

@@ -11,10 +11,10 @@
 namespace strata::cli {
 namespace {
 
-constexpr int kPasses = 4;
+constexpr int kViewedPasses = 4;
 
 /// A pass: in one of four layers in turn, a view becomes a reshape.
-std::string Edited(const std::string& text, int pass) {
+std::string WithEditedLayers(const std::string& text, int pass) {
   std::string out;
   out.reserve(text.size() + text.size() / 16);
   size_t begin = 0;
@@ -24,7 +24,7 @@ std::string Edited(const std::string& text, int pass) {
     constexpr std::string_view kModule = "module=layers.", kView = "aten.view.default";
     const size_t layer = line.find(kModule), view = line.find(kView);
     if (layer != std::string::npos && view != std::string::npos &&
-        std::atoi(line.c_str() + layer + kModule.size()) % (4 * kPasses) == pass) {
+        std::atoi(line.c_str() + layer + kModule.size()) % (4 * kViewedPasses) == pass) {
       line.replace(view, kView.size(), "aten.reshape.default");
     }
     out += line + "\n";
@@ -50,8 +50,8 @@ Result<Exit> BenchViewer(Args args) {
       "\n";
   STRATA_TRY(const std::unique_ptr<Module> first, ParseText(text));
   STRATA_TRY(SnapshotId last, writer->AddSnapshot(run, "step", first->graph({0})));
-  for (int pass = 0; pass < kPasses; ++pass) {
-    text = Edited(text, pass);
+  for (int pass = 0; pass < kViewedPasses; ++pass) {
+    text = WithEditedLayers(text, pass);
     STRATA_TRY(const std::unique_ptr<Module> after, ParseText(text));
     PassRecord record;
     record.index = pass;
