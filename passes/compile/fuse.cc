@@ -17,6 +17,7 @@
 #include "ir/symbol_sizes.h"
 #include "ir/text/native_text.h"
 #include "passes/compile/dynamic_kernel.h"
+#include "passes/compile/fast_products.h"
 #include "passes/compile/fusion_regions.h"
 #include "passes/compile/pointwise.h"
 #include "passes/compile/region_body.h"
@@ -339,12 +340,15 @@ Result<Changed> Fuse::Run(Module& module) {
                               .max_arguments = options_.max_arguments};
   bool changed = false;
   std::map<std::string, std::optional<GraphId>> bodies;  // by text
+  const auto fuse = [&](GraphId id) {
+    changed |= GraphFuser(module, id, options, bodies).Run();
+    if (!options.exact) changed |= MarkFastProducts(module.graph(id));
+  };
   for (const GraphId id : module.programs()) {
     for (const NodeId node : module.graph(id).nodes()) {
-      if (const auto region = RegionBodyOf(module.graph(id), node))
-        changed |= GraphFuser(module, *region, options, bodies).Run();
+      if (const auto region = RegionBodyOf(module.graph(id), node)) fuse(*region);
     }
-    changed |= GraphFuser(module, id, options, bodies).Run();
+    fuse(id);
   }
   return Changed(changed);
 }

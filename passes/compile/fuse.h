@@ -17,10 +17,10 @@ namespace strata {
 /// body means is what its operators mean, so that it can also be executed node by node.
 /// `numerics=bitwise` takes only operators whose formulas are bitwise equal to ATen; `fast` also
 /// functions (exp), softmax and any sum, within the tolerance of another order of summation, and
-/// says so on the node: `fast=True`. Regions (passes/regions) are fused inside, never across their
-/// borders. In-place operators on inputs stay in place; others become
-/// results of their own. Operands, results and writes keep their order; nodes move only as far as
-/// the kernel needs.
+/// says so on the node: `fast=True`. It marks matrix products, too, which then take the fastest
+/// library (passes/compile/fast_products.h). Regions (passes/regions) are fused inside, never
+/// across their borders. In-place operators on inputs stay in place; others become results of their
+/// own. Operands, results and writes keep their order; nodes move only as far as the kernel needs.
 class Fuse final : public Pass {
  public:
   enum class Numerics : uint8_t { kBitwise, kFast };

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/aten/fast_products.h"
 #include "runtime/aten/literals.h"
 #include "runtime/exec/boxed/boxed_program.h"
 #include "runtime/exec/static/static_program.h"
@@ -128,6 +129,7 @@ void RegisterPlanOperators() {
   RegisterFlexAttention();
   RegisterCollectives();
   RegisterOffloadOps();
+  RegisterFastProducts();
 }
 
 Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const ScratchMemory& scratch,

@@ -9,10 +9,12 @@
 #include "ir/module.h"
 #include "ir/ops.h"
 #include "passes/compile/dynamic_kernel.h"
+#include "passes/compile/fast_products.h"
 #include "passes/compile/pointwise.h"
 #include "passes/flex/flex_body.h"
 #include "passes/flex/flex_node.h"
 #include "passes/memory/offloadable.h"
+#include "runtime/plan/fast_products.h"
 #include "runtime/plan/flex_step.h"
 #include "runtime/plan/in_flight.h"
 #include "runtime/plan/input_sizes.h"
@@ -204,6 +206,7 @@ class Lowering {
     step.is_view = has_results && are_aliases && !step.mutates && !traits.effectful;
     AddPartition(PartitionOf(graph(), node, plan_.sizes, [this](ValueId v) { return SlotOf(v); }));
     AddFlexKernel(node, step);
+    if (IsFastProduct(graph(), node)) UseFastProduct(plan_, step);
     plan_.steps.Add(std::move(step));
     return Ok();
   }

@@ -4,6 +4,8 @@
 #include <vector>
 #include <xxhash.h>
 
+#include "runtime/plan/fast_products.h"
+
 namespace strata {
 
 Fingerprint Plan::fingerprint() const {
@@ -18,6 +20,10 @@ Fingerprint Plan::fingerprint() const {
   for (const auto& [symbol, size] : sizes) {
     content.push_back(XXH3_64bits(symbol.data(), symbol.size()));
     content.push_back(static_cast<uint64_t>(size));
+  }
+  for (const StepId id : IdsOf(steps)) {  // a graph's fingerprint knows no attributes
+    if (steps[id].op == kFastMm || steps[id].op == kFastBmm)
+      content.push_back(static_cast<uint64_t>(id.index));
   }
   const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size() * sizeof(uint64_t));
   return {.hi = hash.high64, .lo = hash.low64};

@@ -17,7 +17,9 @@
 #include <ATen/ops/silu_cpu_dispatch.h>
 #include <ATen/ops/sqrt_cpu_dispatch.h>
 
+#include "runtime/aten/fast_products.h"
 #include "runtime/aten/out_variants.h"
+#include "runtime/plan/fast_products.h"
 
 namespace strata {
 namespace {
@@ -39,6 +41,8 @@ constexpr std::pair<std::string_view, Binary> kBinary[] = {
     {"aten.mm.default", at::cpu::mm_out},
     {"aten.mul.Tensor", at::cpu::mul_out},
     {"aten.silu_backward.default", at::cpu::silu_backward_out},
+    {kFastBmm, FastBmm},
+    {kFastMm, FastMm},
 };
 
 template <class... Operands>

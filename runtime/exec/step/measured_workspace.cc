@@ -18,6 +18,7 @@
 #include "runtime/aten/literals.h"
 #include "runtime/exec/step/memory_meter.h"
 #include "runtime/exec/step/step_binder.h"
+#include "runtime/plan/fast_products.h"
 #include "runtime/plan/memory/workspace.h"
 
 namespace strata {
@@ -28,7 +29,8 @@ using at::Tensor;
 constexpr std::string_view kGroupedProduct = "aten._grouped_mm.default";
 // Whatever their operands are.
 constexpr std::string_view kAlwaysMeasured[] = {"aten.sort.stable", "aten.convolution.default",
-                                                "aten.convolution_backward.default"};
+                                                "aten.convolution_backward.default", kFastMm,
+                                                kFastBmm};
 // Of narrow operands.
 constexpr std::string_view kMeasured[] = {
     kGroupedProduct, "aten._scaled_dot_product_flash_attention_for_cpu.default",

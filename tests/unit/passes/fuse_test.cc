@@ -11,6 +11,7 @@
 #include "ir/ops.h"
 #include "ir/verify.h"
 #include "passes/compile/dynamic_kernel.h"
+#include "passes/compile/fast_products.h"
 #include "passes/compile/pointwise.h"
 #include "passes/core/chunk_attributes.h"
 #include "tests/support/graphs.h"
@@ -338,6 +339,32 @@ TEST_CASE("a kernel has nodes of one chunk") {
       Fused("\n  x = placeholder : f32[8][1]cpu\n" + node("a", "aten.neg.default(x)", 0) +
             node("b", "aten.add.Tensor(a, x)", 1) + "  output([b])\n");
   CHECK_EQ(module->num_graphs(), 1);
+}
+
+TEST_CASE("fast numerics leave the library of float products on a CPU open, bitwise ones do not") {
+  constexpr std::string_view kProducts = R"(
+  x = placeholder : f32[4, 8][8, 1]cpu
+  h = placeholder : bf16[4, 8][8, 1]cpu
+  t = aten.t.default(x) : f32[8, 4][1, 8]cpu ~x
+  u = aten.t.default(h) : bf16[8, 4][1, 8]cpu ~h
+  a = aten.mm.default(x, t) : f32[4, 4][4, 1]cpu
+  b = aten.mm.default(h, u) : bf16[4, 4][4, 1]cpu
+  output([a, b])
+)";
+  const auto exact = Fused(kProducts);
+  const auto fast = Fused(kProducts, kFast);
+  const auto numerics = [](const Module& module, std::string_view name) {
+    const Graph& graph = *module.FindGraph("g");
+    std::string found;
+    for (const NodeId node : graph.nodes()) {
+      if (graph.name(node) == name) found = graph.attribute(node, kNumericsAttribute);
+    }
+    return found;
+  };
+  CHECK_EQ(numerics(*exact, "a"), "");
+  CHECK_EQ(numerics(*fast, "a"), "fast");
+  CHECK_EQ(numerics(*fast, "b"), "");
+  CHECK_EQ(OrDie(Fuse(kFast).Run(*fast)), Changed::kNo);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "passes/compile/fast_products.h"
 #include "tests/support/graphs.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/results.h"
@@ -40,6 +41,23 @@ std::vector<std::string> Kills(const Plan& plan) {
 }
 
 using Lines = std::vector<std::string>;
+
+TEST_CASE("marked products of known, large sizes may take another library, and the plan says so") {
+  const auto module = ParseBody(R"(
+  x = placeholder : f32[128, 128][128, 1]cpu
+  y = placeholder : f32[4, 128][128, 1]cpu
+  a = aten.mm.default(x, x) : f32[128, 128][128, 1]cpu
+  b = aten.mm.default(y, a) : f32[4, 128][128, 1]cpu
+  output([b])
+)");
+  Graph& graph = *module->FindGraph("g");
+  const Plan exact = OrDie(Lower(graph));
+  REQUIRE(MarkFastProducts(graph));
+  const Plan fast = OrDie(Lower(graph));
+  CHECK_EQ(Kills(exact), Lines{"aten.mm.default:", "aten.mm.default: a"});
+  CHECK_EQ(Kills(fast), Lines{"strata.fast_mm.default:", "aten.mm.default: a"});
+  CHECK(exact.fingerprint() != fast.fingerprint());
+}
 
 TEST_CASE("a value dies at its last reader; inputs and outputs do not") {
   const Plan plan = LowerBody(R"(

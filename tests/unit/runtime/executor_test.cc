@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "passes/compile/fast_products.h"
 #include "passes/compile/fuse.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
@@ -411,6 +412,36 @@ TEST_CASE("formulas of kernels have the bits of ATen's, whatever the number of e
                 .all()
                 .item<bool>());
     }
+  }
+}
+
+TEST_CASE(
+    "products of the fastest library are ATen's within rounding, in all plans the same bits") {
+  const auto module = ParseBody(R"(
+  x = placeholder : f32[192, 128][128, 1]cpu
+  w = placeholder : f32[160, 128][128, 1]cpu
+  q = placeholder : f32[3, 128, 130][16640, 130, 1]cpu
+  t = aten.t.default(w) : f32[128, 160][1, 128]cpu ~w
+  y = aten.mm.default(x, t) : f32[192, 160][160, 1]cpu
+  s = aten.t.default(y) : f32[160, 192][1, 160]cpu ~y
+  g = aten.mm.default(s, x) : f32[160, 128][128, 1]cpu
+  k = aten.transpose.int(q, 1, 2) : f32[3, 130, 128][16640, 1, 130]cpu ~q
+  p = aten.bmm.default(q, k) : f32[3, 128, 128][16384, 128, 1]cpu
+  output([y, g, p])
+)");
+  Graph& graph = *module->FindGraph("g");
+  const Tensors inputs{at::randn({192, 128}), at::randn({160, 128}), at::randn({3, 128, 130})};
+  const Tensors expected = OrDie(OrDie(Executor::Bind(OrDie(Lower(graph)), {})).Run(inputs));
+  REQUIRE(MarkFastProducts(graph));
+  const Tensors boxed = OrDie(OrDie(Executor::Bind(OrDie(Lower(graph)), {})).Run(inputs));
+  Executor planned = OrDie(Executor::Bind(OrDie(Lower(graph, PlanOptions::Fastest())), {}));
+  const Tensors fastest = OrDie(planned.Run(inputs));
+  REQUIRE_EQ(fastest.size(), 3);
+  for (size_t i = 0; i < fastest.size(); ++i) {
+    INFO("output ", i);
+    CHECK(at::allclose(boxed[i], expected[i], 1e-5, 1e-3));
+    CHECK(at::equal(boxed[i], fastest[i]));
+    CHECK_EQ(boxed[i].strides(), expected[i].strides());
   }
 }
 

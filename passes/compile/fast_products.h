@@ -1,0 +1,19 @@
+#pragma once
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace strata {
+
+/// Attribute of a matrix product whose library may sum in another order than ATen's: `fast`.
+inline constexpr std::string_view kNumericsAttribute = "numerics";
+inline constexpr std::string_view kFastNumerics = "fast";
+
+/// Marks the products of f32 matrices on a CPU (`aten.mm`, `aten.bmm`). Returns whether there was
+/// one without the mark.
+bool MarkFastProducts(Graph& graph);
+
+/// Whether it is marked.
+bool IsFastProduct(const Graph& graph, NodeId node);
+
+}  // namespace strata
