@@ -115,6 +115,10 @@ void ReadPassChoices(ConfigReader& reader, CompileConfig& compile) {
                             {"autoparallel_backend", KernelScope::kOverlap}},
                            compile.inductor);
   if (compile.inductor == KernelScope::kOverlap) compile.memory_policy = "default";
+  if (compile.inductor == KernelScope::kFull || compile.inductor == KernelScope::kStandalone) {
+    compile.memory_policy = "min_cut";
+    compile.is_memory_policy_implied = true;
+  }
   reader.Read("compile.precompile_artifact_dir", compile.precompile_artifact_dir);
   reader.Fix("compile.numerics_changing_optim", false,
              "take false, and compile.passes = \"dce,canonicalize,fuse{numerics=fast}\"");
@@ -204,6 +208,11 @@ void ReadBudget(ConfigReader& reader, CompileConfig& compile) {
 }
 
 void ReadMemory(ConfigReader& reader, CompileConfig& compile) {
+  for (const char* key : {"compile.memory_policy", "activation_checkpoint.mode"}) {
+    if (!reader.Has(key)) continue;
+    compile.is_memory_policy_implied = false;
+    if (compile.inductor != KernelScope::kOverlap) compile.memory_policy = "none";
+  }
   std::string_view policy = compile.memory_policy;
   reader.Read<std::string_view>("compile.memory_policy",
                                 {{"budget", "budget"},

@@ -238,6 +238,8 @@ struct CompileConfig {
   std::vector<std::string> disable_passes;  ///< left out of the pipeline, by name
   /// Of the pass `tag-memory`, which results are saved for backward; "none": all of them.
   std::string memory_policy = "none";
+  /// That `inductor` chose it: passes that the run names do instead.
+  bool is_memory_policy_implied = false;
   std::string save_ops;  ///< with policy "full": the selectors of the nodes that it saves
   /// With policy "sac_and_offload". GiB of the host for offloaded results, 0: no limit; layers by
   /// which copies back start earlier, and after which copies to the host are awaited.

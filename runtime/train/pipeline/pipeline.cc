@@ -142,6 +142,9 @@ std::string MemoryText(const TrainConfig& config) {
 Status InsertMemory(const TrainConfig& config, const PassRegistry& registry, Passes& passes) {
   const CompileConfig& compile = config.compile;
   if (compile.memory_policy == "none") return Ok();
+  const bool is_replaced = !compile.enable_passes || Has(passes, "tag-memory") ||
+                           Has(passes, "budget") || Has(passes, "recompute");
+  if (compile.is_memory_policy_implied && is_replaced) return Ok();
   if (!compile.enable_passes) {
     return Error(
         "keys of the configuration contradict each other: compile.memory_policy: "

@@ -109,6 +109,28 @@ TEST_CASE("a configuration switches passes off, one or all") {
            "training.disable_cuda_graphs is true, take one of them out");
 }
 
+TEST_CASE("the full compile computes again what is cheap, unless the run says what is saved") {
+  const auto pipeline = [](const std::vector<std::string>& overrides, std::string_view passes) {
+    const TrainConfig config = Config(overrides);
+    return OrDie(Trainer::Create({.config = config,
+                                  .data = OrDie(OpenDataSource(config)),
+                                  .passes = std::string(passes)}))
+        ->pipeline();
+  };
+  const std::string full = "compile.inductor_compilation=full";
+  CHECK_EQ(pipeline({full}, "dce,fuse"),
+           "dce,tag-memory{policy=min_cut},recompute,reorder-for-peak,fuse");
+  CHECK_EQ(pipeline({"compile.inductor_compilation=standalone"}, "fuse"),
+           "tag-memory{policy=min_cut},recompute,reorder-for-peak,compile-standalone,fuse");
+  CHECK_EQ(pipeline({full, "compile.memory_policy=none"}, "fuse"), "reorder-for-peak,fuse");
+  CHECK_EQ(pipeline({full, "activation_checkpoint.mode=none"}, "fuse"), "reorder-for-peak,fuse");
+  CHECK_EQ(pipeline({full, "compile.memory_policy=default"}, "fuse"),
+           "tag-memory,recompute,reorder-for-peak,fuse");
+  CHECK_EQ(pipeline({full}, "tag-memory{policy=full},recompute,fuse"),
+           "tag-memory{policy=full},recompute,reorder-for-peak,fuse");
+  CHECK_EQ(pipeline({full, "compile.enable_passes=false"}, "fuse"), "");
+}
+
 TEST_CASE("the validation loss is the mean over all labels of all its batches") {
   at::set_num_threads(1);
   for (const std::vector<std::string>& more :
