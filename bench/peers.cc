@@ -82,7 +82,9 @@ void Describe(const TrainConfig& c, JsonWriter& json) {
       .Field("enable_weight_tying", c.enable_weight_tying)
       .Field("device", c.device == DeviceKind::kCuda ? "cuda" : "cpu")
       .Field("precision", Name(c.mixed_precision_param))
-      .Field("norm_eps", c.norm_eps);
+      .Field("norm_eps", c.norm_eps)
+      .Field("attn_type", c.attn_type == AttentionType::kFlex ? "flex" : "sdpa")
+      .Field("window", c.flex.window);
   Describe(c.rope, json.Key("rope"));
   Describe(c.mla, json.Key("mla"));
   json.Key("moe");

@@ -11,8 +11,9 @@ namespace strata::cli {
 namespace {
 
 // debugmodel is torchtitan's flavour with shorter sequences, as qwen3, moe and moe-sizes are, with
-// fewer layers; 36m a Llama3 of 36 million parameters, 1b one of 1.1 billion. In moe one product
-// computes all experts; in moe-sizes they compute one by one, with data-dependent sizes.
+// fewer layers; 36m a Llama3 of 36 million parameters, 1b one of 1.1 billion. flex attends to a
+// sliding window. In moe one product computes all experts; in moe-sizes they compute one by one,
+// with data-dependent sizes.
 constexpr BenchShape kShapes[] = {
     {.name = "12x16",
      .config = "model=llama3 n_layers=12 dim=16 n_heads=4 n_kv_heads=2 hidden_dim=32 "
@@ -40,6 +41,9 @@ constexpr BenchShape kShapes[] = {
     {.name = "36m",
      .config = "model=llama3 n_layers=8 dim=512 n_heads=8 hidden_dim=1536 vocab_size=8192 "
                "batch_size=2 seq_len=256"},
+    {.name = "flex",
+     .config = "model=llama3 n_layers=4 dim=256 n_heads=4 hidden_dim=768 vocab_size=2048 "
+               "attn_type=flex flex.window=128 batch_size=1 seq_len=1024"},
     {.name = "qwen3",
      .config = "model=qwen3 n_layers=4 dim=256 n_heads=16 n_kv_heads=8 head_dim=128 "
                "hidden_dim=3072 vocab_size=2048 enable_weight_tying=true batch_size=2 seq_len=128"},

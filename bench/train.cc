@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <chrono>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -145,10 +145,12 @@ class Strata final : public Contender {
 constexpr const char* kBitwise = "fused, bitwise";
 constexpr const char* kProfiled = "bitwise, profiled";
 constexpr const char* kFast = "fused, fast";
+constexpr const char* kFull = "full, fast";
 constexpr const char* kPlan = "plan, static";
 constexpr const char* kGraph = "fused, graph";
 
-std::vector<std::unique_ptr<Strata>> OurWays(const TrainConfig& config, int threads) {
+Result<std::vector<std::unique_ptr<Strata>>> OurWays(const BenchShape& shape,
+                                                     const TrainConfig& config, int threads) {
   using Way = Strata::Way;
   const std::string base(kDefaultPasses);
   const PlanOptions fastest = PlanOptions::FastestTraining();
@@ -168,12 +170,21 @@ std::vector<std::unique_ptr<Strata>> OurWays(const TrainConfig& config, int thre
   add(kPlan, base, fastest, Way::kGraphs);
   add(kBitwise, base + ",fuse", fastest, Way::kGraphs);
   add(kProfiled, base + ",fuse", fastest, Way::kProfiledGraphs);
-  add(kFast, base + ",fuse{numerics=fast}", fastest, Way::kGraphs);
+  const std::string fast = base + ",fuse{numerics=fast}";
+  add(kFast, fast, fastest, Way::kGraphs);
+  std::vector<std::string> settings = SettingsOf(shape, config.device);
+  settings.emplace_back("compile.inductor_compilation=full");
+  STRATA_TRY(const TrainConfig full, ConfigOf(settings));
+  ways.push_back(std::make_unique<Strata>(kFull, full, threads, fast, fastest, Way::kGraphs));
   return ways;
 }
 
+bool IsPeer(const Contender& contender) {
+  return contender.name.starts_with("PyTorch");
+}
+
 /// On a GPU each has all of it in its turn: their models together may be more than its memory.
-Status MeasureOneByOne(const Contenders& contenders, int64_t rounds, double slice_ms) {
+Status MeasureOneByOne(Contenders& contenders, int64_t rounds, double slice_ms) {
   for (const std::unique_ptr<Contender>& contender : contenders) {
     STRATA_RETURN_IF_ERROR(contender->Create());
     STRATA_TRY(contender->first, contender->Begin());
@@ -183,12 +194,22 @@ Status MeasureOneByOne(const Contenders& contenders, int64_t rounds, double slic
   return Ok();
 }
 
-Status MeasureInTurns(const Contenders& contenders, int64_t rounds, double slice_ms) {
+/// A peer that cannot train the model is left out.
+Status MeasureInTurns(Contenders& contenders, int64_t rounds, double slice_ms) {
   for (const std::unique_ptr<Contender>& contender : contenders)
     STRATA_RETURN_IF_ERROR(contender->Create());
-  for (const std::unique_ptr<Contender>& contender : contenders) {
-    STRATA_TRY(contender->first, contender->Begin());
+  Contenders begun;
+  for (std::unique_ptr<Contender>& contender : contenders) {
+    auto first = contender->Begin();
+    if (!first && !IsPeer(*contender)) return std::move(first).error();
+    if (!first) {
+      Warn(fmt::format("{} is left out: {}", contender->name, first.error().message()));
+      continue;
+    }
+    contender->first = *std::move(first);
+    begun.push_back(std::move(contender));
   }
+  contenders = std::move(begun);
   return TakeTurns(contenders, rounds, slice_ms);
 }
 
@@ -224,6 +245,22 @@ void PrintCosts(const Contenders& contenders, double StepTime::* of) {
   }
 }
 
+/// The full compile against PyTorch's compiler where it tries most; of each way that trained.
+void PrintCompiledGates(const Contenders& contenders, double StepTime::* of) {
+  const Contender& full = *Find(contenders, kFull);
+  for (const char* const name : {"PyTorch inductor-autotune", "PyTorch inductor-sdpa"}) {
+    const Contender* const peer = Find(contenders, name);
+    if (peer == nullptr) continue;
+    const auto ratio = [&](auto part) {
+      return static_cast<double>(part(full.first)) / static_cast<double>(part(peer->first));
+    };
+    PrintGate(fmt::format("full / {}", name), RatioOf(full, *peer, of), 0.85);
+    PrintGate("  peak memory", ratio([](const FirstSteps& f) { return f.peak_bytes; }), 1);
+    PrintGate("  processor seconds to the first step",
+              ratio([](const FirstSteps& f) { return f.first_cpu; }), 0.05);
+  }
+}
+
 void PrintGates(const BenchShape& shape, const TrainConfig& config, const Contenders& contenders,
                 double StepTime::* of) {
   const Contender& eager = *contenders.front();
@@ -240,6 +277,7 @@ void PrintGates(const BenchShape& shape, const TrainConfig& config, const Conten
   if (const Contender* inductor = Find(contenders, "PyTorch inductor")) {
     PrintGate("fast / PyTorch inductor", RatioOf(*Find(contenders, kFast), *inductor, of), 1);
   }
+  PrintCompiledGates(contenders, of);
   PrintGate("peak memory, bitwise / C++ eager", peak(bitwise) / peak(eager), 1);
   PrintGate("error of the planned peak, %",
             100 * std::abs(static_cast<double>(bitwise.planned_bytes) / peak(bitwise) - 1), 3);
@@ -259,7 +297,7 @@ void PrintGates(const BenchShape& shape, const TrainConfig& config, const Conten
 void PrintGpuGate(const Contenders& contenders, double StepTime::* of) {
   const Contender* best = nullptr;
   for (const std::unique_ptr<Contender>& contender : contenders) {
-    if (!contender->name.starts_with("PyTorch")) continue;
+    if (!IsPeer(*contender)) continue;
     if (best == nullptr || Median(contender->slices, of) < Median(best->slices, of))
       best = contender.get();
   }
@@ -269,25 +307,34 @@ void PrintGpuGate(const Contenders& contenders, double StepTime::* of) {
 }
 
 struct BenchFlags {
-  std::vector<std::string> shapes, peers;
+  std::vector<std::string> shapes, peers, threads;
   std::string device = "cpu";
   std::string python;
-  int64_t threads = 1, rounds = 15;
+  int64_t rounds = 15;
 };
 
-Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
+/// PyTorch's ways that this model needs, or those that were asked for.
+std::vector<std::string> PeersOf(const TrainConfig& config, const BenchFlags& flags) {
+  if (flags.python.empty()) return {};
+  if (!flags.peers.empty()) return flags.peers;
+  if (config.device == DeviceKind::kCuda) return {"eager", "inductor-graphs", "inductor"};
+  std::vector<std::string> peers = {"eager", "aot_eager", "inductor", "inductor-autotune"};
+  if (config.attn_type == AttentionType::kFlex) peers.emplace_back("inductor-sdpa");
+  return peers;
+}
+
+Status MeasureShape(const BenchShape& shape, const BenchFlags& flags, int threads) {
   const DeviceKind device = flags.device == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
   STRATA_TRY(const TrainConfig config, ConfigOf(shape, device));
-  const int threads = static_cast<int>(flags.threads);
   STRATA_TRY(const TemporaryPath folder, TemporaryPath::MakeFolder());
   Contenders contenders;
-  std::vector<std::unique_ptr<Strata>> ours = OurWays(config, threads);
+  STRATA_TRY(std::vector<std::unique_ptr<Strata>> ours, OurWays(shape, config, threads));
   STRATA_RETURN_IF_ERROR(ours[0]->Create());  // peers begin with its parameters
   int64_t parameters = 0;
   for (const TensorView& tensor : ours[0]->trainer().Parameters())
     parameters += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
   std::vector<std::unique_ptr<PyTorchPeer>> peers;
-  for (const std::string& peer : flags.python.empty() ? std::vector<std::string>() : flags.peers) {
+  for (const std::string& peer : PeersOf(config, flags)) {
     STRATA_TRY(peers.emplace_back(), StartPeer(flags.python, {.name = peer, .threads = threads},
                                                ours[0]->trainer(), folder.path()));
   }
@@ -307,7 +354,7 @@ Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
       "{} "
       "rounds, ratios of {} time\n",
       shape.name, Name(config.model), config.n_layers, config.dim, config.batch_size,
-      config.seq_len, static_cast<double>(parameters) / 1e6, flags.threads, flags.rounds,
+      config.seq_len, static_cast<double>(parameters) / 1e6, threads, flags.rounds,
       is_cpu_time ? "processor" : "wall");
   PrintCosts(contenders, of);
   if (device == DeviceKind::kCpu) {
@@ -317,6 +364,21 @@ Status MeasureShape(const BenchShape& shape, const BenchFlags& flags) {
   }
   std::fflush(stdout);  // the next shape takes minutes
   return Ok();
+}
+
+/// The numbers that `--threads` gives.
+Result<std::vector<int>> ThreadsOf(const std::vector<std::string>& words) {
+  std::vector<int> threads;
+  for (const std::string& word : words) {
+    int number = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error != std::errc() || end != word.data() + word.size() || number < 1 ||
+        number > kMaxThreads) {
+      return Error("'{}' is no number of threads: --threads: from 1 to {}", word, kMaxThreads);
+    }
+    threads.push_back(number);
+  }
+  return threads.empty() ? std::vector<int>{1} : threads;
 }
 
 }  // namespace
@@ -329,7 +391,7 @@ Result<Exit> BenchTrain(Args args) {
       "initial values and tokens. All take turns, on a GPU one by one; ratios are medians over "
       "rounds, with quartiles: of processor time with one thread, of wall time with more");
   flags.Repeated("--shape", "NAME", &options.shapes,
-                 "12x16, 32x16, 12x64, 32x64 (layers x dim), debugmodel, 36m, qwen3, moe, "
+                 "12x16, 32x16, 12x64, 32x64 (layers x dim), debugmodel, 36m, flex, qwen3, moe, "
                  "moe-sizes (default: all these); 1b, with a GPU (its default)");
   flags.Choice("--device", &options.device, {"cpu", "cuda"},
                "where all of them train; on a GPU in bf16, peers eager, inductor and "
@@ -337,18 +399,18 @@ Result<Exit> BenchTrain(Args args) {
   flags.Option("--python", "FILE", &options.python,
                "interpreter with PyTorch (default: .venv-bench/bin/python where it is)");
   flags.Repeated("--peer", "NAME", &options.peers,
-                 "eager, eager-loop, aot_eager, inductor (default: all but eager-loop)");
-  flags.Option("--threads", "N", &options.threads, "threads inside operators (default: 1)", 1,
-               kMaxThreads);
+                 "eager, eager-loop, aot_eager, inductor, inductor-autotune (max-autotune), "
+                 "inductor-sdpa (shape flex, with a dense mask) (default: all but eager-loop); one "
+                 "that fails is left out");
+  flags.Repeated("--threads", "N", &options.threads,
+                 "threads inside operators; several: one after the other (default: 1)");
   flags.Option("--rounds", "N", &options.rounds, "turns of each");
   flags.Example("strata bench train");
-  flags.Example("strata bench train --shape 36m --threads 2 --python venv/bin/python");
+  flags.Example("strata bench train --shape 36m --threads 1 --threads 2");
+  flags.Example("strata bench train --shape moe --peer inductor --python venv/bin/python");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
   const bool on_gpu = options.device == "cuda";
-  if (options.peers.empty()) {
-    options.peers = {"eager", on_gpu ? "inductor-graphs" : "aot_eager", "inductor"};
-  }
   if (options.shapes.empty()) {
     for (const BenchShape& shape : BenchShapes()) {
       if (shape.needs_gpu == on_gpu) options.shapes.emplace_back(shape.name);
@@ -356,8 +418,11 @@ Result<Exit> BenchTrain(Args args) {
   }
   STRATA_TRY(const std::vector<const BenchShape*> shapes, FindShapes(options.shapes));
   if (options.python.empty()) options.python = FindPeerPython();
-  for (const BenchShape* shape : shapes)
-    STRATA_RETURN_IF_ERROR(MeasureShape(*shape, options));
+  STRATA_TRY(const std::vector<int> threads, ThreadsOf(options.threads));
+  for (const BenchShape* shape : shapes) {
+    for (const int count : threads)
+      STRATA_RETURN_IF_ERROR(MeasureShape(*shape, options, count));
+  }
   return Exit::kOk;
 }
 

@@ -10,6 +10,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.attention import flex_attention as flex
 
 
 class Attention(nn.Module):
@@ -17,6 +18,7 @@ class Attention(nn.Module):
 
     def __init__(self, c):
         super().__init__()
+        self.c, self.mask = c, mask_of(c)
         self.head_dim, self.rope = c["head_dim"], c["rope"]["backend"]
         self.qkv_linear = nn.ModuleDict({
             "wq": linear(c["dim"], c["n_heads"] * c["head_dim"]),
@@ -31,7 +33,7 @@ class Attention(nn.Module):
         q, k, v = (self.qkv_linear[name](x).unflatten(-1, (-1, self.head_dim)) for name in ("wq", "wk", "wv"))
         q, k = (rotate(self.rope, t, table) for t in (self.q_norm(q), self.k_norm(k)))
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
-        out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
+        out = attend(self.c, self.mask, q, k, v)
         return self.wo(out.transpose(1, 2).flatten(2))
 
 
@@ -219,6 +221,28 @@ class Decoder(nn.Module):
         for layer in self.layers.values():
             if hasattr(layer, "moe"):
                 layer.moe.balance()
+
+
+def attend(c, mask, q, k, v):
+    """Causal attention, perhaps to a window of the last positions."""
+    grouped = q.shape[1] != k.shape[1]
+    if c.get("attn_type") == "flex":
+        return flex.flex_attention(q, k, v, block_mask=mask, enable_gqa=grouped)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None, enable_gqa=grouped)
+
+
+def mask_of(c):
+    """What `attend` needs beside operands: a block mask, or a dense one where it is not just causal."""
+    window = c.get("window", 0)
+
+    def sees(b, h, q, k):
+        return (q >= k) & (q - k < window) if window > 0 else q >= k
+
+    if c.get("attn_type") == "flex":
+        flex._validate_device = lambda *_: None  # its eager backward works on CPUs, too
+        return flex.create_block_mask(sees, None, None, c["seq"], c["seq"], device=c["device"])
+    at = torch.arange(c["seq"], device=c["device"]) if window > 0 else None
+    return sees(0, 0, at[:, None], at[None, :]) if window > 0 else None
 
 
 def linear(width_in, width_out):

@@ -76,7 +76,9 @@ class Peer:
         name, c = request["peer"], request["config"]
         self.device = c["device"]
         self.tokens = tensors["tokens"].to(self.device)
-        backend = {"aot_eager": "aot_eager", "inductor": "inductor", "inductor-graphs": "inductor"}.get(name)
+        backend = "inductor" if name.startswith("inductor") else "aot_eager" if name == "aot_eager" else None
+        if name == "inductor-sdpa":
+            c["attn_type"] = "sdpa"  # what flex attention computes, with a dense mask
         if "memory_budget" in request:
             backend = "inductor"
             functorch.activation_memory_budget = request["memory_budget"]
@@ -85,6 +87,7 @@ class Peer:
             torch._dynamo.config.capture_scalar_outputs = True
             # PyTorch 2.11 compiles grouped products of bf16 only.
             c["moe"]["use_grouped_mm"] &= c["precision"] == "bfloat16"
+        c["seq"] = self.tokens.shape[-1] - 1
         model = self.decoder = Decoder(c)
         model.load_state_dict({k: v.clone() for k, v in tensors.items() if k != "tokens"})
         if "checkpoint" in request:
@@ -98,7 +101,8 @@ class Peer:
                                            weight_decay=o["weight_decay"], fused=name != "eager-loop")
         self.max_norm = o["max_grad_norm"]
         self.has_graphs = name == "inductor-graphs"
-        mode = "reduce-overhead" if self.has_graphs else None
+        modes = {"inductor-graphs": "reduce-overhead", "inductor-autotune": "max-autotune-no-cudagraphs"}
+        mode = modes.get(name)
         self.model = torch.compile(model, backend=backend, mode=mode, dynamic=False) if backend else model
 
     def step(self, index):
