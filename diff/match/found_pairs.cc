@@ -39,6 +39,19 @@ void FoundPairs::DropDisordered(const Matching& matching, const ScopePair& scope
   std::erase_if(pairs_, [&](const auto&) { return !keep[at++]; });
 }
 
+bool FoundPairs::AreShuffled() const {
+  constexpr size_t kFew = 1024;
+  if (pairs_.size() < kFew) return false;
+  std::vector<OrderPoint> points;
+  for (const auto& [before, after] : pairs_)
+    points.push_back({before.index, after.index});
+  std::ranges::sort(points, {}, &OrderPoint::before);
+  const std::vector<bool> in_order = LargestOrderedSet(points);
+  const auto longest = static_cast<size_t>(std::ranges::count(in_order, true));
+  // Of a random permutation of n about 2 sqrt(n) ascend.
+  return longest * longest < 9 * points.size();
+}
+
 void FoundPairs::MatchAll(Matching& matching, Via via, double confidence) {
   std::ranges::sort(pairs_);
   for (const auto& [before, after] : pairs_) {

@@ -125,24 +125,63 @@ bool IsSameRegion(const Matching& matching, const Gap& gap) {
   return true;
 }
 
-/// Nodes with the same label, first with first.
-void AlignByLabel(Matching& matching, const Gap& gap, const Labels::Column Labels::* label) {
-  const auto keys = [&](Side side, std::span<const EntityId> entities) {
-    std::vector<Keyed> result;
+/// Matches nodes of large gaps with the same label, first with first. Between unrelated nodes, as
+/// many edges contradict such pairs as agree with them: then the order says nothing, and all are
+/// taken back.
+class LabelAligner {
+ public:
+  explicit LabelAligner(Matching& matching) : matching_(matching) {}
+
+  void Run(const Gap& gap) {
+    Align(gap, &Labels::type);
+    Align(gap, &Labels::op);
+  }
+
+  bool is_chance() const { return is_chance_; }
+  void TakeBack() {
+    for (const EntityId i : made_)
+      matching_.Unmatch(i);
+    made_.clear();
+  }
+
+ private:
+  /// Contradictions that are enough to judge.
+  static constexpr size_t kEnough = 1024;
+
+  void Align(const Gap& gap, const Labels::Column Labels::* label) {
+    if (is_chance_) return;
+    std::vector<Keyed> before = Keys(kBefore, gap.before, label);
+    std::vector<Keyed> after = Keys(kAfter, gap.after, label);
+    ForEachCommonKey(before, after, [&](auto befores, auto afters) {
+      for (size_t i = 0; i < std::min(befores.size(), afters.size()) && !is_chance_; ++i)
+        Try(befores[i], afters[i]);
+    });
+  }
+
+  std::vector<Keyed> Keys(Side side, std::span<const EntityId> entities,
+                          const Labels::Column Labels::* label) const {
+    std::vector<Keyed> keys;
     for (EntityId i : entities) {
-      if (matching.matched(side, i)) continue;
-      result.push_back({(matching.labels(side).*label)[i], i});
+      if (!matching_.matched(side, i)) keys.push_back({(matching_.labels(side).*label)[i], i});
     }
-    return result;
-  };
-  std::vector<Keyed> before = keys(kBefore, gap.before), after = keys(kAfter, gap.after);
-  ForEachCommonKey(before, after, [&](auto befores, auto afters) {
-    for (size_t i = 0; i < std::min(befores.size(), afters.size()); ++i) {
-      if (Merit(matching, befores[i], afters[i], Place::kVague) == 0) continue;
-      matching.Match(befores[i], afters[i], Via::kOrder, 0.9);
-    }
-  });
-}
+    return keys;
+  }
+
+  void Try(EntityId before, EntityId after) {
+    const Matching::EdgeScore score = matching_.Score(before, after);
+    agree_ += static_cast<size_t>(score.agree);
+    contradict_ += static_cast<size_t>(score.contradict);
+    is_chance_ = contradict_ >= kEnough && contradict_ >= agree_;
+    if (is_chance_ || Merit(matching_, before, after, Place::kVague) == 0) return;
+    matching_.Match(before, after, Via::kOrder, 0.9);
+    if (matching_.partner(kBefore, before) == after) made_.push_back(before);
+  }
+
+  Matching& matching_;
+  std::vector<EntityId> made_;  // of the before side
+  size_t agree_ = 0, contradict_ = 0;
+  bool is_chance_ = false;
+};
 
 /// Whether most nodes have the label of one on the other side: a node that was decomposed is none
 /// of its parts.
@@ -194,18 +233,20 @@ void RegionMatcher::Run() {
   }
 }
 
-void MatchGaps(Matching& matching, const ScopePair& scope) {
+bool MatchGaps(Matching& matching, const ScopePair& scope, bool by_label) {
+  LabelAligner by_order(matching);
   ForEachGap(matching, scope, [&](const Gap& gap) {
     if (IsSameRegion(matching, gap)) {
       for (size_t k = 0; k < gap.before.size(); ++k)
         matching.Match(gap.before[k], gap.after[k], Via::kOrder, 0.93);
     } else if (gap.before.size() * gap.after.size() <= kMaxCells) {
       Align(matching, gap);
-    } else {
-      AlignByLabel(matching, gap, &Labels::type);
-      AlignByLabel(matching, gap, &Labels::op);
+    } else if (by_label) {
+      by_order.Run(gap);
     }
   });
+  if (by_order.is_chance()) by_order.TakeBack();
+  return !by_order.is_chance();
 }
 
 }  // namespace strata

@@ -7,11 +7,12 @@
 
 namespace strata {
 
-/// What is left between matched nodes, in order.
-void MatchGaps(Matching& matching, const ScopePair& scope);
+/// What is left between matched nodes, in order. Large gaps `by_label` alone, unless more edges
+/// contradict that than agree: then it returns false, and none of these pairs is left.
+bool MatchGaps(Matching& matching, const ScopePair& scope, bool by_label);
 
 /// What is left in regions that have the same around them, wherever they stand: in order.
-/// REQUIRES: no pair is removed during its lifetime.
+/// REQUIRES: no pair that it saw is removed during its lifetime.
 class RegionMatcher {
  public:
   RegionMatcher(Matching& matching, const ScopePair& scope);

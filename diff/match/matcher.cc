@@ -152,9 +152,7 @@ class Matcher {
     if (entity.element.valid() || listing.target(id) != "_operator.getitem") return std::nullopt;
     const Graph& graph = listing.graph(id);
     const std::span<const Arg> args = graph.args(entity.node);
-    if (args.size() != 2 || !args[0].is_value() || args[1].kind() != ArgKind::kInt) {
-      return std::nullopt;
-    }
+    if (args.size() != 2 || !args[0].is_value() || args[1].kind() != ArgKind::kInt) return {};
     const StableId source = graph.node(graph.value(args[0].value()).def).stable_id;
     if (source == StableId::kNone) return std::nullopt;
     return std::pair(source, args[1].as_int());
@@ -224,6 +222,7 @@ class Matcher {
       scope.end[side] = side_scope.ids.end_id();
     }
     // The scope's pairs are made from here on, but for pins: there may be thousands of scopes.
+    has_order_ = true;
     const size_t first = has_pins_ ? 0 : matching_.made().size();
     MatchNodes(scope);
     if (!Done(scope)) {
@@ -273,20 +272,19 @@ class Matcher {
     MatchInputs(matching_, scope);
     MatchCones(matching_, scope);
     if (Done(scope)) return;
-    MatchRadius(matching_, scope, LabelLevel::kType, 2, 6);
+    RadiusMatcher radius(matching_, scope);
+    radius.Run(LabelLevel::kType, 2, 6);
     ForbidChunks(matching_, scope);
     local_.Run(scope);
     if (ReviseInputs(matching_, scope)) local_.Run(scope);
-    if (Done(scope)) return;
-    MatchRadius(matching_, scope, LabelLevel::kLiterals, 2, 4);
-    local_.Run(scope);
-    if (Done(scope)) return;
-    MatchRadius(matching_, scope, LabelLevel::kOp, 3, 4);
-    local_.Run(scope);
-    if (Done(scope)) return;
+    const auto is_done_by = [&](LabelLevel level, int min_radius, int max_radius) {
+      radius.Run(level, min_radius, max_radius);
+      local_.Run(scope);
+      return Done(scope);
+    };
+    if (is_done_by(LabelLevel::kLiterals, 2, 4) || is_done_by(LabelLevel::kOp, 3, 4)) return;
     // Operators that were replaced in place, several in a row.
-    MatchRadius(matching_, scope, LabelLevel::kValue, 2, 6);
-    local_.Run(scope);
+    is_done_by(LabelLevel::kValue, 2, 6);
     FillGaps(scope);
   }
 
@@ -301,7 +299,7 @@ class Matcher {
       any |= made != 0;
       made = matching_.made().size();
       regions.Run();
-      if (matching_.made().size() == made) MatchGaps(matching_, scope);
+      if (matching_.made().size() == made) has_order_ &= MatchGaps(matching_, scope, has_order_);
       local_.Run(scope);
     }
     return any;
@@ -323,7 +321,7 @@ class Matcher {
     scope.end[1 - side] = other.ids.end_id();
     const size_t made = matching_.made().size();
     MatchCones(matching_, scope);
-    MatchRadius(matching_, scope, LabelLevel::kType, 2, 6);
+    RadiusMatcher(matching_, scope).Run(LabelLevel::kType, 2, 6);
     local_.Run(scope);
     // Bodies inside are called from where this one was inlined.
     if (matching_.made().size() > made) partner_of_scope_[side][body] = host;
@@ -381,6 +379,7 @@ class Matcher {
   LocalMatcher local_;
   HopelessNodes hopeless_;
   bool has_pins_ = false;
+  bool has_order_ = true;  // of the scope at hand: large gaps may be aligned in order
   std::array<BodiesOf, 2> bodies_of_;
   std::array<IdVector<ScopeId, ScopeId>, 2> partner_of_scope_;
 };

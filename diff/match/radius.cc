@@ -48,23 +48,48 @@ bool ShareLabels(const Matching& matching, const ScopePair& scope, LabelVector l
   });
 }
 
+/// Whether unmatched nodes of one label have one label at the other level, too, and the reverse.
+/// Says no where there are many.
+bool SayTheSame(const Matching& matching, const ScopePair& scope, LabelLevel a, LabelLevel b) {
+  std::array<FlatMap<uint64_t, uint64_t>, 2> known;
+  const auto agrees = [&](size_t way, uint64_t key, uint64_t value) {
+    return *known[way].Emplace(key, value).first == value;
+  };
+  for (const Side side : {kBefore, kAfter}) {
+    const Labels::Column& as = matching.labels(side).*VectorOf(a);
+    const Labels::Column& bs = matching.labels(side).*VectorOf(b);
+    for (const EntityId i : scope.ids(side)) {
+      if (matching.matched(side, i)) continue;
+      if (!agrees(0, as[i], bs[i]) || !agrees(1, bs[i], as[i])) return false;
+      if (known[0].size() > kMaxChoices) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
-void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
-                 int max_radius) {
-  if (!ShareLabels(matching, scope, VectorOf(level))) return;
+void RadiusMatcher::Run(LabelLevel level, int min_radius, int max_radius) {
+  // A few new pairs are for those who look around them.
+  constexpr size_t kFew = 1024;
+  const size_t few = std::min(scope_.size(kBefore), scope_.size(kAfter)) / kFew;
+  const bool is_little_new = last_ && matching_.made().size() - made_ <= few;
+  if (is_little_new && SayTheSame(matching_, scope_, *last_, level)) return;
+  last_ = level;
+  made_ = matching_.made().size();
+  if (!ShareLabels(matching_, scope_, VectorOf(level))) return;
   // Where the operator says nothing, the operands must: of a hub they are not looked at.
   const auto says_something = [&](Side side, EntityId i) {
     return level != LabelLevel::kValue ||
-           matching.labels(side).operands(i).size() <= Matching::kMaxEdges;
+           matching_.labels(side).operands(i).size() <= Matching::kMaxEdges;
   };
-  auto hashes = CommonRadiusHashes(matching, scope, VectorOf(level), max_radius);
+  auto hashes = CommonRadiusHashes(matching_, scope_, VectorOf(level), max_radius);
   for (int radius = max_radius; radius >= min_radius; --radius) {
     const double confidence = ConfidenceOf(level) - (max_radius - radius) / 4096.0;
     std::array<std::vector<Keyed>, 2>& keys = hashes[static_cast<size_t>(radius)];
     for (Side side : {kBefore, kAfter}) {
       std::erase_if(keys[side], [&](const Keyed& keyed) {
-        return matching.matched(side, keyed.entity) || matching.forbidden(side, keyed.entity) ||
+        return matching_.matched(side, keyed.entity) || matching_.forbidden(side, keyed.entity) ||
                !says_something(side, keyed.entity);
       });
     }
@@ -72,9 +97,10 @@ void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, i
     ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
       if (befores.size() == 1 && afters.size() == 1) found.Add(befores[0], afters[0]);
     });
-    if (found.empty()) continue;
-    found.DropDisordered(matching, scope);
-    found.MatchAll(matching, Via::kRadius, confidence);
+    // Types alone are rarely unique around a node, but by chance in a large graph.
+    if (found.empty() || (level == LabelLevel::kValue && found.AreShuffled())) continue;
+    found.DropDisordered(matching_, scope_);
+    found.MatchAll(matching_, Via::kRadius, confidence);
   }
 }
 

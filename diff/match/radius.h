@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "diff/match/matching.h"
 
@@ -9,7 +11,22 @@ namespace strata {
 enum class LabelLevel : uint8_t { kType, kLiterals, kOp, kValue };
 
 /// Nodes whose neighbourhood is the same, and unique, up to a distance: the largest one first.
-void MatchRadius(Matching& matching, const ScopePair& scope, LabelLevel level, int min_radius,
-                 int max_radius);
+class RadiusMatcher {
+ public:
+  /// REQUIRES: `scope` outlives it.
+  RadiusMatcher(Matching& matching, const ScopePair& scope) : matching_(matching), scope_(scope) {}
+
+  /// Does nothing where it would see what it saw last: few pairs are new, and labels of this level
+  /// distinguish the same nodes.
+  ///
+  /// REQUIRES: of the levels run before, the last one had no smaller range of radiuses.
+  void Run(LabelLevel level, int min_radius, int max_radius);
+
+ private:
+  Matching& matching_;
+  const ScopePair& scope_;
+  std::optional<LabelLevel> last_;
+  size_t made_ = 0;  // pairs before the last level
+};
 
 }  // namespace strata
