@@ -236,13 +236,13 @@ Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOption
   STRATA_TRY(GraphDiff diff, DiffAsAdvised(before, after, options));
   if (options.stable_ids) return diff;
   // Layers are alike: which one was added follows from the names of parameters, unless structure
-  // contradicts them. That is so when more nodes change if they are believed.
+  // contradicts them. That is so when more changes if they are believed.
   const auto by_paths = PairsOfPaths(diff);
   if (by_paths.empty()) return diff;
   DiffOptions named = options;
   named.pins.insert(named.pins.end(), by_paths.begin(), by_paths.end());
   Result<GraphDiff> other = DiffAsAdvised(before, after, named);
-  if (!other || CountTouched(*other) > CountTouched(diff)) return diff;
+  if (!other || CountChanges(*other) > CountChanges(diff)) return diff;
   MarkAsInputs(by_paths, *other);
   return other;
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "diff/graph/type_text.h"
 #include "ir/stated_path.h"
@@ -49,11 +52,21 @@ std::vector<std::pair<std::string, std::string>> PairsOfPaths(const GraphDiff& d
   return pairs;
 }
 
-int32_t CountTouched(const GraphDiff& diff) {
-  auto touched = static_cast<int32_t>(diff.inserted.size() + diff.deleted.size());
-  for (const Pair& pair : diff.pairs)
-    touched += pair.status.changed || pair.status.moved ? 1 : 0;
-  return touched;
+int32_t CountChanges(const GraphDiff& diff) {
+  auto changes = static_cast<int32_t>(diff.inserted.size() + diff.deleted.size());
+  std::set<std::pair<std::string_view, std::string_view>> redirected;
+  // Whether the field is more than a redirection that another node has, too.
+  const auto is_new = [&](const FieldDiff& field) {
+    if (field.derived || field.path.starts_with("meta.")) return false;
+    const bool redirects = field.path.starts_with("operands[") && field.before && field.after;
+    return !redirects || redirected.emplace(*field.before, *field.after).second;
+  };
+  for (const Pair& pair : diff.pairs) {
+    // All fields are looked at: each may be the first of its kind.
+    const auto num_new = std::ranges::count_if(pair.fields, is_new);
+    changes += num_new > 0 || pair.status.moved ? 1 : 0;
+  }
+  return changes;
 }
 
 void MarkAsInputs(const std::vector<std::pair<std::string, std::string>>& pins, GraphDiff& diff) {

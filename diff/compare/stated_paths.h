@@ -12,8 +12,9 @@ namespace strata {
 /// both sides, as pins for another diff. Empty: the diff agrees with all of them.
 std::vector<std::pair<std::string, std::string>> PairsOfPaths(const GraphDiff& diff);
 
-/// How many nodes a diff touches: inserted, deleted, changed or moved.
-int32_t CountTouched(const GraphDiff& diff);
+/// How many nodes a diff touches: inserted, deleted, changed or moved. Nodes that read one value in
+/// place of one other count once: one change redirects all users of a value.
+int32_t CountChanges(const GraphDiff& diff);
 
 /// Shows pins as what they are evidence of: inputs, known by their paths.
 void MarkAsInputs(const std::vector<std::pair<std::string, std::string>>& pins, GraphDiff& diff);

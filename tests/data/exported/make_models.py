@@ -43,16 +43,18 @@ class Gpt(nn.Module):
 
 
 class Mlp(nn.Module):
-    def __init__(self, layers, norm=nn.LayerNorm):
+    """`names`: of the layers."""
+
+    def __init__(self, names, norm=nn.LayerNorm):
         super().__init__()
         self.inp, self.head = nn.Linear(8, 16), nn.Linear(16, 4)
-        self.layers = nn.ModuleList(
-            nn.ModuleDict({"norm": norm(16), "up": nn.Linear(16, 32), "down": nn.Linear(32, 16)}) for _ in range(layers)
+        self.layers = nn.ModuleDict(
+            {n: nn.ModuleDict({"norm": norm(16), "up": nn.Linear(16, 32), "down": nn.Linear(32, 16)}) for n in names}
         )
 
     def forward(self, x):
         x = self.inp(x)
-        for layer in self.layers:
+        for layer in self.layers.values():
             x = x + layer["down"](torch.relu(layer["up"](layer["norm"](x))))
         return self.head(x)
 
@@ -125,8 +127,9 @@ if __name__ == "__main__":
     save("gpt", Gpt(2), Gpt(3), tokens)  # a layer more
     save("conv", Conv(3), Conv(4), image)
     save("enc", Encoder(3), Encoder(4), sequence, allowed)
-    save("mlp", Mlp(4), Mlp(3), rows)  # a layer less
-    save("norm", Mlp(3), Mlp(3, nn.RMSNorm), rows)  # another norm
+    save("mlp", Mlp("0123"), Mlp("012"), rows)  # a layer less
+    save("norm", Mlp("012"), Mlp("012", nn.RMSNorm), rows)  # another norm
     save("residual", Residual("abcd"), Residual("acd"), torch.randn(2, 8, 6, 6))  # one inside dropped
     save("regrouped", Residual("abcde"), Residual("acde", "d"), torch.randn(2, 8, 6, 6))  # and another norm
     save("moved", Encoder(3), Encoder(3, norm_first=False), sequence, allowed)  # the norm behind
+    save("inserted", Mlp("abc"), Mlp("axbc"), rows)  # one inside more
