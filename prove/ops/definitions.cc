@@ -14,7 +14,8 @@ std::vector<OpDefinition> MakeTable() {
        {ArithmeticOps(), FunctionOps(),   ViewOps(),        IndexOps(),       MemoryOps(),
         ReductionOps(),  ProductOps(),    SoftmaxOps(),     LossOps(),        AttentionOps(),
         BodyOps(),       FlexOps(),       ExpertOps(),      NormOps(),        OptimizerOps(),
-        RegionOps(),     StatisticsOps(), ConvolutionOps(), ChannelNormOps(), PoolingOps()}) {
+        RegionOps(),     StatisticsOps(), ConvolutionOps(), ChannelNormOps(), PoolingOps(),
+        OrderOps(),      IntegerOps(),    RearrangeOps()}) {
     table.insert(table.end(), part.begin(), part.end());
   }
   std::ranges::sort(table, {}, &OpDefinition::name);

@@ -18,6 +18,14 @@ inline Domain Common(Domain a, Domain b) {
   return a == Domain::kFloat || b == Domain::kFloat ? Domain::kFloat : Domain::kInteger;
 }
 
+// Elements of the domain of integers, and what they stand for.
+inline int64_t Signed(uint64_t word) {
+  return static_cast<int64_t>(word);
+}
+inline uint64_t Word(int64_t value) {
+  return static_cast<uint64_t>(value);
+}
+
 /// A contiguous tensor of these words.
 inline Tensor OfWords(Domain domain, Sizes sizes, std::vector<uint64_t> words) {
   Tensor tensor(domain, {}, 0);

@@ -1,0 +1,131 @@
+#include <cstdlib>
+
+#include "prove/ops/elementwise.h"
+#include "prove/ops/tables.h"
+
+namespace strata::prove {
+namespace {
+
+/// Compares elements: `fn` of -1, 0 or 1; NaN and undefined elements make `nan`.
+template <class Fn>
+Result<Tensor> MapCompare(const Tensor& a, const Tensor& b, Domain domain, Fn&& fn) {
+  if (Common(a.domain(), b.domain()) == Domain::kInteger) {
+    return Map(a, b, domain, [&](uint64_t x, uint64_t y) {
+      const int order = Signed(x) < Signed(y) ? -1 : static_cast<int>(Signed(x) > Signed(y));
+      return fn(order, x, y);
+    });
+  }
+  return Map(ConvertTo(a, Domain::kFloat), ConvertTo(b, Domain::kFloat), domain,
+             [&](Residue x, Residue y) -> uint64_t {
+               if (x == kUndefined || y == kUndefined) return kUndefined;
+               if (x == kNan || y == kNan) return domain == Domain::kFloat ? kNan : 0;
+               return fn(Compare(x, y), x, y);
+             });
+}
+
+template <bool kLess, bool kEqual, bool kGreater>
+Result<Values> EvaluateCompare(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Tensor b, call.TensorAt(1, "other"));
+  STRATA_TRY(Tensor truth,
+             MapCompare(a, b, Domain::kInteger, [](int order, uint64_t /*x*/, uint64_t /*y*/) {
+               return static_cast<uint64_t>(order < 0 ? kLess : order == 0 ? kEqual : kGreater);
+             }));
+  return Values{std::move(truth)};
+}
+
+template <bool kLargest>
+Result<Tensor> Extremum(const Tensor& a, const Tensor& b) {
+  return MapCompare(a, b, Common(a.domain(), b.domain()), [](int order, uint64_t x, uint64_t y) {
+    return (order > 0) == kLargest ? x : y;
+  });
+}
+
+template <bool kLargest>
+Result<Values> EvaluateExtremum(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Tensor b, call.TensorAt(1, "other"));
+  STRATA_TRY(Tensor result, Extremum<kLargest>(a, b));
+  return Values{std::move(result)};
+}
+
+Result<Values> EvaluateClamp(Call& call) {
+  STRATA_TRY(Tensor a, call.TensorAt(0));
+  if (call.Find(1, "min") != nullptr) {
+    STRATA_TRY(const Tensor low, call.TensorAt(1, "min"));
+    STRATA_TRY(a, Extremum<true>(a, low));
+  }
+  if (call.Find(2, "max") != nullptr) {
+    STRATA_TRY(const Tensor high, call.TensorAt(2, "max"));
+    STRATA_TRY(a, Extremum<false>(a, high));
+  }
+  return Values{std::move(a)};
+}
+
+Result<Values> EvaluateRelu(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(Tensor result, Extremum<true>(a, Tensor(a.domain(), {}, 0)));
+  return Values{std::move(result)};
+}
+
+/// threshold_backward(grad_output, self, threshold): grad where self > threshold, else 0
+Result<Values> EvaluateThresholdBackward(Call& call) {
+  STRATA_TRY(const Tensor gradient, call.TensorAt(0));
+  STRATA_TRY(const Tensor a, call.TensorAt(1));
+  STRATA_TRY(const Tensor threshold, call.TensorAt(2));
+  STRATA_TRY(const Tensor mask, MapCompare(a, threshold, Domain::kFloat,
+                                           [](int order, uint64_t /*x*/, uint64_t /*y*/) {
+                                             return static_cast<uint64_t>(order > 0);
+                                           }));
+  STRATA_TRY(Tensor result, Mul(gradient, mask));
+  return Values{std::move(result)};
+}
+
+Result<Values> EvaluateAbs(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  if (a.domain() == Domain::kInteger)
+    return Values{Map(a, Domain::kInteger, [](uint64_t x) { return Word(std::abs(Signed(x))); })};
+  return Values{Map(a, Domain::kFloat, [](Residue x) {
+    const bool has_order = x != kUndefined && x != kNan;
+    return has_order && Compare(x, 0) < 0 ? Neg(x) : x;
+  })};
+}
+
+Result<Values> EvaluateSign(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  if (a.domain() == Domain::kInteger) {
+    return Values{Map(a, Domain::kInteger, [](uint64_t x) {
+      return Word((Signed(x) > 0 ? 1 : 0) - (Signed(x) < 0 ? 1 : 0));
+    })};
+  }
+  return Values{Map(a, Domain::kFloat, [](Residue x) {
+    if (x == kNan || x == kUndefined) return x;
+    return FromInteger(Compare(x, 0));
+  })};
+}
+
+constexpr OpDefinition kOrderOps[] = {
+    {"aten.abs", EvaluateAbs},
+    {"aten.clamp", EvaluateClamp},
+    {"aten.clamp_max", EvaluateExtremum<false>},
+    {"aten.clamp_min", EvaluateExtremum<true>},
+    {"aten.eq", EvaluateCompare<false, true, false>},
+    {"aten.ge", EvaluateCompare<false, true, true>},
+    {"aten.gt", EvaluateCompare<false, false, true>},
+    {"aten.le", EvaluateCompare<true, true, false>},
+    {"aten.lt", EvaluateCompare<true, false, false>},
+    {"aten.maximum", EvaluateExtremum<true>},
+    {"aten.minimum", EvaluateExtremum<false>},
+    {"aten.ne", EvaluateCompare<true, false, true>},
+    {"aten.relu", EvaluateRelu},
+    {"aten.sign", EvaluateSign},
+    {"aten.threshold_backward", EvaluateThresholdBackward},
+};
+
+}  // namespace
+
+std::span<const OpDefinition> OrderOps() {
+  return kOrderOps;
+}
+
+}  // namespace strata::prove
