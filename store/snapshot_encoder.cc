@@ -394,20 +394,6 @@ class Encoder {
 
 }  // namespace
 
-Status SnapshotPools::Flush(Database& database, Packer& packer) {
-  for (PoolWriter* pool : {&strings, &types, &nodes, &chunks})
-    STRATA_RETURN_IF_ERROR(pool->Flush(database, packer));
-  return Ok();
-}
-
-void SnapshotPools::ForgetNodes() {
-  nodes.Forget();
-  chunks.Forget();
-  node_facts.clear();
-  element_facts.clear();
-  chunk_nodes.clear();
-}
-
 Result<EncodedSnapshot> EncodeSnapshot(const Graph& graph, SnapshotPools& pools) {
   return Encoder(graph.module(), pools).Encode(graph);
 }

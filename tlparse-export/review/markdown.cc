@@ -12,6 +12,7 @@
 #include "diff/model/summary.h"
 #include "diff/output/fold_shifts.h"
 #include "ir/fingerprint.h"
+#include "tlparse-export/review/markdown_text.h"
 
 namespace strata {
 namespace {
@@ -20,49 +21,11 @@ constexpr size_t kMaxLine = 400;
 // Of one change; the report has the rest.
 constexpr size_t kMaxChangeLines = 40;
 constexpr size_t kMaxFields = 12;
-constexpr size_t kMaxUrl = 2'000;
 // Kept free for what closes open blocks and for the list of what was left out.
 constexpr size_t kReserve = 900;
 // The part of the changes that is shown unfolded.
 constexpr size_t kMaxUnfolded = 6'000;
 constexpr size_t kMaxUnfoldedViolations = 10;
-
-/// Text as inline code, in which nothing is markup. Pipes would end a table's cell even there.
-std::string Code(std::string_view text, bool in_table = false) {
-  std::string shown = Visible(text);
-  size_t longest = 0, run = 0;
-  for (char c : shown) {
-    run = c == '`' ? run + 1 : 0;
-    longest = std::max(longest, run);
-  }
-  if (in_table) {
-    for (size_t at = 0; (at = shown.find('|', at)) != std::string::npos; at += 2)
-      shown.insert(at, "\\");
-  }
-  const bool needs_blanks = shown.empty() || shown.front() == '`' || shown.back() == '`' ||
-                            shown.front() == ' ' || shown.back() == ' ';
-  const std::string ticks(longest + 1, '`');
-  const std::string_view blank = needs_blanks ? " " : "";
-  return fmt::format("{}{}{}{}{}", ticks, blank, shown, blank, ticks);
-}
-
-/// A destination in angle brackets, which nothing inside can end.
-Result<std::string> Url(std::string_view url, std::string_view what) {
-  if (!url.starts_with("https://") && !url.starts_with("http://")) {
-    return Error("not a URL: {} {}: it begins with https:// or http://", what, OneLine(url));
-  }
-  if (url.size() > kMaxUrl) return Error("too long: {}: a URL of at most {} bytes", what, kMaxUrl);
-  std::string out = "<";
-  for (char c : url) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte <= 0x20 || byte == 0x7f || c == '<' || c == '>' || c == '\\' || c == '`') {
-      out += fmt::format("%{:02X}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out + ">";
-}
 
 class Writer {
  public:
@@ -71,10 +34,10 @@ class Writer {
   Result<std::string> Run() {
     std::string link, image;
     if (!options_.link.empty()) {
-      STRATA_TRY(link, Url(options_.link, "--link"));
+      STRATA_TRY(link, MarkdownUrl(options_.link, "--link"));
     }
     if (!options_.image.empty()) {
-      STRATA_TRY(image, Url(options_.image, "--image"));
+      STRATA_TRY(image, MarkdownUrl(options_.image, "--image"));
     }
     BeginSection(1);
     out_ += fmt::format("### Graph diff: {}\n\n", Headline());
@@ -130,8 +93,9 @@ class Writer {
   void Sides() {
     out_ += "| | graph | nodes | fingerprint |\n|---|---|---|---|\n";
     const auto side = [&](std::string_view what, std::string_view ref, const Listing& listing) {
-      out_ += fmt::format("| {} | {} | {} | `{}` |\n", what, Code(Cut(std::string(ref)), true),
-                          listing.size(), ToString(FingerprintOf(listing.root())));
+      out_ +=
+          fmt::format("| {} | {} | {} | `{}` |\n", what, MarkdownCode(Cut(std::string(ref)), true),
+                      listing.size(), ToString(FingerprintOf(listing.root())));
     };
     side("before", options_.before_ref, diff_.before);
     side("after", options_.after_ref, diff_.after);
@@ -143,16 +107,16 @@ class Writer {
     const PolicyVerdict& verdict = *options_.verdict;
     const size_t count = verdict.violations.size();
     if (verdict.allowed()) {
-      out_ += fmt::format("✅ {} allows this change.\n\n", Code(Cut(verdict.file)));
+      out_ += fmt::format("✅ {} allows this change.\n\n", MarkdownCode(Cut(verdict.file)));
       return;
     }
     out_ += fmt::format("❌ **{} violation{}** of {}\n\n", count, count == 1 ? "" : "s",
-                        Code(Cut(verdict.file)));
+                        MarkdownCode(Cut(verdict.file)));
     size_t shown = 0;
     const auto item = [&] {
       const Violation& violation = verdict.violations[shown];
-      const std::string line =
-          fmt::format("- {}\\\n  {}\n", Code(Cut(violation.what)), Code(Cut(violation.rule)));
+      const std::string line = fmt::format("- {}\\\n  {}\n", MarkdownCode(Cut(violation.what)),
+                                           MarkdownCode(Cut(violation.rule)));
       if (!Fits(line.size())) return false;
       out_ += line;
       ++shown;
@@ -182,12 +146,12 @@ class Writer {
           ++cut_lines_;
           break;
         }
-        exceptions += (exceptions.empty() ? "" : ", ") + Code(Cut(place), true);
+        exceptions += (exceptions.empty() ? "" : ", ") + MarkdownCode(Cut(place), true);
       }
-      const std::string line =
-          fmt::format("| {} | {} | {} | {} | {} |\n", pattern.hunks.size(), pattern.nodes,
-                      Code(Cut(pattern.title), true),
-                      pattern.where.empty() ? "" : Code(Cut(pattern.where), true), exceptions);
+      const std::string line = fmt::format(
+          "| {} | {} | {} | {} | {} |\n", pattern.hunks.size(), pattern.nodes,
+          MarkdownCode(Cut(pattern.title), true),
+          pattern.where.empty() ? "" : MarkdownCode(Cut(pattern.where), true), exceptions);
       if (!Fits(line.size())) break;
       out_ += line;
       ++shown;
@@ -207,8 +171,8 @@ class Writer {
     for (const Pattern& pattern : diff_.patterns) {
       for (const Deviation& deviation : pattern.deviations) {
         const std::string line = fmt::format(
-            "- {} differs: {}\n", Code(Cut(deviation.where)),
-            deviation.what.empty() ? "nothing happened there" : Code(Cut(deviation.what)));
+            "- {} differs: {}\n", MarkdownCode(Cut(deviation.where)),
+            deviation.what.empty() ? "nothing happened there" : MarkdownCode(Cut(deviation.what)));
         if (shown == 20 || !Fits(line.size())) continue;
         out_ += line;
         ++shown;
@@ -370,7 +334,7 @@ class Writer {
     constexpr size_t kShown = 8;
     std::vector<std::string> names;
     for (size_t i = 0; i < std::min(ids.size(), kShown); ++i)
-      names.push_back(Code(Cut(listing.name(ids[i]))));
+      names.push_back(MarkdownCode(Cut(listing.name(ids[i]))));
     return Enumerate(names, kShown) +
            (ids.size() > kShown ? fmt::format(" and {} more", ids.size() - kShown) : "");
   }
