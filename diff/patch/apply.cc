@@ -7,59 +7,15 @@
 
 #include "base/source_error.h"
 #include "diff/graph/listing.h"
+#include "diff/patch/inherit.h"
 #include "diff/patch/lines.h"
+#include "diff/patch/result_names.h"
 #include "ir/rewriter.h"
 #include "ir/text/native_text.h"
 #include "ir/text/native_words.h"
 
 namespace strata {
 namespace {
-
-/// A graph of the base, and what the patch makes of it.
-struct BaseGraph {
-  explicit BaseGraph(const Graph& of)
-      : graph(of), nodes(of.nodes().Snapshot()), node_names(static_cast<size_t>(of.node_bound())) {}
-
-  const Graph& graph;
-  std::vector<NodeId> nodes;
-  int32_t part = -1;                        // of the patch; -1: dropped
-  std::vector<const Patch::Step*> step_of;  // by position
-  // In the result; "" for what it has not. Of a dropped node, the name that another has now.
-  std::vector<std::string> node_names;           // by node
-  std::map<int32_t, std::string> element_names;  // by value
-};
-
-/// The names of the result, for nodes of the base that stay.
-class ResultNames final : public NativeNames {
- public:
-  explicit ResultNames(const std::map<int32_t, BaseGraph*>& graphs) : graphs_(graphs) {}
-
-  std::string_view OfNode(const Graph& graph, NodeId node) const override {
-    const std::string_view name =
-        graphs_.at(graph.id().index)->node_names[static_cast<size_t>(node.index)];
-    if (name.empty()) missing_ = graph.name(node);
-    return name;
-  }
-  std::string_view OfElement(const Graph& graph, ValueId element) const override {
-    const std::map<int32_t, std::string>& names = graphs_.at(graph.id().index)->element_names;
-    const auto found = names.find(element.index);
-    if (found != names.end()) return found->second;
-    missing_ = graph.value_name(element);
-    return {};
-  }
-  int32_t OfGraph(const Graph& graph) const override {
-    const int32_t part = graphs_.at(graph.id().index)->part;
-    if (part < 0) missing_ = graph.name_text();
-    return part;
-  }
-
-  /// What the last line spoke of and is not in the result; "" when there is no such thing.
-  std::string_view TakeMissing() const { return std::exchange(missing_, {}); }
-
- private:
-  const std::map<int32_t, BaseGraph*>& graphs_;
-  mutable std::string_view missing_;
-};
 
 class Applier {
  public:
@@ -84,7 +40,7 @@ class Applier {
     }
     STRATA_RETURN_IF_ERROR(Compose());
     STRATA_TRY(std::unique_ptr<Module> module, ParseText(text_, patch_.file, &origin_));
-    InheritMetadata(*module);
+    InheritAll(*module);
     const Fingerprint result = FingerprintOf(module->graph({0}));
     if (result != patch_.after.fingerprint) {
       return Error(
@@ -371,7 +327,7 @@ class Applier {
   }
 
   /// A changed node has its line from the patch, and the rest from the base.
-  void InheritMetadata(Module& module) const {
+  void InheritAll(Module& module) const {
     const NativeLineStyle style = LineStyleOf(patch_.carries);
     for (size_t g = 0; g < patch_.graphs.size(); ++g) {
       if (!patch_.graphs[g].from) continue;
@@ -380,35 +336,8 @@ class Applier {
       size_t position = 0;
       for (NodeId id : rewriter.graph().nodes()) {
         const NodeId from = changed_[g][position++];
-        if (from.valid()) Inherit(base, from, style, rewriter, id);
+        if (from.valid()) InheritMetadata(base, from, style, rewriter, id);
       }
-    }
-  }
-
-  static void Inherit(const Graph& base, NodeId from, const NativeLineStyle& style,
-                      Rewriter& rewriter, NodeId to) {
-    const Node& node = base.node(from);
-    const Module& strings = base.module();
-    Module& module = rewriter.graph().module();
-    if (!style.places) {
-      rewriter.SetPhase(to, node.phase);
-      rewriter.SetModule(to, strings.str(node.module));
-      rewriter.SetStream(to, node.stream);
-    }
-    if (!style.sources) {
-      rewriter.SetSeqNr(to, node.seq_nr);
-      if (node.loc.valid()) {
-        SourceLoc loc = strings.loc(node.loc);
-        for (StrId* text : {&loc.file, &loc.function, &loc.code}) {
-          if (text->valid()) *text = module.Intern(strings.str(*text));
-        }
-        rewriter.SetLoc(to, module.InternLoc(loc));
-      }
-    }
-    if (style.attribute == nullptr) return;
-    for (const auto& [key, value] : base.attributes(from)) {
-      const std::string_view name = strings.str(key);
-      if (!style.attribute(name)) rewriter.SetAttribute(to, name, strings.str(value));
     }
   }
 

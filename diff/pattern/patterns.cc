@@ -13,6 +13,7 @@
 #include "diff/graph/module_path.h"
 #include "diff/pattern/hunks.h"
 #include "diff/pattern/layers.h"
+#include "diff/pattern/places_text.h"
 #include "diff/pattern/symbolic_sizes.h"
 #include "diff/pattern/titles.h"
 #include "ir/module.h"
@@ -247,7 +248,7 @@ class PatternFinder {
       });
       if (!whole_layers || !is_inside) paths.push_back(deviation.where);
     }
-    pattern.where = WhereOf(paths, elsewhere);
+    pattern.where = PlacesText(paths, elsewhere);
     return pattern;
   }
 
@@ -261,22 +262,8 @@ class PatternFinder {
       const std::string_view layer = PlaceOf(hunk).layer;
       if (!layer.empty()) layers.emplace(layer);
     }
-    pattern.where = WhereOf({layers.begin(), layers.end()}, 0);
+    pattern.where = PlacesText({layers.begin(), layers.end()}, 0);
     return pattern;
-  }
-
-  /// The paths in one expression; layers without a name are only counted, and with them hunks that
-  /// are `elsewhere`, in no layer.
-  static std::string WhereOf(std::vector<std::string> paths, size_t elsewhere) {
-    const auto unnamed = std::ranges::partition(
-        paths, [](const std::string& path) { return !IsUnnamedPlace(path); });
-    const size_t count = std::set<std::string>(unnamed.begin(), unnamed.end()).size();
-    paths.erase(unnamed.begin(), unnamed.end());
-    std::string where = GeneralizeModulePaths(paths).where;
-    if (count == 0) return where;
-    if (!where.empty()) where += ", ";
-    const size_t places = count + elsewhere;
-    return where + (places == 1 ? "one place" : fmt::format("{} equal places", places));
   }
 
   /// With values if all hunks agree on them.

@@ -11,6 +11,7 @@
 #include "base/selector.h"
 #include "base/text.h"
 #include "tlparse-export/report/pack.h"
+#include "tlparse-export/report/stored_envelope.h"
 #include "tlparse-export/torch_trace/export/stored_records.h"
 #include "tlparse-export/torch_trace/read/python_json.h"
 
@@ -45,26 +46,6 @@ std::string Size(int64_t bytes) {
   constexpr int64_t kMega = 1 << 20;
   if (bytes >= kMega) return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / kMega);
   return fmt::format("{} KiB", (bytes + 1023) / 1024);
-}
-
-/// Events that only describe inputs; a log has many, which are of no use one by one.
-bool IsDescription(std::string_view kind) {
-  return kind.starts_with("describe_");
-}
-
-/// A field of the envelope; empty when there is none.
-std::string_view Find(const std::vector<JsonField>& envelope, std::string_view key) {
-  const auto found = std::ranges::find(envelope, key, &JsonField::key);
-  return found == envelope.end() ? std::string_view{} : found->value;
-}
-
-/// The JSON under the record's kind: what it says beside its payload.
-std::string MetadataOf(const StoredRecord& record, const std::vector<JsonField>& envelope) {
-  const std::string_view event = Find(envelope, record.kind);
-  if (event != "{}") return std::string(event);
-  // Outside of compilations, a record states where it was written.
-  const std::string_view stack = Find(envelope, "stack");
-  return stack.empty() ? std::string() : fmt::format("{{\"stack\": {}}}", stack);
 }
 
 class LogViewMaker {
@@ -138,7 +119,7 @@ class LogViewMaker {
         continue;
       }
       AddRow(std::move(record), std::move(metadata),
-             ReadJsonString(Find(envelope, "has_payload")).value_or("").substr(0, 8));
+             ReadJsonString(EnvelopeField(envelope, "has_payload")).value_or("").substr(0, 8));
     }
     for (const auto& [kind, count] : too_many) {
       view_.left_out.push_back(
@@ -269,13 +250,13 @@ class LogViewMaker {
     if (!is_order && !record.name.starts_with("inductor_runtime")) return Ok();
     STRATA_TRY(const std::string payload, PayloadOf(record));
     const auto fields = ReadJsonObject(payload).value_or(std::vector<JsonField>{});
-    const std::string_view list = Find(fields, is_order ? "graph_execution_order" : "ops");
+    const std::string_view list = EnvelopeField(fields, is_order ? "graph_execution_order" : "ops");
     for (std::string_view entry : ReadJsonArray(list).value_or(std::vector<std::string_view>{})) {
       const auto own = ReadJsonObject(entry).value_or(std::vector<JsonField>{});
       if (is_order) {
-        facts.order.push_back(ReadJsonString(Find(own, "compile_id")).value_or("–"));
+        facts.order.push_back(ReadJsonString(EnvelopeField(own, "compile_id")).value_or("–"));
       } else {
-        const std::string ns(Find(own, "estimated_runtime_ns"));
+        const std::string ns(EnvelopeField(own, "estimated_runtime_ns"));
         facts.expected_ms[record.compile] += std::strtod(ns.c_str(), nullptr) / 1e6;
       }
     }
