@@ -1,5 +1,7 @@
 #include "diff/match/neighbourhood.h"
 
+#include <span>
+
 #include "diff/graph/parallel.h"
 
 namespace strata {
@@ -9,6 +11,17 @@ bool IsLeaf(EntityKind kind) {
   return kind == EntityKind::kInput || kind == EntityKind::kConstant;
 }
 
+/// Prefetches the hashes of neighbours. They are in any part of memory, and a loop without
+/// prefetching waits for each. Ignores hubs.
+void FetchAhead(const std::vector<uint64_t>& hashes, Side side, const ScopePair& scope,
+                std::span<const Labels::Edge> edges) {
+  if (edges.size() > Matching::kMaxEdges) return;
+  for (const Labels::Edge& edge : edges)
+    __builtin_prefetch(&hashes[scope.PlaceOf(side, edge.entity)]);
+}
+/// Distance of prefetching, in nodes.
+constexpr int32_t kAhead = 12;
+
 }  // namespace
 
 std::vector<uint64_t> UpCones(const Matching& matching, Side side, const ScopePair& scope,
@@ -16,6 +29,8 @@ std::vector<uint64_t> UpCones(const Matching& matching, Side side, const ScopePa
   const Labels& labels = matching.labels(side);
   std::vector<uint64_t> cones(scope.size(side));
   for (EntityId i : scope.ids(side)) {
+    if (const EntityId later{i.index + kAhead}; later < scope.end[side])
+      FetchAhead(cones, side, scope, labels.operands(later));
     uint64_t& cone = cones[scope.PlaceOf(side, i)];
     cone = matching.token(side, i);
     if (cone != 0) continue;
@@ -32,6 +47,8 @@ std::vector<uint64_t> DownCones(const Matching& matching, Side side, const Scope
   std::vector<uint64_t> cones(scope.size(side));
   for (EntityId i = scope.end[side]; i > scope.begin[side];) {
     --i.index;
+    if (const EntityId later{i.index - kAhead}; later >= scope.begin[side])
+      FetchAhead(cones, side, scope, labels.users(later));
     uint64_t& cone = cones[scope.PlaceOf(side, i)];
     cone = matching.token(side, i);
     if (cone != 0) continue;
@@ -104,7 +121,13 @@ class GrowingRadius {
   /// One step for `nodes`; all others stay as they are.
   void Grow(std::span<const EntityId> nodes) {
     wider_.clear();
-    for (EntityId i : nodes) {
+    const Labels& labels = matching_.labels(side_);
+    for (size_t k = 0; k < nodes.size(); ++k) {
+      if (k + kAhead < nodes.size()) {
+        FetchAhead(hashes_, side_, scope_, labels.operands(nodes[k + kAhead]));
+        FetchAhead(hashes_, side_, scope_, labels.users(nodes[k + kAhead]));
+      }
+      const EntityId i = nodes[k];
       const uint64_t token = matching_.token(side_, i);
       const uint64_t own = token != 0 ? token : labels_[i];
       wider_.push_back(Widened(matching_, side_, scope_, hashes_, i, own));

@@ -100,21 +100,28 @@ class LonelyOperators {
     const IdVector<EntityId, bool> is_lonely = LonelyCalls(labels, others);
     // In the order of the graph first: there neighbours are near.
     std::vector<Call> facts;
-    IdVector<EntityId, size_t> fact_of(labels.size());
+    std::vector<KeyedBy<int32_t>> by_op;
     for (EntityId i : labels.ids()) {
       if (!is_lonely[i]) continue;
-      calls_.push_back({labels.op[i], i});
-      fact_of[i] = facts.size();
-      facts.push_back({labels.telling[i], labels.form[i], ContextOf(labels, is_lonely, i)});
+      by_op.push_back({labels.op[i], static_cast<int32_t>(facts.size())});
+      facts.push_back({i, labels.telling[i], labels.form[i], ContextOf(labels, is_lonely, i)});
     }
-    SortKeys(calls_);
-    elements_.reserve(4 * calls_.size());  // spans point into it
+    SortKeys(by_op);
+    const auto fact_of = [&](size_t call) -> const Call& {
+      return facts[static_cast<size_t>(by_op[call].entity)];
+    };
+    calls_.reserve(by_op.size());
+    elements_.reserve(4 * by_op.size());  // spans point into it
     std::vector<uint64_t> forms, above, below, around;
-    for (size_t begin = 0, end = 0; begin < calls_.size(); begin = end) {
+    for (size_t begin = 0, end = 0; begin < by_op.size(); begin = end) {
       Lonely& op = ops_.emplace_back();
-      op.op = calls_[begin].key;
-      for (; end < calls_.size() && calls_[end].key == op.op; ++end) {
-        const Call& call = facts[fact_of[calls_[end].entity]];
+      op.op = by_op[begin].key;
+      for (; end < by_op.size() && by_op[end].key == op.op; ++end) {
+        // The facts of one operator are in any part of memory: prefetch later ones.
+        constexpr size_t kAhead = 16;
+        if (end + kAhead < by_op.size()) __builtin_prefetch(&fact_of(end + kAhead));
+        const Call& call = fact_of(end);
+        calls_.push_back({op.op, call.entity});
         forms.push_back(call.form);
         if (call.context.telling) {
           above.push_back(call.context.above);
@@ -135,6 +142,7 @@ class LonelyOperators {
 
  private:
   struct Call {
+    EntityId entity;
     bool telling;
     uint64_t form;
     Context context;
