@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <utility>
@@ -19,6 +20,14 @@
 
 namespace strata {
 namespace {
+
+/// Policies by the names that options and configurations use.
+const std::initializer_list<std::pair<std::string_view, TagMemory::Policy>> kPolicyNames = {
+    {"default", TagMemory::Policy::kDefault},
+    {"eager", TagMemory::Policy::kEager},
+    {"full", TagMemory::Policy::kFull},
+    {"min_cut", TagMemory::Policy::kMinCut},
+    {"none", TagMemory::Policy::kNone}};
 
 // Operators that take long for the memory of their results, or whose results may differ when they
 // are computed twice. Source: torchtitan's default save list; CPU attention beside its siblings.
@@ -262,6 +271,40 @@ Result<Changed> TagMemory::Run(Module& module) {
     changed = true;
   }
   return Changed(changed);
+}
+
+void TagMemory::Options::Bind(OptionList& list) {
+  list.Add("policy", policy, kPolicyNames, "which results of forward nodes are saved for backward");
+  list.Add("save", save, "with full: nodes that are saved, MODULE_PATTERN::OP separated by |");
+  list.Add("override", override_tags,
+           "tags of single nodes instead of the policy's, MODULE_PATTERN::OP#2=TAG separated "
+           "by |");
+  list.Add("keep_unsharded", keep_unsharded,
+           "save gathered parameters: backward does not gather them again");
+}
+
+std::string_view ToString(TagMemory::Policy policy) {
+  const auto* found =
+      std::ranges::find(kPolicyNames, policy, [](const auto& entry) { return entry.second; });
+  return found->first;
+}
+
+std::optional<TagMemory::Policy> MemoryPolicyNamed(std::string_view name) {
+  const auto* found =
+      std::ranges::find(kPolicyNames, name, [](const auto& entry) { return entry.first; });
+  if (found == kPolicyNames.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string MemoryPolicyNames() {
+  std::string names;
+  for (const auto& entry : kPolicyNames) {
+    const bool is_first = &entry == kPolicyNames.begin();
+    const bool is_last = &entry + 1 == kPolicyNames.end();
+    names += is_first ? "" : is_last ? " or " : ", ";
+    names += entry.first;
+  }
+  return names;
 }
 
 }  // namespace strata

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,12 +37,10 @@ bool HasBackward(const Graph& graph);
 ///
 /// Only attributes change; the pass `recompute` does what they say.
 ///
-/// | policy    | saves                                                                           |
-/// |-----------|---------------------------------------------------------------------------------|
-/// | `default` | matrix products, attention and other expensive operators; collectives that reduce
-/// | | `eager`   | the same, but of the matrix products of a layer only every second one | | `full`
-/// | nothing but what `save` selects                                                 | | `none` |
-/// everything                                                                      |
+/// `default` saves matrix products, attention and other expensive operators, and collectives that
+/// reduce; `eager` the same, but of the matrix products of a layer only every second one; `full`
+/// nothing but what `save` selects; `min_cut` the fewest bytes from which backward computes the
+/// rest; `none` everything.
 ///
 /// All policies save random numbers, integers of the program, what the next layer reads, and memory
 /// that is written in a way that copies cannot repeat. The output layer and the loss have no tags:
@@ -56,21 +55,7 @@ class TagMemory final : public Pass {
     std::string save = {};
     std::string override_tags = {};
     bool keep_unsharded = false;
-    void Bind(OptionList& list) {
-      list.Add("policy", policy,
-               {{"default", Policy::kDefault},
-                {"eager", Policy::kEager},
-                {"full", Policy::kFull},
-                {"min_cut", Policy::kMinCut},
-                {"none", Policy::kNone}},
-               "which results of forward nodes are saved for backward");
-      list.Add("save", save, "with full: nodes that are saved, MODULE_PATTERN::OP separated by |");
-      list.Add("override", override_tags,
-               "tags of single nodes instead of the policy's, MODULE_PATTERN::OP#2=TAG separated "
-               "by |");
-      list.Add("keep_unsharded", keep_unsharded,
-               "save gathered parameters: backward does not gather them again");
-    }
+    void Bind(OptionList& list);
   };
   static constexpr std::string_view kSummary =
       "tag forward nodes: save their results for backward, or recompute them";
@@ -84,5 +69,14 @@ class TagMemory final : public Pass {
  private:
   Options options_;
 };
+
+/// "default", "full", …
+std::string_view ToString(TagMemory::Policy policy);
+
+/// The policy of a name; none: no policy is called so.
+std::optional<TagMemory::Policy> MemoryPolicyNamed(std::string_view name);
+
+/// For messages: "default, eager, full, min_cut or none".
+std::string MemoryPolicyNames();
 
 }  // namespace strata

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "passes/memory/tag_memory.h"
 #include "passes/placement/auto/auto_plan.h"
-#include "passes/placement/costs/recomputation.h"
 #include "passes/placement/costs/topology.h"
 
 namespace strata {
@@ -20,18 +20,6 @@ std::optional<GraphId> StepOf(const Module& module) {
   return std::nullopt;
 }
 
-Result<TagMemory::Policy> PolicyNamed(const std::string& name) {
-  constexpr TagMemory::Policy kPolicies[] = {TagMemory::Policy::kDefault, TagMemory::Policy::kEager,
-                                             TagMemory::Policy::kFull, TagMemory::Policy::kMinCut,
-                                             TagMemory::Policy::kNone};
-  for (const TagMemory::Policy policy : kPolicies)
-    if (ToString(policy) == name) return policy;
-  return Error(
-      "no such memory policy: place{{memory_policy={}}}: choose default, eager, full, min_cut or "
-      "none",
-      name);
-}
-
 }  // namespace
 
 Result<PlacementPlan> FoundPlan(Module& module, const Mesh& mesh, const FoundPlanOptions& options) {
@@ -44,7 +32,12 @@ Result<PlacementPlan> FoundPlan(Module& module, const Mesh& mesh, const FoundPla
   AutoOptions search;
   search.space.reshard = options.reshard;
   search.memory_bytes = 0.9 * topology.device.memory_bytes;
-  STRATA_TRY(search.memory_policy, PolicyNamed(options.memory_policy));
+  const std::optional<TagMemory::Policy> policy = MemoryPolicyNamed(options.memory_policy);
+  if (!policy) {
+    return Error("no such memory policy: place{{memory_policy={}}}: choose {}",
+                 options.memory_policy, MemoryPolicyNames());
+  }
+  search.memory_policy = *policy;
   STRATA_TRY(const CostModel model, CostModel::Make(topology, mesh));
   Graph& graph = module.graph(*step);
   STRATA_TRY(const AutoPlacement found,

@@ -33,22 +33,6 @@ void AddStorages(const std::vector<Activation>& activations, const Holds& holds,
 
 }  // namespace
 
-std::string_view ToString(TagMemory::Policy policy) {
-  switch (policy) {
-    case TagMemory::Policy::kDefault:
-      return "default";
-    case TagMemory::Policy::kEager:
-      return "eager";
-    case TagMemory::Policy::kFull:
-      return "full";
-    case TagMemory::Policy::kMinCut:
-      return "min_cut";
-    case TagMemory::Policy::kNone:
-      return "none";
-  }
-  return "";
-}
-
 Result<Recomputation> RecomputationOf(const Graph& graph, TagMemory::Policy policy) {
   Recomputation found;
   const std::unique_ptr<Module> module = graph.module().Clone();

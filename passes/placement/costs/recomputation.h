@@ -1,6 +1,5 @@
 #pragma once
 #include <set>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -15,9 +14,6 @@ struct Recomputation {
   std::vector<ValueId> saved;   ///< storages that forward leaves for backward
   std::vector<ValueId> again;   ///< those of the last layer that its backward computes again
 };
-
-/// "none", "full", …
-std::string_view ToString(TagMemory::Policy policy);
 
 /// Of the step `graph`, which `tag-memory` and `recompute` did not see. Errors: those of the
 /// passes.
