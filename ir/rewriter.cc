@@ -23,6 +23,15 @@ std::string_view BaseNameFor(const NodeSpec& spec) {
   }
 }
 
+/// What a node takes over of the one that it is made from.
+void InheritPlace(const Node& parent, Node& node) {
+  node.module = parent.module;
+  node.phase = parent.phase;
+  node.stream = parent.stream;
+  node.loc = parent.loc;
+  node.seq_nr = parent.seq_nr;
+}
+
 }  // namespace
 
 Rewriter::Rewriter(Graph& graph) : graph_(graph), module_(graph.module()) {
@@ -71,11 +80,7 @@ NodeId Rewriter::Create(const NodeSpec& spec, const From& from) {
   if (!from.nodes.empty()) {
     const Graph& source = from.graph != nullptr ? *from.graph : graph_;
     const Node& parent = source.node(from.nodes.front());
-    node.module = parent.module;
-    node.phase = parent.phase;
-    node.stream = parent.stream;
-    node.loc = parent.loc;
-    node.seq_nr = parent.seq_nr;
+    InheritPlace(parent, node);
     Provenance birth{node.stable_id, from.origin, {}};
     for (NodeId ancestor : from.nodes)
       birth.from.push_back(source.node(ancestor).stable_id);

@@ -58,8 +58,6 @@ Result<std::unique_ptr<App>> App::Make(const AppOptions& options) {
     app->script_.emplace(std::move(lines), file);
   }
   app->AddCommands();
-  app->AddGraphCommands();
-  app->AddControlCommands();
   if (!options.keys.empty()) {
     STRATA_TRY(const std::string text, ReadFile(options.keys));
     STRATA_RETURN_IF_ERROR(app->commands_.ReadBindings(text, options.keys, NameOfKey));

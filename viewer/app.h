@@ -1,9 +1,11 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "viewer/model/commands.h"
@@ -69,6 +71,14 @@ class App final : public ScriptHost {
  private:
   App();
   void AddCommands();
+  void AddPassCommands();
+  void AddTabCommands();
+  void AddLookCommands();
+  void AddSearchCommands();
+  void AddFileCommands();
+  void AddOfGraph(std::string id, std::string words, std::vector<std::string> keys,
+                  std::function<void(GraphModel&, int)> run);
+  void AddWalkCommands();
   void AddGraphCommands();
   void AddControlCommands();
   void SetTheme(bool dark);

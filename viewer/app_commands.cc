@@ -19,8 +19,20 @@ std::string FileWord(std::string_view name) {
 
 }  // namespace
 
-/// Every action, with the keys of the report's page.
 void App::AddCommands() {
+  AddPassCommands();
+  AddTabCommands();
+  AddLookCommands();
+  AddSearchCommands();
+  AddFileCommands();
+  AddWalkCommands();
+  AddGraphCommands();
+  AddControlCommands();
+}
+
+/// Those that go from pass to pass and choose how graphs are shown. Keys are those of the report's
+/// page.
+void App::AddPassCommands() {
   Model& m = model_;
   const auto add = [&](std::string id, std::string words, std::vector<std::string> keys,
                        std::function<void(int)> run) {
@@ -45,6 +57,15 @@ void App::AddCommands() {
       [&m](int) { m.SetHops(m.hops() == SceneView::kAllHops ? 1 : SceneView::kAllHops); });
   add("light-theme", "Light theme", {}, [this](int) { SetTheme(false); });
   add("dark-theme", "Dark theme", {}, [this](int) { SetTheme(true); });
+}
+
+/// Those of the tabs below the graph, and of the panes.
+void App::AddTabCommands() {
+  Model& m = model_;
+  const auto add = [&](std::string id, std::string words, std::vector<std::string> keys,
+                       std::function<void(int)> run) {
+    commands_.Add(std::move(id), std::move(words), std::move(keys), std::move(run));
+  };
   add("text", "Text of both graphs", {"4"}, [&m](int) { m.tab = Tab::kText; });
   add("table", "Table of nodes", {}, [&m](int) { m.tab = Tab::kTable; });
   add("patterns", "Patterns", {}, [&m](int) { m.tab = Tab::kPatterns; });
@@ -55,6 +76,32 @@ void App::AddCommands() {
   add("ranks", "Matrix of ranks", {}, [&m](int) { m.tab = Tab::kRanks; });
   add("live", "Training run", {}, [&m](int) { m.tab = Tab::kLive; });
   add("log", "Log of messages", {}, [&m](int) { m.tab = Tab::kLog; });
+  add("left-pane", "Show or hide the lists", {"F7"},
+      [this](int) { settings_.hide_left = !settings_.hide_left; });
+  add("right-pane", "Show or hide the node", {"F8"},
+      [this](int) { settings_.hide_right = !settings_.hide_right; });
+  add("bottom-pane", "Show or hide the tabs below the graph", {"F9"},
+      [this](int) { settings_.hide_bottom = !settings_.hide_bottom; });
+  add("reset-layout", "Reset the layout", {"Ctrl+Shift+R"}, [this](int) {
+    settings_.left = settings_.right = settings_.bottom = settings_.modules = 0;
+    settings_.hide_left = settings_.hide_right = settings_.hide_bottom = false;
+  });
+  const auto step_tab = [&m](int n) {
+    const int count = static_cast<int>(Tab::kLog) + 1;
+    m.tab = static_cast<Tab>(((static_cast<int>(m.tab) + n) % count + count) % count);
+  };
+  add("next-tab", "Next tab below the graph", {"Tab"}, step_tab);
+  add("previous-tab", "Tab before", {"Shift+Tab"}, [step_tab](int n) { step_tab(-n); });
+  add("close-tab", "Close the tab below the graph", {}, [&m](int) { m.tab = Tab::kNone; });
+}
+
+/// Those that choose what is drawn of a graph, and pin graphs and matches.
+void App::AddLookCommands() {
+  Model& m = model_;
+  const auto add = [&](std::string id, std::string words, std::vector<std::string> keys,
+                       std::function<void(int)> run) {
+    commands_.Add(std::move(id), std::move(words), std::move(keys), std::move(run));
+  };
   add("follow", "Follow a live run, or pause", {"F6"}, [&m](int) {
     m.following = !m.following;
     m.Say(m.following ? "Following" : "Following paused; F6 goes on");
@@ -74,23 +121,15 @@ void App::AddCommands() {
   add("break-match", "This node is not the same in both graphs", {"E"},
       [&m](int) { m.BreakMatch(); });
   add("forget-match", "Forget what was pinned of this node", {}, [&m](int) { m.ForgetMatch(); });
-  add("left-pane", "Show or hide the lists", {"F7"},
-      [this](int) { settings_.hide_left = !settings_.hide_left; });
-  add("right-pane", "Show or hide the node", {"F8"},
-      [this](int) { settings_.hide_right = !settings_.hide_right; });
-  add("bottom-pane", "Show or hide the tabs below the graph", {"F9"},
-      [this](int) { settings_.hide_bottom = !settings_.hide_bottom; });
-  add("reset-layout", "Reset the layout", {"Ctrl+Shift+R"}, [this](int) {
-    settings_.left = settings_.right = settings_.bottom = settings_.modules = 0;
-    settings_.hide_left = settings_.hide_right = settings_.hide_bottom = false;
-  });
-  const auto step_tab = [&m](int n) {
-    const int count = static_cast<int>(Tab::kLog) + 1;
-    m.tab = static_cast<Tab>(((static_cast<int>(m.tab) + n) % count + count) % count);
+}
+
+/// Those that find, go back and copy.
+void App::AddSearchCommands() {
+  Model& m = model_;
+  const auto add = [&](std::string id, std::string words, std::vector<std::string> keys,
+                       std::function<void(int)> run) {
+    commands_.Add(std::move(id), std::move(words), std::move(keys), std::move(run));
   };
-  add("next-tab", "Next tab below the graph", {"Tab"}, step_tab);
-  add("previous-tab", "Tab before", {"Shift+Tab"}, [step_tab](int n) { step_tab(-n); });
-  add("close-tab", "Close the tab below the graph", {}, [&m](int) { m.tab = Tab::kNone; });
   add("search", "Search", {"/", "Ctrl+F"}, [this](int) {
     left_tab_ = LeftTab::kSearch;
     settings_.hide_left = false;
@@ -113,6 +152,15 @@ void App::AddCommands() {
     ImGui::SetClipboardText(m.comparison()->NameOf(m.selected()).c_str());
     m.Say("Name copied");
   });
+}
+
+/// Those that open, export, compare and make files.
+void App::AddFileCommands() {
+  Model& m = model_;
+  const auto add = [&](std::string id, std::string words, std::vector<std::string> keys,
+                       std::function<void(int)> run) {
+    commands_.Add(std::move(id), std::move(words), std::move(keys), std::move(run));
+  };
   add("palette", "Commands", {"Ctrl+P", "g"},
       [this](int) { palette_.Open(Palette::Kind::kCommands); });
   add("open", "Open a file", {"Ctrl+O"}, [this](int) { palette_.Open(Palette::Kind::kOpen); });
@@ -183,19 +231,42 @@ void App::AddControlCommands() {
   add("detach", "Let the training run on", {}, [&m](int) { m.Detach(); });
 }
 
+/// A command that needs a graph on the screen.
+void App::AddOfGraph(std::string id, std::string words, std::vector<std::string> keys,
+                     std::function<void(GraphModel&, int)> run) {
+  Model& m = model_;
+  commands_.Add(std::move(id), std::move(words), std::move(keys),
+                [&m, run = std::move(run)](int n) {
+                  if (m.graph() != nullptr && m.graph()->geometry() != nullptr) {
+                    run(*m.graph(), n);
+                  } else {
+                    m.Say("Open a graph first");
+                  }
+                });
+}
+
+/// Those that walk from node to node.
+void App::AddWalkCommands() {
+  const auto walk = [&](std::string id, std::string words, std::string key, int dx, int dy) {
+    AddOfGraph(std::move(id), std::move(words), {std::move(key)}, [dx, dy](GraphModel& g, int) {
+      const SceneNodeId next = g.Nearest(dx, dy);
+      if (!next.valid()) return;
+      g.Select(next);
+      g.Center(next);
+    });
+  };
+  walk("left", "To the nearest node on the left", "Left", -1, 0);
+  walk("right", "To the nearest node on the right", "Right", 1, 0);
+  walk("up", "To the nearest node above", "Up", 0, -1);
+  walk("down", "To the nearest node below", "Down", 0, 1);
+}
+
 /// Those that act on the graph.
 void App::AddGraphCommands() {
   Model& m = model_;
   const auto add = [&](std::string id, std::string words, std::vector<std::string> keys,
                        std::function<void(GraphModel&, int)> run) {
-    commands_.Add(std::move(id), std::move(words), std::move(keys),
-                  [&m, run = std::move(run)](int n) {
-                    if (m.graph() != nullptr && m.graph()->geometry() != nullptr) {
-                      run(*m.graph(), n);
-                    } else {
-                      m.Say("Open a graph first");
-                    }
-                  });
+    AddOfGraph(std::move(id), std::move(words), std::move(keys), std::move(run));
   };
   const auto say = [&](std::string id, std::string words, std::vector<std::string> keys,
                        std::function<std::string(GraphModel&)> run) {
@@ -207,18 +278,6 @@ void App::AddGraphCommands() {
           m.Say(words_said);
         });
   };
-  const auto walk = [&](std::string id, std::string words, std::string key, int dx, int dy) {
-    add(std::move(id), std::move(words), {std::move(key)}, [dx, dy](GraphModel& g, int) {
-      const SceneNodeId next = g.Nearest(dx, dy);
-      if (!next.valid()) return;
-      g.Select(next);
-      g.Center(next);
-    });
-  };
-  walk("left", "To the nearest node on the left", "Left", -1, 0);
-  walk("right", "To the nearest node on the right", "Right", 1, 0);
-  walk("up", "To the nearest node above", "Up", 0, -1);
-  walk("down", "To the nearest node below", "Down", 0, 1);
   add("toggle", "Open or close the slab around the node", {"Enter"},
       [](GraphModel& g, int) { g.ToggleHere(false); });
   add("toggle-below", "Open or close it with all below", {"Shift+Enter"},

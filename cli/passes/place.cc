@@ -34,6 +34,19 @@ constexpr TagMemory::Policy kMemoryPolicies[] = {
     TagMemory::Policy::kDefault, TagMemory::Policy::kEager, TagMemory::Policy::kFull,
     TagMemory::Policy::kNone};
 
+/// What is shown and written of what was found.
+void AddOutputFlags(Flags& flags, PlaceFlags& out) {
+  flags.Repeated("--why", "NODE", &out.why,
+                 "explain the placements of a node or parameter: what its alternatives would cost");
+  flags.Repeated("--diff", "PLAN", &out.diff,
+                 "compare with a plan, a file or llama3, qwen3, deepseek_v3; twice: compare both");
+  flags.Option("-o,--output", "FILE", &out.output, "write the plan, for place{plan=FILE}");
+  flags.Option("--json", "FILE", &out.json, "write strata.place/1");
+  flags.Option("--trace", "T", &out.trace,
+               "record the graphs before and after they are placed, with the cost of each node and "
+               "the next best placements");
+}
+
 Result<bool> ParseFlags(Args args, PlaceFlags& out) {
   std::string memory_policy;
   Flags flags("place", "finds the placements of a training step that cost the least");
@@ -73,15 +86,7 @@ Result<bool> ParseFlags(Args args, PlaceFlags& out) {
   flags.Switch("--keep-gathered", &out.keep_gathered,
                "keep gathered parameters for backward, instead of gathering them again");
   flags.Switch("--no-clustering", &out.no_clustering, "decide each layer on its own");
-  flags.Repeated("--why", "NODE", &out.why,
-                 "explain the placements of a node or parameter: what its alternatives would cost");
-  flags.Repeated("--diff", "PLAN", &out.diff,
-                 "compare with a plan, a file or llama3, qwen3, deepseek_v3; twice: compare both");
-  flags.Option("-o,--output", "FILE", &out.output, "write the plan, for place{plan=FILE}");
-  flags.Option("--json", "FILE", &out.json, "write strata.place/1");
-  flags.Option("--trace", "T", &out.trace,
-               "record the graphs before and after they are placed, with the cost of each node and "
-               "the next best placements");
+  AddOutputFlags(flags, out);
   flags.Example("strata place configs/demo_llama3.toml --mesh fsdp=2,tp=2 -o out/plan.toml");
   flags.Example("strata place configs/llama3/8b.toml --mesh fsdp=8,tp=8 --topology h100");
   flags.Example("strata place configs/llama3/8b.toml --world 64");

@@ -9,6 +9,34 @@
 
 namespace strata::cli {
 
+namespace {
+
+/// What is recorded and proven of a run.
+void AddRecordFlags(Flags& flags, TrainFlags& out) {
+  flags.Option("--trace", "FILE", &out.trace,
+               "record graphs, passes and steps as a trace, which is readable during the run");
+  flags.Option(
+      "--dump-inputs", "FILE", &out.inputs,
+      "write the inputs of the graphs of the first step, for strata run and compare-values");
+  flags.Option("--profile", "N", &out.profile,
+               "record the time of each node in the last N steps, for strata profile");
+  flags.Choice("--values", &out.values, {"none", "last"},
+               "record minimum, maximum, mean and NaNs of each node in the last step");
+  flags.Switch("--prove", &out.prove,
+               "after each pass, run the graphs before and after it on the same inputs and compare "
+               "the values of their nodes");
+  flags.Tolerance("--prove-ulps", "--prove-tolerance", &out.tolerance);
+  flags.Option(
+      "--prove-inputs", "FILE", &out.prove_inputs,
+      "safetensors file with the names of the inputs, from --dump-inputs of an earlier run "
+      "(default: synthetic)");
+  flags.Switch("--prove-exact", &out.prove_exact,
+               "after each pass, prove in exact arithmetic that the graphs compute what they "
+               "computed before, as strata prove does");
+}
+
+}  // namespace
+
 Result<bool> ParseTrainFlags(Args args, TrainFlags& out) {
   std::optional<std::string> program, library;
   Flags flags("train", "trains a model and records every graph and pass");
@@ -41,26 +69,7 @@ Result<bool> ParseTrainFlags(Args args, TrainFlags& out) {
       "--overwrite", &out.overwrite,
       "replace checkpoints and metrics of another run; without it, such checkpoints are an "
       "error, and such metrics are kept as FILE.1");
-  flags.Option("--trace", "FILE", &out.trace,
-               "record graphs, passes and steps as a trace, which is readable during the run");
-  flags.Option(
-      "--dump-inputs", "FILE", &out.inputs,
-      "write the inputs of the graphs of the first step, for strata run and compare-values");
-  flags.Option("--profile", "N", &out.profile,
-               "record the time of each node in the last N steps, for strata profile");
-  flags.Choice("--values", &out.values, {"none", "last"},
-               "record minimum, maximum, mean and NaNs of each node in the last step");
-  flags.Switch("--prove", &out.prove,
-               "after each pass, run the graphs before and after it on the same inputs and compare "
-               "the values of their nodes");
-  flags.Tolerance("--prove-ulps", "--prove-tolerance", &out.tolerance);
-  flags.Option(
-      "--prove-inputs", "FILE", &out.prove_inputs,
-      "safetensors file with the names of the inputs, from --dump-inputs of an earlier run "
-      "(default: synthetic)");
-  flags.Switch("--prove-exact", &out.prove_exact,
-               "after each pass, prove in exact arithmetic that the graphs compute what they "
-               "computed before, as strata prove does");
+  AddRecordFlags(flags, out);
   flags.Option("--nproc", "N", &out.num_processes,
                "start N processes, one for each rank (default: ranks are threads of one process)",
                1, 1024);

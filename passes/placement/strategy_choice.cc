@@ -51,20 +51,7 @@ Result<StrategyChoice::Choice> StrategyChoice::Choose(NodeId node, const Shardin
       best = std::move(strategy);
     }
     if (!best && decided) return NoStrategy(node, axis);
-    if (!best && rule.written.empty()) {
-      return Error(ErrorCode::kUnsupported,
-                   "{} reads rows in the order of experts as no rank has them: in graph {}",
-                   graph_.name(node), graph_.name_text());
-    }
-    if (!best) {
-      return Error(
-          ErrorCode::kUnsupported,
-          "{} writes a tensor of placement {} in place, which needs another placement: "
-          "in graph {}",
-          graph_.name(node),
-          PlacementsText(module_, available[static_cast<size_t>(rule.written.front())].front()),
-          graph_.name_text());
-    }
+    if (!best) return NothingFits(node, rule, available);
     if (best->factor >= 0) {
       int64_t& size = sizes[static_cast<size_t>(best->factor)];
       const int64_t ranks = mesh_.axes()[axis].size;
@@ -119,6 +106,20 @@ Error StrategyChoice::NoStrategy(NodeId node, size_t axis) const {
       "{} operands: correct the entry, or remove it",
       plan_.WhereNode(*values_.KeyOf(node)), mesh_.axes()[axis].name, graph_.name(node),
       graph_.operands(node).size());
+}
+
+Error StrategyChoice::NothingFits(NodeId node, const ShardingRule& rule,
+                                  const std::vector<std::vector<Placements>>& available) const {
+  if (rule.written.empty()) {
+    return Error(ErrorCode::kUnsupported,
+                 "{} reads rows in the order of experts as no rank has them: in graph {}",
+                 graph_.name(node), graph_.name_text());
+  }
+  const Placements& written = available[static_cast<size_t>(rule.written.front())].front();
+  return Error(ErrorCode::kUnsupported,
+               "{} writes a tensor of placement {} in place, which needs another placement: "
+               "in graph {}",
+               graph_.name(node), PlacementsText(module_, written), graph_.name_text());
 }
 
 double StrategyChoice::CostOf(const std::vector<Placements>& available, size_t axis,

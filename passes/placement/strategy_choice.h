@@ -41,6 +41,9 @@ class StrategyChoice {
   Result<std::optional<AxisStrategy>> Decided(NodeId node, const ShardingRule& rule, size_t axis,
                                               std::vector<Placement>& now);
   Error NoStrategy(NodeId node, size_t axis) const;
+  /// No strategy fits a node that is not decided: what it needs of its operands.
+  Error NothingFits(NodeId node, const ShardingRule& rule,
+                    const std::vector<std::vector<Placements>>& available) const;
   /// A step reads parameters as their casts: each rank casts what it stores, and that is gathered,
   /// in fewer bytes and with what else its block reads.
   bool IsCastOfParameter(NodeId node);

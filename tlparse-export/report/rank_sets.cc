@@ -114,6 +114,39 @@ bool HasOneRunPerRank(const TraceReader& trace) {
       trace.runs(), [&](const StoredRun& run) { return ranks.insert(run.info.rank).second; });
 }
 
+/// Runs whose ranks run one program.
+struct Kind {
+  std::set<int32_t> ranks;
+  std::vector<std::pair<const StoredRun*, SnapshotId>> runs;
+};
+
+/// The programs of all ranks at a place of the pipeline.
+struct Kinds {
+  std::map<Fingerprint, Kind> kinds;
+  std::set<int32_t> all;     ///< ranks
+  Fingerprint own;           ///< the program of the run that is asked for
+  bool is_measured = false;  ///< another run has measures
+};
+
+Kinds KindsOf(const TraceReader& trace, const StoredRun& run, const std::string& graph,
+              const StoredPass* pass, const std::map<RunId, Measures>& measures,
+              const RankPrograms& programs) {
+  Kinds found;
+  for (const StoredRun& other : trace.runs()) {
+    const SnapshotId id = SnapshotAt(other, graph, pass);
+    const SnapshotInfo* info = trace.FindSnapshot(id);
+    if (info == nullptr) continue;
+    const Fingerprint& program = ProgramOf(programs, *info, id);
+    if (other.id == run.id) found.own = program;
+    found.all.insert(other.info.rank);
+    Kind& kind = found.kinds[program];
+    kind.ranks.insert(other.info.rank);
+    kind.runs.emplace_back(&other, id);
+    found.is_measured |= other.id != run.id && !measures.at(other.id).empty();
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const std::string& graph,
@@ -123,27 +156,9 @@ Result<RankFacts> RankFactsOf(TraceReader& trace, const StoredRun& run, const st
                               int64_t& budget) {
   RankFacts facts;
   if (!HasOneRunPerRank(trace)) return facts;
-  struct Kind {
-    std::set<int32_t> ranks;
-    std::vector<std::pair<const StoredRun*, SnapshotId>> runs;
-  };
-  std::map<Fingerprint, Kind> kinds;
-  std::set<int32_t> all;
-  Fingerprint own;
+  auto [kinds, all, own, is_measured] = KindsOf(trace, run, graph, pass, measures, programs);
+  is_measured |= !of_ranks.empty();
   int64_t nodes = 0;
-  bool is_measured = !of_ranks.empty();
-  for (const StoredRun& other : trace.runs()) {
-    const SnapshotId id = SnapshotAt(other, graph, pass);
-    const SnapshotInfo* info = trace.FindSnapshot(id);
-    if (info == nullptr) continue;
-    const Fingerprint& program = ProgramOf(programs, *info, id);
-    if (other.id == run.id) own = program;
-    all.insert(other.info.rank);
-    Kind& kind = kinds[program];
-    kind.ranks.insert(other.info.rank);
-    kind.runs.emplace_back(&other, id);
-    is_measured |= other.id != run.id && !measures.at(other.id).empty();
-  }
   for (const auto& [fingerprint, kind] : kinds) {
     if (fingerprint != own)
       nodes += listing.size() + trace.FindSnapshot(kind.runs[0].second)->nodes;

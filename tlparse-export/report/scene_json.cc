@@ -173,6 +173,23 @@ class Writer {
       json_.Int(measured->inf_count).Double(Rounded(measured->min));
       json_.Double(Rounded(measured->max)).Double(Rounded(measured->mean)).EndArray();
     });
+    RankColumns();
+    Entries("bytes", [&](const SceneNode& n, int64_t i) {
+      const ValueId value = ListingOf(n).value(IdOf(n));
+      const Graph& graph = GraphOf(n);
+      if (!value.valid() || !graph.value(value).type.valid()) return;
+      if (StorageOf(graph, value) != value) return;  // a view owns nothing
+      entry(i, graph.module().types().Bytes(graph.value(value).type).value_or(0));
+    });
+    Entries("flops", [&](const SceneNode& n, int64_t i) {
+      const Entity& entity = ListingOf(n)[IdOf(n)];
+      if (!entity.element.valid()) entry(i, static_cast<int64_t>(FlopsOf(GraphOf(n), entity.node)));
+    });
+    Entries("stream", [&](const SceneNode& n, int64_t i) { entry(i, NodeOf(n).stream); });
+  }
+
+  /// Which ranks have a node, and how long it takes on each.
+  void RankColumns() {
     Entries("ranks", [&](const SceneNode& n, int64_t i) {
       if (context_.ranks == nullptr || context_.ranks->sets.empty() || !n.after.valid()) return;
       const std::string& ranks = context_.ranks->sets[n.after];
@@ -187,18 +204,6 @@ class Writer {
     });
     if (context_.ranks != nullptr && context_.ranks->is_left_out)
       json_.Field("ranks_left_out", true);
-    Entries("bytes", [&](const SceneNode& n, int64_t i) {
-      const ValueId value = ListingOf(n).value(IdOf(n));
-      const Graph& graph = GraphOf(n);
-      if (!value.valid() || !graph.value(value).type.valid()) return;
-      if (StorageOf(graph, value) != value) return;  // a view owns nothing
-      entry(i, graph.module().types().Bytes(graph.value(value).type).value_or(0));
-    });
-    Entries("flops", [&](const SceneNode& n, int64_t i) {
-      const Entity& entity = ListingOf(n)[IdOf(n)];
-      if (!entity.element.valid()) entry(i, static_cast<int64_t>(FlopsOf(GraphOf(n), entity.node)));
-    });
-    Entries("stream", [&](const SceneNode& n, int64_t i) { entry(i, NodeOf(n).stream); });
   }
 
   /// Nanoseconds, bytes moved, bytes at the peak; times of one call are not whole microseconds.

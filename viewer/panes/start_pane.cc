@@ -10,6 +10,41 @@
 
 namespace strata::viewer {
 
+namespace {
+
+/// The message of a file that cannot be opened.
+void OpenError(Ui& ui, UiPanel& panel, float left, float width) {
+  ImGui::SetCursorScreenPos({left, panel.Next(0).y});
+  ImGui::PushFont(ui.font(Face::kMono, 12).font);
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+  ImGui::PushStyleColor(ImGuiCol_Text, ui.theme->removed.text);
+  const std::string text = "strata: error: " + ui.model.error();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  ImGui::PopStyleColor();
+  ImGui::PopTextWrapPos();
+  ImGui::PopFont();
+  ui.Register("error", "text", text, {at.x, at.y, width, ui.px(40)});
+  panel.Skip(ui.px(16));
+}
+
+/// A file that was open before: a click opens it again.
+void RecentFile(Ui& ui, UiPanel& panel, float left, float width, size_t number,
+                const std::string& file) {
+  const Theme& theme = *ui.theme;
+  const Area at = panel.Next(ui.px(26));
+  const Area box = {left, at.y, width, at.height};
+  const Touch touch = ui.Press(fmt::format("recent:{}", number), "link", file, box);
+  if (touch.hovered) ui.Fill(box, theme.well, 4);
+  ui.TextIn({left + ui.px(10), at.y, width - ui.px(80), at.height}, Visible(file),
+            ui.font(Face::kMono, 12), touch.hovered ? theme.ink : theme.ink_2);
+  ui.TextRight({left, at.y, width - ui.px(10), at.height}, fmt::format("Ctrl {}", number),
+               ui.font(Face::kSans, 11), theme.ink_3);
+  if (touch.clicked) ui.model.Open(file);
+}
+
+}  // namespace
+
 /// How far the import is, and a way out of it.
 void StartPane::Loading(Ui& ui, UiPanel& panel, float left, float width) {
   const Theme& theme = *ui.theme;
@@ -71,32 +106,10 @@ void StartPane::Draw(Ui& ui, const Area& area, const std::vector<std::string>& r
     return;
   }
   line(failed ? "This file cannot be shown" : "Strata", ui.font(Face::kBold, 20), theme.ink, 36);
-  if (failed) {
-    ImGui::SetCursorScreenPos({left, panel.Next(0).y});
-    ImGui::PushFont(ui.font(Face::kMono, 12).font);
-    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
-    ImGui::PushStyleColor(ImGuiCol_Text, theme.removed.text);
-    const std::string text = "strata: error: " + ui.model.error();
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    ImGui::TextUnformatted(text.data(), text.data() + text.size());
-    ImGui::PopStyleColor();
-    ImGui::PopTextWrapPos();
-    ImGui::PopFont();
-    ui.Register("error", "text", text, {at.x, at.y, width, ui.px(40)});
-    panel.Skip(ui.px(16));
-  }
+  if (failed) OpenError(ui, panel, left, width);
   if (!recent.empty()) line("Recent files", ui.font(Face::kBold, 13), theme.ink, 28);
-  for (size_t i = 0; i < recent.size(); ++i) {
-    const Area at = panel.Next(ui.px(26));
-    const Area box = {left, at.y, width, at.height};
-    const Touch touch = ui.Press(fmt::format("recent:{}", i + 1), "link", recent[i], box);
-    if (touch.hovered) ui.Fill(box, theme.well, 4);
-    ui.TextIn({left + ui.px(10), at.y, width - ui.px(80), at.height}, Visible(recent[i]),
-              ui.font(Face::kMono, 12), touch.hovered ? theme.ink : theme.ink_2);
-    ui.TextRight({left, at.y, width - ui.px(10), at.height}, fmt::format("Ctrl {}", i + 1),
-                 ui.font(Face::kSans, 11), theme.ink_3);
-    if (touch.clicked) ui.model.Open(recent[i]);
-  }
+  for (size_t i = 0; i < recent.size(); ++i)
+    RecentFile(ui, panel, left, width, i + 1, recent[i]);
   if (!recent.empty()) panel.Skip(ui.px(16));
   ui.Register("hint", "text", "Open a trace",
               line("Open a trace, a PyTorch log, a folder of logs of several ranks, or an FX text:",

@@ -1,6 +1,7 @@
 #include "viewer/ui/ui_state.h"
 
 #include <cmath>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,40 @@ std::string_view NameOf(Mode mode) {
   return mode == Mode::kSideBySide ? "side" : mode == Mode::kBlink ? "blink" : "unified";
 }
 
+std::string Number(int64_t value) {
+  return fmt::format("{}", value);
+}
+
+/// The comparison and the graph that are shown. `add(name, value)` takes a line of the state.
+void AddShown(const Model& model, const std::function<void(std::string, std::string)>& add) {
+  const Comparison* comparison = model.comparison();
+  const GraphModel* graph = model.graph();
+  const SceneCounts counts = comparison != nullptr ? comparison->counts() : SceneCounts{};
+  add("nodes", Number(counts.nodes));
+  add("added", Number(counts.added));
+  add("removed", Number(counts.removed));
+  add("changed", Number(counts.changed));
+  add("moved", Number(counts.moved));
+  add("derived", Number(counts.derived));
+  const bool drawn = graph != nullptr && graph->geometry() != nullptr;
+  add("drawn", Number(drawn ? graph->geometry()->drawn : 0));
+  add("zoom", Number(graph != nullptr ? std::lround(graph->camera.scale * 100) : 0));
+  add("node", model.selected().valid() ? comparison->NameOf(model.selected()) : "");
+  add("status", model.selected().valid()
+                    ? std::string(ToString(comparison->StatusOf(model.selected())))
+                    : "");
+  add("module", model.selected().valid() ? comparison->ModuleOf(model.selected()) : "");
+  add("lit",
+      Number(graph != nullptr && graph->lit() ? static_cast<int64_t>(graph->lit()->size()) : 0));
+  add("overlay", model.overlay_key);
+  add("labels", model.labels);
+  add("canvases", Number(static_cast<int64_t>(model.pinned().size()) + (graph != nullptr ? 1 : 0)));
+  add("synced", model.synced ? "yes" : "no");
+  const std::optional<Pins> pins = comparison != nullptr ? comparison->input().pins : std::nullopt;
+  add("pins", Number(pins ? static_cast<int64_t>(pins->same.size()) : 0));
+  add("vetoes", Number(pins ? static_cast<int64_t>(pins->never.size()) : 0));
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, bool dark,
@@ -21,73 +56,47 @@ std::vector<std::pair<std::string, std::string>> StateOf(const Model& model, boo
   const auto add = [&](std::string name, std::string value) {
     state.emplace_back(std::move(name), std::move(value));
   };
-  const auto number = [](int64_t value) { return fmt::format("{}", value); };
   const Subject* subject = model.subject();
-  const Comparison* comparison = model.comparison();
-  const GraphModel* graph = model.graph();
   add("file", model.document() != nullptr ? model.document()->file() : "");
   add("title", model.Title());
-  add("run", subject != nullptr ? number(static_cast<int64_t>(subject->run)) : "");
+  add("run", subject != nullptr ? Number(static_cast<int64_t>(subject->run)) : "");
   add("graph", subject != nullptr ? subject->graph : "");
   add("pass", subject != nullptr && subject->index >= 0 ? subject->name : "");
-  add("pass_index", subject != nullptr ? number(subject->index) : "-1");
+  add("pass_index", subject != nullptr ? Number(subject->index) : "-1");
   if (key.empty() || key == "link") add("link", PrintLink(model.CurrentLink()));
   const RunEntry* run = subject != nullptr ? model.contents().RunOf(*subject)
                         : model.has_contents() && !model.contents().runs.empty()
                             ? &model.contents().runs.back()
                             : nullptr;
   add("run_status", run != nullptr ? run->status : "");
-  add("step", number(run != nullptr ? run->last_step : 0));
+  add("step", Number(run != nullptr ? run->last_step : 0));
   add("following", model.follows() ? "yes" : "no");
   add("mode", std::string(NameOf(model.mode())));
   add("tab", std::string(ToString(model.tab)));
-  add("hops", model.hops() == SceneView::kAllHops ? "all" : number(model.hops()));
+  add("hops", model.hops() == SceneView::kAllHops ? "all" : Number(model.hops()));
   add("theme", dark ? "dark" : "light");
   add("opening", model.opening() ? model.opening_name() : "");
-  add("progress", number(std::lround(model.opening_share() * 100)));
+  add("progress", Number(std::lround(model.opening_share() * 100)));
   add("error", model.error());
   add("message", model.message());
   add("runs",
-      number(model.has_contents() ? static_cast<int64_t>(model.contents().runs.size()) : 0));
+      Number(model.has_contents() ? static_cast<int64_t>(model.contents().runs.size()) : 0));
   int64_t passes = 0;
   if (model.has_contents()) {
     for (const Subject& s : model.contents().subjects)
       passes += s.kind == Subject::Kind::kPass ? 1 : 0;
   }
-  add("passes", number(passes));
-  const SceneCounts counts = comparison != nullptr ? comparison->counts() : SceneCounts{};
-  add("nodes", number(counts.nodes));
-  add("added", number(counts.added));
-  add("removed", number(counts.removed));
-  add("changed", number(counts.changed));
-  add("moved", number(counts.moved));
-  add("derived", number(counts.derived));
-  const bool drawn = graph != nullptr && graph->geometry() != nullptr;
-  add("drawn", number(drawn ? graph->geometry()->drawn : 0));
-  add("zoom", number(graph != nullptr ? std::lround(graph->camera.scale * 100) : 0));
-  add("node", model.selected().valid() ? comparison->NameOf(model.selected()) : "");
-  add("status", model.selected().valid()
-                    ? std::string(ToString(comparison->StatusOf(model.selected())))
-                    : "");
-  add("module", model.selected().valid() ? comparison->ModuleOf(model.selected()) : "");
-  add("lit",
-      number(graph != nullptr && graph->lit() ? static_cast<int64_t>(graph->lit()->size()) : 0));
-  add("overlay", model.overlay_key);
-  add("labels", model.labels);
-  add("canvases", number(static_cast<int64_t>(model.pinned().size()) + (graph != nullptr ? 1 : 0)));
-  add("synced", model.synced ? "yes" : "no");
-  const std::optional<Pins> pins = comparison != nullptr ? comparison->input().pins : std::nullopt;
-  add("pins", number(pins ? static_cast<int64_t>(pins->same.size()) : 0));
-  add("vetoes", number(pins ? static_cast<int64_t>(pins->never.size()) : 0));
+  add("passes", Number(passes));
+  AddShown(model, add);
   const ControlState* control = model.control();
   add("control", control != nullptr ? std::string(ToString(control->phase)) : "");
   add("control_node", control != nullptr ? control->node : "");
-  add("control_steps", number(control != nullptr ? control->steps_done : 0));
+  add("control_steps", Number(control != nullptr ? control->steps_done : 0));
   add("breakpoints",
-      number(control != nullptr ? static_cast<int64_t>(control->breakpoints.size()) : 0));
-  add("kept", number(static_cast<int64_t>(model.kept_comparisons())));
-  add("laid_out", number(static_cast<int64_t>(model.laid_out_ahead())));
-  add("hits", number(static_cast<int64_t>(model.hits().nodes.size())));
+      Number(control != nullptr ? static_cast<int64_t>(control->breakpoints.size()) : 0));
+  add("kept", Number(static_cast<int64_t>(model.kept_comparisons())));
+  add("laid_out", Number(static_cast<int64_t>(model.laid_out_ahead())));
+  add("hits", Number(static_cast<int64_t>(model.hits().nodes.size())));
   return state;
 }
 
