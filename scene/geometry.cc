@@ -24,8 +24,8 @@ class Maker {
  public:
   Maker(const Scene& scene, const SceneView& view)
       : scene_(scene), view_(view), folder_(scene, view), lanes_(scene.clusters.size()) {
-    made_.box_of.assign(scene.nodes.size(), -1);
-    made_.slab_of.assign(scene.clusters.size(), -1);
+    made_.box_of.resize(scene.nodes.size());
+    made_.slab_of.resize(scene.clusters.size());
   }
 
   SceneGeometry Run() {
@@ -75,14 +75,14 @@ class Maker {
   /// Places a slab at the upper left corner of `room`; returns its height with all that belongs to
   /// it.
   double Place(ClusterId id, SceneRect room, int32_t depth) {
-    const auto at = made_.slabs.size();
-    SceneSlab& slab = made_.slabs.emplace_back();
+    const SlabId at = made_.slabs.Add({});
+    SceneSlab& slab = made_.slabs[at];
     static_cast<SceneRect&>(slab) = room;
     slab.cluster = id;
     slab.depth = depth;
     slab.open = IsOpen(id);
     slab.differs = Differs(id);
-    made_.slab_of[id] = static_cast<int32_t>(at);
+    made_.slab_of[id] = at;
     const SceneCluster& c = cluster(id);
     if (!slab.open) {
       slab.height = slab.differs || c.repeats > 0 ? M::kSlab : M::kThinSlab;
@@ -135,7 +135,7 @@ class Maker {
         gap(LanesOf(row.clusters));
         const double tallest = PlaceRow(row, {inner.x, at, inner.width, 0}, depth + 1);
         for (ClusterId child : row.clusters) {
-          const double height = made_.slabs[At(made_.slab_of[child])].height;
+          const double height = made_.slabs[made_.slab_of[child]].height;
           sequence.push_back({.x = 0, .y = at, .width = 0, .height = height});
         }
         at += tallest;
@@ -194,8 +194,8 @@ class Maker {
 
   double PlaceRow(const Row& row, SceneRect room, int32_t depth) {
     if (row.is_run) {
-      const auto at = static_cast<int32_t>(made_.slabs.size());
-      SceneSlab& slab = made_.slabs.emplace_back();
+      const SlabId at = made_.slabs.Add({});
+      SceneSlab& slab = made_.slabs[at];
       static_cast<SceneRect&>(slab) = room;
       slab.height = M::kSlab;
       slab.cluster = row.clusters[0];
@@ -241,7 +241,7 @@ class Maker {
     SceneGroup& group = made_.groups.emplace_back();
     static_cast<SceneRect&>(group) = {room.x, room.y - 14, room.width,
                                       folded.height * M::kPitch + 14};
-    group.boxes_begin = static_cast<int32_t>(made_.boxes.size());
+    const BoxId first = made_.boxes.end_id();
     for (SceneBox& box : folded.boxes) {
       const double tall = box.node.valid() ? M::kNodeHeight : M::kFoldHeight;
       const double center = lane[box.backward ? 1 : 0];
@@ -252,13 +252,12 @@ class Maker {
       box.left = center - lane_ / 2;
       box.right_side = center + lane_ / 2;
       box.gutter = middle;
-      box.group = static_cast<int32_t>(made_.groups.size()) - 1;
       box.first_port = std::numeric_limits<double>::infinity();
       for (SceneNodeId member : box.members)
-        made_.box_of[member] = static_cast<int32_t>(made_.boxes.size());
-      made_.boxes.push_back(std::move(box));
+        made_.box_of[member] = made_.boxes.end_id();
+      made_.boxes.Add(std::move(box));
     }
-    group.boxes_end = static_cast<int32_t>(made_.boxes.size());
+    group.boxes = {first, made_.boxes.end_id()};
     return std::max(0.0, folded.height * M::kPitch - M::kGapY);
   }
 
@@ -293,13 +292,13 @@ class Maker {
 }  // namespace
 
 const SceneBox* SceneGeometry::BoxOf(SceneNodeId node) const {
-  if (!node.valid() || node >= box_of.end_id() || box_of[node] < 0) return nullptr;
-  return &boxes[At(box_of[node])];
+  if (!node.valid() || node >= box_of.end_id() || !box_of[node].valid()) return nullptr;
+  return &boxes[box_of[node]];
 }
 
 const SceneSlab* SceneGeometry::SlabOf(ClusterId cluster) const {
-  if (!cluster.valid() || cluster >= slab_of.end_id() || slab_of[cluster] < 0) return nullptr;
-  return &slabs[At(slab_of[cluster])];
+  if (!cluster.valid() || cluster >= slab_of.end_id() || !slab_of[cluster].valid()) return nullptr;
+  return &slabs[slab_of[cluster]];
 }
 
 const SceneSlab* SceneGeometry::ClosedSlabOf(const Scene& scene, ClusterId cluster) const {

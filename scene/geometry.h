@@ -48,6 +48,10 @@ struct SceneRect {
   }
 };
 
+using BoxId = Id<struct BoxTag>;
+using LineId = Id<struct LineTag>;
+using SlabId = Id<struct SlabTag>;
+
 struct ScenePoint {
   double x = 0, y = 0;
 };
@@ -58,7 +62,6 @@ struct SceneBox : SceneRect {
   std::vector<SceneNodeId> members;  ///< of a node itself alone
   ClusterId cluster;
   int32_t block = 0;  ///< index into SceneCluster::blocks
-  int32_t group = 0;  ///< index into SceneGeometry::groups
   bool backward = false;
   bool by_hand = false;  ///< a fold with nodes that the user hid
   bool feeds = false;    ///< a line begins here
@@ -71,8 +74,8 @@ struct SceneBox : SceneRect {
 
 /// A line between two boxes of one block.
 struct SceneLine {
-  int32_t from = 0, to = 0;  ///< indices into SceneGeometry::boxes
-  SceneNodeId source;        ///< that it comes from: a member of box `from`
+  BoxId from, to;
+  SceneNodeId source;  ///< that it comes from: a member of box `from`
   SceneStatus status = SceneStatus::kSame;
   std::vector<ScenePoint> points;  ///< orthogonal; the arrow head follows the last one
 };
@@ -87,8 +90,8 @@ struct SceneSlab : SceneRect {
 
 /// The boxes of a block; tested for visibility before its boxes are.
 struct SceneGroup : SceneRect {
-  int32_t boxes_begin = 0, boxes_end = 0;  ///< of SceneGeometry::boxes
-  int32_t lines_begin = 0, lines_end = 0;  ///< of SceneGeometry::lines
+  IdRange<BoxId> boxes{0};
+  IdRange<LineId> lines{0};
 };
 
 /// The arrows between two rows of slabs.
@@ -104,15 +107,15 @@ struct SceneRail {
 
 struct SceneGeometry {
   double width = 0, height = 0;
-  std::vector<SceneSlab> slabs;  ///< parents before children
+  IdVector<SlabId, SceneSlab> slabs;  ///< parents before children
   std::vector<SceneGroup> groups;
-  std::vector<SceneBox> boxes;
-  std::vector<SceneLine> lines;
+  IdVector<BoxId, SceneBox> boxes;
+  IdVector<LineId, SceneLine> lines;
   std::vector<SceneFlow> flows;
   std::vector<SceneRail> rails;
-  IdVector<SceneNodeId, int32_t> box_of;  ///< index into `boxes`; -1: its slab is closed
-  IdVector<ClusterId, int32_t> slab_of;   ///< index into `slabs`; -1: inside a closed one
-  int32_t drawn = 0;                      ///< nodes with a box of their own
+  IdVector<SceneNodeId, BoxId> box_of;  ///< none: its slab is closed
+  IdVector<ClusterId, SlabId> slab_of;  ///< none: inside a closed one
+  int32_t drawn = 0;                    ///< nodes with a box of their own
 
   const SceneBox* BoxOf(SceneNodeId node) const;
   const SceneSlab* SlabOf(ClusterId cluster) const;

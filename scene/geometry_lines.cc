@@ -46,33 +46,33 @@ class BlockRouter {
       : scene_(scene), edges_to_(edges_to), geometry_(geometry), group_(group) {}
 
   void Run() {
-    group_.lines_begin = static_cast<int32_t>(geometry_.lines.size());
-    for (int32_t b = group_.boxes_begin; b < group_.boxes_end; ++b)
+    const LineId first = geometry_.lines.end_id();
+    for (const BoxId b : group_.boxes)
       RouteTo(b);
-    group_.lines_end = static_cast<int32_t>(geometry_.lines.size());
+    group_.lines = {first, geometry_.lines.end_id()};
   }
 
  private:
   struct Wanted {
-    int32_t from = 0;  // box
+    BoxId from;
     SceneNodeId source;
     SceneStatus status = SceneStatus::kSame;
     bool cross = false;
   };
 
-  SceneBox& box(int32_t index) { return geometry_.boxes[At(index)]; }
+  SceneBox& box(BoxId id) { return geometry_.boxes[id]; }
 
   /// The inputs of a box as lines; those that cannot be lines become stubs.
-  std::vector<Wanted> LinesTo(int32_t to) {
+  std::vector<Wanted> LinesTo(BoxId to) {
     SceneBox& b = box(to);
     std::vector<Wanted> wanted;
-    std::set<int32_t> seen;
+    std::set<BoxId> seen;
     for (SceneNodeId member : b.members) {
       for (SceneEdgeId e : edges_to_[member]) {
         const SceneEdge& edge = scene_.edges[e];
-        const int32_t from = geometry_.box_of[edge.from];
+        const BoxId from = geometry_.box_of[edge.from];
         if (from == to) continue;
-        const bool elsewhere = from < group_.boxes_begin || from >= group_.boxes_end;
+        const bool elsewhere = !group_.boxes.Contains(from);
         if (elsewhere || (b.node.valid() && std::abs(box(from).row - b.row) > kMaxSpan)) {
           if (b.node.valid()) b.stubs.emplace_back(edge.from, edge.status);
           continue;
@@ -89,7 +89,7 @@ class BlockRouter {
     return wanted;
   }
 
-  void RouteTo(int32_t to) {
+  void RouteTo(BoxId to) {
     const std::vector<Wanted> wanted = LinesTo(to);
     SceneBox& b = box(to);
     const auto count = static_cast<double>(wanted.size());
@@ -101,7 +101,7 @@ class BlockRouter {
       std::optional<std::vector<ScenePoint>> points =
           w.cross ? Across(box(w.from), b, port) : Along(box(w.from), b, port);
       if (points) {
-        geometry_.lines.push_back({w.from, to, w.source, w.status, std::move(*points)});
+        geometry_.lines.Add({w.from, to, w.source, w.status, std::move(*points)});
         box(w.from).feeds = true;
         b.first_port = std::min(b.first_port, port);
       } else if (b.node.valid()) {
@@ -131,8 +131,8 @@ class BlockRouter {
   }
 
   bool BlockedSideways(const SceneBox& a, double x) {
-    for (int32_t i = group_.boxes_begin; i < group_.boxes_end; ++i) {
-      const SceneBox& o = box(i);
+    for (const BoxId id : group_.boxes) {
+      const SceneBox& o = box(id);
       if (&o == &a || o.y >= a.bottom() || o.bottom() <= a.y) continue;
       if (x > a.x ? o.x > a.x && o.x < x : o.x < a.x && o.right() > x) return true;
     }
@@ -163,8 +163,8 @@ class BlockRouter {
   /// No other box is on the way along `x`.
   bool IsFree(double x, double from, double to, const SceneBox& a, const SceneBox& b) {
     const double top = std::min(from, to), bottom = std::max(from, to);
-    for (int32_t i = group_.boxes_begin; i < group_.boxes_end; ++i) {
-      const SceneBox& o = box(i);
+    for (const BoxId id : group_.boxes) {
+      const SceneBox& o = box(id);
       if (&o != &a && &o != &b && x > o.x - 4 && x < o.right() + 4 && bottom > o.y - 2 &&
           top < o.bottom() + 2)
         return false;

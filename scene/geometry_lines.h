@@ -3,7 +3,7 @@
 
 namespace strata {
 
-/// Fills `lines`, `groups[…].lines_*`, and of each box `stubs`, `feeds` and `first_port`. Lines are
+/// Fills `lines`, `groups[…].lines`, and of each box `stubs`, `feeds` and `first_port`. Lines are
 /// orthogonal: straight where no box is in the way, else beside the boxes, and between the lanes
 /// through the gutter. An input from another block, or from too far away, is a stub.
 ///

@@ -16,7 +16,7 @@ namespace strata::viewer {
 GraphModel::Anchor GraphModel::AtSelection() const {
   return [node = selected_](const SceneGeometry& geometry) -> const SceneRect* {
     if (const SceneBox* box = geometry.BoxOf(node)) return box;
-    return geometry.slabs.size() > 1 ? &geometry.slabs[1] : nullptr;
+    return geometry.slabs.size() > 1 ? &geometry.slabs[SlabId{1}] : nullptr;
   };
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -161,13 +162,13 @@ GraphPane::Hit GraphPane::HitAt(const GraphModel& graph, double x, double y) con
   const SceneGeometry& geometry = *graph.geometry();
   for (const SceneGroup& group : geometry.groups) {
     if (!group.Contains(x, y)) continue;
-    for (int32_t i = group.boxes_begin; i < group.boxes_end; ++i) {
-      const SceneBox& box = geometry.boxes[static_cast<size_t>(i)];
+    for (const BoxId id : group.boxes) {
+      const SceneBox& box = geometry.boxes[id];
       if (box.Contains(x, y)) return {&box, nullptr};
     }
   }
-  for (size_t i = geometry.slabs.size(); i-- > 1;) {
-    const SceneSlab& slab = geometry.slabs[i];
+  // Children stand after their parents. The first slab is the root, which has no head.
+  for (const SceneSlab& slab : std::views::reverse(std::views::drop(geometry.slabs.values(), 1))) {
     if (slab.Contains(x, y) && (!slab.open || y <= slab.y + M::kHead)) return {nullptr, &slab};
   }
   return {};

@@ -57,8 +57,8 @@ void ScenePainter::Paint() {
         Rail(rail);
     }
     for (const SceneGroup* group : groups) {
-      for (int32_t i = group->lines_begin; i < group->lines_end; ++i)
-        Line(geometry_.lines[static_cast<size_t>(i)]);
+      for (const LineId line : group->lines)
+        Line(geometry_.lines[line]);
     }
   }
   for (const SceneSlab* slab : slabs) {
@@ -75,8 +75,8 @@ void ScenePainter::Groups(const std::vector<const SceneGroup*>& groups) {
       SmallGroup(*group);
       continue;
     }
-    for (int32_t i = group->boxes_begin; i < group->boxes_end; ++i) {
-      const SceneBox& box = geometry_.boxes[static_cast<size_t>(i)];
+    for (const BoxId id : group->boxes) {
+      const SceneBox& box = geometry_.boxes[id];
       if (!Shows(box)) continue;
       if (lines_) {
         Box(box);
@@ -93,8 +93,8 @@ void ScenePainter::Groups(const std::vector<const SceneGroup*>& groups) {
 void ScenePainter::SmallGroup(const SceneGroup& group) {
   Area lanes[2];
   bool used[2] = {false, false};
-  for (int32_t i = group.boxes_begin; i < group.boxes_end; ++i) {
-    const SceneBox& box = geometry_.boxes[static_cast<size_t>(i)];
+  for (const BoxId id : group.boxes) {
+    const SceneBox& box = geometry_.boxes[id];
     const size_t lane = box.backward ? 1 : 0;
     if (!used[lane])
       lanes[lane] = {X(box.left), Y(group.y), S(box.right_side - box.left), S(group.height)};
@@ -104,8 +104,8 @@ void ScenePainter::SmallGroup(const SceneGroup& group) {
     if (used[lane]) ui_.Fill(lanes[lane], theme().tick);
   }
   float drawn[2] = {-1e9F, -1e9F};  // lowest pixel that is marked, by lane
-  for (int32_t i = group.boxes_begin; i < group.boxes_end; ++i) {
-    const SceneBox& box = geometry_.boxes[static_cast<size_t>(i)];
+  for (const BoxId id : group.boxes) {
+    const SceneBox& box = geometry_.boxes[id];
     if (!box.node.valid() || comparison_.StatusOf(box.node) == SceneStatus::kSame) continue;
     float& last = drawn[box.backward ? 1 : 0];
     if (std::abs(Y(box.y) - last) < 1) continue;
@@ -291,8 +291,8 @@ Color ScenePainter::LineColor(SceneStatus status, bool near) const {
 
 void ScenePainter::Line(const SceneLine& line) {
   if (IsGone(line.status)) return;
-  const SceneBox& a = geometry_.boxes[static_cast<size_t>(line.from)];
-  const SceneBox& b = geometry_.boxes[static_cast<size_t>(line.to)];
+  const SceneBox& a = geometry_.boxes[line.from];
+  const SceneBox& b = geometry_.boxes[line.to];
   const double left = std::min(a.x, b.x) - 40, top = std::min(a.y, b.y);
   if (!Shows({left, top, std::abs(a.x - b.x) + M::kNodeWidth + 80,
               std::abs(a.y - b.y) + M::kNodeHeight}))

@@ -93,14 +93,14 @@ TEST_CASE("boxes of a block do not overlap, and lines end at their boxes") {
   const Scene scene = SceneOf(c);
   const SceneGeometry geometry =
       MakeGeometry(scene, {.open = Everything(scene), .hops = SceneView::kAllHops});
-  for (size_t i = 0; i < geometry.boxes.size(); ++i) {
-    for (size_t k = 0; k < i; ++k)
+  for (const BoxId i : IdsOf(geometry.boxes)) {
+    for (BoxId k{0}; k < i; ++k.index)
       CHECK_FALSE(geometry.boxes[i].Meets(geometry.boxes[k]));
   }
   CHECK(geometry.lines.size() >= 11);
   for (const SceneLine& line : geometry.lines) {
-    const SceneBox& from = geometry.boxes[static_cast<size_t>(line.from)];
-    const SceneBox& to = geometry.boxes[static_cast<size_t>(line.to)];
+    const SceneBox& from = geometry.boxes[line.from];
+    const SceneBox& to = geometry.boxes[line.to];
     CHECK(from.feeds);
     CHECK(line.points.front().y == from.bottom());
     CHECK(line.points.back().y == to.y - 5);
