@@ -9,6 +9,7 @@
 #include "bench/step_module.h"
 #include "passes/core/collectives.h"
 #include "passes/placement/auto/auto_plan.h"
+#include "passes/placement/auto/plan_text.h"
 #include "passes/simulate/node_cost.h"
 #include "runtime/train/placed_step.h"
 #include "runtime/train/programs/programs.h"

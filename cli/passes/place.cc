@@ -21,6 +21,7 @@
 #include "passes/placement/auto/cost_attributes.h"
 #include "passes/placement/auto/explain.h"
 #include "passes/placement/auto/placement_json.h"
+#include "passes/placement/auto/plan_text.h"
 #include "passes/placement/costs/recomputation.h"
 #include "passes/placement/costs/topology.h"
 #include "passes/placement/place.h"

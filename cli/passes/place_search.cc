@@ -12,6 +12,7 @@
 
 #include "passes/core/node_times.h"
 #include "passes/placement/auto/meshes.h"
+#include "passes/placement/auto/plan_text.h"
 #include "passes/placement/costs/compute_scales.h"
 #include "passes/placement/place.h"
 

@@ -1,6 +1,5 @@
 #pragma once
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -43,10 +42,5 @@ Result<AutoPlacement> PlaceAutomatically(Graph& graph, const PlacementPlan& cons
 /// those that fit: one that computes more again costs more, and takes less memory.
 Result<AutoPlacement> PlaceWithMemoryPolicies(Graph& graph, const PlacementPlan& constraints,
                                               const CostModel& model, AutoOptions options);
-
-/// The plan file that makes `place` place `graph` so: each parameter and call, layers that are
-/// alike in one entry. `comment`: lines before it, without '#'.
-std::string PlanText(const Graph& graph, const AutoPlacement& placement, const Mesh& mesh,
-                     std::string_view comment);
 
 }  // namespace strata

@@ -5,6 +5,7 @@
 
 #include "passes/memory/tag_memory.h"
 #include "passes/placement/auto/auto_plan.h"
+#include "passes/placement/auto/plan_text.h"
 #include "passes/placement/costs/topology.h"
 
 namespace strata {

@@ -5,6 +5,7 @@
 
 #include "ir/verify.h"
 #include "passes/placement/auto/auto_plan.h"
+#include "passes/placement/auto/plan_text.h"
 #include "passes/placement/costs/placed_cost.h"
 #include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"

@@ -19,6 +19,7 @@
 #include "passes/placement/auto/explain.h"
 #include "passes/placement/auto/meshes.h"
 #include "passes/placement/auto/placement_json.h"
+#include "passes/placement/auto/plan_text.h"
 #include "passes/placement/costs/pipeline_cost.h"
 #include "passes/placement/costs/placed_cost.h"
 #include "passes/placement/lowering/lower.h"

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "passes/placement/auto/auto_plan.h"
+#include "passes/placement/auto/plan_text.h"
 #include "passes/placement/costs/placed_cost.h"
 #include "passes/placement/costs/prefetch.h"
 #include "passes/placement/place.h"

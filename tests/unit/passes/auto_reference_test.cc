@@ -10,6 +10,7 @@
 
 #include "passes/placement/auto/auto_plan.h"
 #include "passes/placement/auto/call_strategies.h"
+#include "passes/placement/auto/plan_text.h"
 #include "passes/placement/auto/search_space.h"
 #include "passes/placement/costs/collective_cost.h"
 #include "passes/simulate/timeline.h"

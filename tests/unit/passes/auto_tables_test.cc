@@ -9,6 +9,7 @@
 #include "passes/passes.h"
 #include "passes/placement/auto/auto_plan.h"
 #include "passes/placement/auto/explain.h"
+#include "passes/placement/auto/plan_text.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
 

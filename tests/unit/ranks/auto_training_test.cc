@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "passes/core/pass_manager.h"
 #include "passes/placement/auto/auto_plan.h"
+#include "passes/placement/auto/plan_text.h"
 #include "passes/placement/costs/placed_cost.h"
 #include "passes/placement/costs/topology.h"
 #include "passes/placement/place.h"
