@@ -10,10 +10,10 @@ namespace strata {
 /// `a = split[0]`. Characters that are not seen are written out.
 std::string StatementText(const Listing& listing, EntityId id);
 
-/// The type of what it gives, as an annotation spells it; "" when that is not known.
+/// The type of its result, as an annotation spells it: `f32[4, 8]`; "" when it is not known.
 std::string AnnotationText(const Listing& listing, EntityId id);
 
-/// "layers.3.attention.wq"; "" when it is not known.
+/// The path of its module: "layers.3.attention.wq"; "" when it is not known.
 std::string ModuleText(const Listing& listing, EntityId id);
 
 }  // namespace strata

@@ -16,7 +16,8 @@ inline constexpr std::string_view kPostGradPass = "post_grad_graph";
 /// with views that Inductor has made reshapes when it logs `before_post_grad_graph`.
 bool IsOfDebugFolder(const History& history);
 
-/// Graphs by the id that AOTAutograd gives each, `0_forward`: debug folders are named after it
+/// Graphs, as indices of History::records, by the id that AOTAutograd gives each graph,
+/// `0_forward`: debug folders are named after it
 /// (`model__0_forward_1`), and in a log generated code begins with it (GeneratedCode::aot_id). Ids
 /// that fit several graphs are left out: code from a cache has the id of another process.
 std::map<std::string, int32_t> GraphsByAotId(const History& history);

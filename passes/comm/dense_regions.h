@@ -30,8 +30,8 @@ struct BucketComm {
   NodeId launch, wait;
   bool is_gather = false;
   Direction direction = Direction::kForward;
-  int64_t layer =
-      kNoLayer;  ///< `num_layers`: norm and lm_head; kNoLayer: others, such as embeddings
+  /// `num_layers`: norm and lm_head; kNoLayer: others, such as embeddings.
+  int64_t layer = kNoLayer;
 
   static constexpr int64_t kNoLayer = -1;
 };

@@ -31,7 +31,8 @@ size_t CountJoined(const std::vector<AxisChange>& changes, size_t first, const M
 /// tensor. Infinite: rows in the order of experts (T, E) are not gathered.
 double RedistributionCost(const Placements& from, const Placements& to, double bytes,
                           const Mesh& mesh);
-/// Of the sums that ranks exchange inside an operator, of `bytes` on each of them.
+/// Estimated time, in the same unit, of the sums that ranks exchange inside an operator: `bytes` on
+/// each rank.
 double ExchangeCost(double bytes);
 
 }  // namespace strata

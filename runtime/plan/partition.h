@@ -9,8 +9,9 @@
 
 namespace strata {
 
-/// The parts of a split add up to what is split: those whose sizes are values. None: `node` does
-/// not split by values, or the whole is not known at these sizes.
+/// The parts of an `aten.split_with_sizes` whose sizes are values, and what they add up to: the
+/// dimension that is split less the parts of known size, in elements. None: `node` does not split
+/// by values, or the dimension is not known at these sizes.
 std::optional<SizePartition> PartitionOf(const Graph& graph, NodeId node, const SymbolSizes& sizes,
                                          const std::function<SlotId(ValueId)>& slot_of);
 

@@ -10,10 +10,12 @@ namespace {
 
 constexpr int64_t kAlignment = 16;  // bytes
 
+/// A grouped product whose operands and result begin their rows at multiples of kAlignment.
 class AlignedProduct : public LocalCalls {
  public:
   using LocalCalls::LocalCalls;
 
+  /// Gives the operand rows of a width that is aligned, if they have none.
   void AlignOperand(uint32_t position) {
     const ValueId operand = graph().args(node())[position].value();
     const Type type = TypeOf(operand);
@@ -28,6 +30,7 @@ class AlignedProduct : public LocalCalls {
     rewriter().SetSlot(node(), graph().node(node()).args_begin + position, Arg(aligned));
   }
 
+  /// Gives the result such strides. Returns whether it had others.
   bool AlignResult() {
     const ValueId result = graph().result(node());
     Type type = TypeOf(result);
@@ -64,6 +67,7 @@ class AlignedProduct : public LocalCalls {
     return view;
   }
 
+  /// A copy of `value`, a view of the first columns of wider memory.
   ValueId WithWideRows(ValueId value) {
     const Type type = TypeOf(value);
     const int64_t width = *Number(type.sizes.back()), wide = Aligned(width, type);

@@ -14,7 +14,10 @@ struct LoadedTokenizer {
   std::unordered_map<std::string, int64_t> ids;  ///< of all tokens, by their names
 };
 
-/// Builds a tokenizer from the text of a `tokenizer.json`, which is at `path`.
+/// Builds a tokenizer from the text of a `tokenizer.json`; `path` names it in errors.
+///
+/// Errors: not JSON (kCorrupt), a part that is missing or of another form (kCorrupt), a kind of
+/// tokenizer that is not implemented (kUnsupported).
 Result<LoadedTokenizer> ParseTokenizer(const std::string& text, const std::string& path);
 
 }  // namespace strata
