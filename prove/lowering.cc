@@ -15,6 +15,7 @@
 #include "prove/evaluation/bounds.h"
 #include "prove/evaluation/evaluator.h"
 #include "prove/evaluation/inputs.h"
+#include "prove/evaluation/parts.h"
 #include "prove/evaluation/rank_evaluator.h"
 #include "prove/evaluation/rank_inputs.h"
 #include "prove/ops/elementwise.h"

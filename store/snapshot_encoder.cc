@@ -34,7 +34,6 @@ class Encoder {
     for (const Graph* graph : graphs_)
       nodes += static_cast<size_t>(graph->num_nodes());
     StableIdIndex seen(nodes);
-
     ByteWriter root(snapshot_.root);
     root.Varint(graphs_.size());
     for (const Graph* graph : graphs_) {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "ir/module.h"
+#include "prove/evaluation/parts.h"
 #include "prove/evaluation/rounding.h"
 #include "prove/ops/definitions.h"
 #include "prove/ops/elementwise.h"
@@ -23,33 +24,6 @@ constexpr std::string_view kCollectives = "_c10d_functional.";
 constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
 constexpr std::string_view kAxisIndex = "strata.axis_index.default";
 constexpr std::string_view kAxisShard = "strata.axis_shard.default";
-
-/// Part `index` of `parts` of a dimension.
-Tensor Chunk(const Tensor& tensor, int64_t dim, int64_t index, int64_t parts) {
-  Sizes sizes = tensor.sizes();
-  auto& size = sizes[static_cast<size_t>(dim)];
-  size /= parts;
-  const int64_t offset =
-      tensor.offset() + index * size * tensor.strides()[static_cast<size_t>(dim)];
-  return {tensor.domain(), tensor.storage(), std::move(sizes), tensor.strides(), offset};
-}
-
-/// The same where the parts do not divide it: of equal sizes, with zeros at the end of the last
-/// ones.
-Tensor PaddedChunk(const Tensor& tensor, int64_t dim, int64_t index, int64_t parts) {
-  const auto at = static_cast<size_t>(dim);
-  const int64_t size = tensor.sizes()[at], part = (size + parts - 1) / parts;
-  if (part * parts == size) return Chunk(tensor, dim, index, parts);
-  Sizes sizes = tensor.sizes();
-  sizes[at] = part;
-  Tensor padded(tensor.domain(), sizes);
-  const int64_t begin = std::min(index * part, size);
-  sizes[at] = std::min(begin + part, size) - begin;
-  const Tensor own(tensor.domain(), tensor.storage(), sizes, tensor.strides(),
-                   tensor.offset() + begin * tensor.strides()[at]);
-  Tensor(padded.domain(), padded.storage(), sizes, padded.strides(), 0).Write(own.Read());
-  return padded;
-}
 
 /// One after the other along dimension 0.
 Tensor Concatenated(std::span<const Tensor> parts) {
@@ -140,21 +114,6 @@ Tensor InFlight(const Tensor& result) {
 }
 
 }  // namespace
-
-Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, const Mesh& mesh,
-                 int64_t rank) {
-  const std::vector<int64_t> coordinates = mesh.Coordinates(rank);
-  Tensor part = whole;
-  // Strided shards lie inside the others.
-  for (const bool strided : {false, true}) {
-    for (size_t axis = 0; axis < placements.size(); ++axis) {
-      const Placement& p = placements[axis];
-      if (p.kind != Placement::Kind::kShard || (p.split > 0) != strided) continue;
-      part = PaddedChunk(part, p.dim, coordinates[axis], mesh.axes()[axis].size);
-    }
-  }
-  return part.Copy();
-}
 
 GroupLookup GroupsOf(const Mesh& mesh) {
   return [&mesh](std::string_view group, int64_t rank) { return mesh.GroupOf(group, rank); };

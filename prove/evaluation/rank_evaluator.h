@@ -86,10 +86,4 @@ class RankEvaluator {
   std::map<int32_t, Launched> launched_;  // by the launch's NodeId
 };
 
-/// The part of a whole tensor that a rank holds, with zeros after it where ranks do not divide a
-/// dimension. Partial axes hold the whole. REQUIRES: no parts of blocks, no rows by token or
-/// expert.
-Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, const Mesh& mesh,
-                 int64_t rank);
-
 }  // namespace strata::prove
