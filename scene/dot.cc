@@ -46,11 +46,11 @@ DotPlaces PlaceWithDot(const LaneShape& shape) {
                                     {"height", "0.3"},
                                     {"fixedsize", "true"}})
     agattr(graph, AGNODE, Text(name), Text(value));
-  std::vector<Agnode_t*> nodes;
+  IdVector<LaneNodeId, Agnode_t*> nodes;
   for (int32_t i = 0; i < shape.nodes; ++i)
-    nodes.push_back(agnode(graph, Text(std::to_string(i).c_str()), 1));
+    nodes.Add(agnode(graph, Text(std::to_string(i).c_str()), 1));
   for (const auto& [from, to] : shape.edges)
-    agedge(graph, nodes[static_cast<size_t>(from)], nodes[static_cast<size_t>(to)], nullptr, 1);
+    agedge(graph, nodes[from], nodes[to], nullptr, 1);
   gvLayout(context, graph, "dot");
   DotPlaces places;
   std::map<double, int32_t> ranks;
@@ -60,8 +60,8 @@ DotPlaces PlaceWithDot(const LaneShape& shape) {
   for (auto& [y, rank] : ranks)
     rank = next++;
   for (Agnode_t* node : nodes) {
-    places.rank.push_back(ranks[-ND_coord(node).y]);
-    places.x.push_back(ND_coord(node).x / kPoints);
+    places.rank.Add(ranks[-ND_coord(node).y]);
+    places.x.Add(ND_coord(node).x / kPoints);
   }
   gvFreeLayout(context, graph);
   agclose(graph);

@@ -71,8 +71,8 @@ bool Receive(int socket, std::span<T> values, int limit_ms) {
     shape.edges.resize(static_cast<size_t>(head[1]));
     if (!Receive(socket, std::span(shape.edges), -1)) _exit(0);
     const DotPlaces places = PlaceWithDot(shape);
-    if (!Send(socket, std::span<const int32_t>(places.rank)) ||
-        !Send(socket, std::span<const double>(places.x)))
+    if (!Send(socket, std::span(places.rank.values())) ||
+        !Send(socket, std::span(places.x.values())))
       _exit(0);
   }
 }
@@ -111,12 +111,13 @@ void DotWorker::Stop() {
 std::optional<DotPlaces> DotWorker::Place(const LaneShape& shape) {
   if (failures_ >= kMostFailures) return std::nullopt;
   const auto nodes = static_cast<size_t>(shape.nodes);
-  DotPlaces places{.rank = std::vector<int32_t>(nodes), .x = std::vector<double>(nodes)};
+  DotPlaces places{.rank = IdVector<LaneNodeId, int32_t>(nodes),
+                   .x = IdVector<LaneNodeId, double>(nodes)};
   const int32_t head[2] = {shape.nodes, static_cast<int32_t>(shape.edges.size())};
   if ((process_ > 0 || Start()) && Send(socket_, std::span<const int32_t>(head)) &&
-      Send(socket_, std::span<const std::pair<int32_t, int32_t>>(shape.edges)) &&
-      Receive(socket_, std::span(places.rank), time_limit_ms_) &&
-      Receive(socket_, std::span(places.x), time_limit_ms_)) {
+      Send(socket_, std::span(std::as_const(shape.edges))) &&
+      Receive(socket_, std::span(places.rank.values()), time_limit_ms_) &&
+      Receive(socket_, std::span(places.x.values()), time_limit_ms_)) {
     return places;
   }
   ++failures_;

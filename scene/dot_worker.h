@@ -9,8 +9,8 @@ namespace strata {
 
 /// What `dot` says of a lane.
 struct DotPlaces {
-  std::vector<int32_t> rank;  ///< of each node, from the top
-  std::vector<double> x;      ///< of each node's middle, in columns
+  IdVector<LaneNodeId, int32_t> rank;  ///< from the top
+  IdVector<LaneNodeId, double> x;      ///< of the middle, in columns
 };
 
 /// Graphviz `dot` in a process of its own: it cannot be interrupted, may crash on a graph it does

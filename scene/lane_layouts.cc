@@ -9,123 +9,128 @@
 #include <span>
 
 #include "scene/dot_worker.h"
-#include "scene/index.h"
 
 namespace strata {
 namespace {
 
 constexpr int32_t kNoRow = std::numeric_limits<int32_t>::max();
 
+size_t NumNodes(const LaneShape& shape) {
+  return static_cast<size_t>(shape.nodes);
+}
+
+/// Places to fill: all in row 0, in the middle.
+LanePlaces NoPlaces(const LaneShape& shape) {
+  const IdVector<LaneNodeId, int32_t> zeros(NumNodes(shape), 0);
+  return {.row = zeros, .x = zeros, .rows = 0};
+}
+
 /// Gives the nodes of a row their places: as near to their wishes as the others allow, inside the
 /// lane.
-void Spread(std::vector<int32_t>& x, std::span<const int32_t> line, int32_t columns) {
+void Spread(IdVector<LaneNodeId, int32_t>& x, std::span<const LaneNodeId> line, int32_t columns) {
   const int32_t last = columns - 1;  // half columns from the middle to the outermost place
   int32_t least = -last;
-  for (int32_t i : line) {
-    x[At(i)] = std::max(x[At(i)], least);
-    least = x[At(i)] + 2;
+  for (const LaneNodeId i : line) {
+    x[i] = std::max(x[i], least);
+    least = x[i] + 2;
   }
   int32_t most = last;
   for (size_t k = line.size(); k-- > 0;) {
-    x[At(line[k])] = std::min(x[At(line[k])], most);
-    most = x[At(line[k])] - 2;
+    x[line[k]] = std::min(x[line[k]], most);
+    most = x[line[k]] - 2;
   }
 }
 
 class ByPaths {
  public:
   explicit ByPaths(const LaneShape& shape)
-      : shape_(shape), before_(At(shape.nodes)), after_(At(shape.nodes)) {
+      : shape_(shape), before_(NumNodes(shape)), after_(NumNodes(shape)) {
     for (const auto& [from, to] : shape.edges) {
-      before_[At(to)].push_back(from);
-      after_[At(from)].push_back(to);
+      before_[to].push_back(from);
+      after_[from].push_back(to);
     }
   }
 
   LanePlaces Run() {
-    const std::vector<int32_t> layer = Layers();
-    std::vector<std::vector<int32_t>> layers;
-    for (int32_t i = 0; i < shape_.nodes; ++i) {
-      if (layers.size() <= At(layer[At(i)])) layers.resize(At(layer[At(i)]) + 1);
-      layers[At(layer[At(i)])].push_back(i);
+    const IdVector<LaneNodeId, int32_t> layer = Layers();
+    std::vector<std::vector<LaneNodeId>> layers;
+    for (const LaneNodeId i : Ids<LaneNodeId>(NumNodes(shape_))) {
+      const auto at = static_cast<size_t>(layer[i]);
+      if (layers.size() <= at) layers.resize(at + 1);
+      layers[at].push_back(i);
     }
-    LanePlaces places{.row = std::vector<int32_t>(At(shape_.nodes)),
-                      .x = std::vector<int32_t>(At(shape_.nodes)),
-                      .rows = 0};
+    LanePlaces places = NoPlaces(shape_);
     const auto columns = static_cast<size_t>(shape_.columns);
-    for (std::vector<int32_t>& nodes : layers) {
-      for (int32_t i : nodes)
-        places.x[At(i)] = Wish(places.x, i);
+    for (std::vector<LaneNodeId>& nodes : layers) {
+      for (const LaneNodeId i : nodes)
+        places.x[i] = Wish(places.x, i);
       if (nodes.size() <= columns) {
-        std::ranges::stable_sort(nodes, {}, [&](int32_t i) { return places.x[At(i)]; });
+        std::ranges::stable_sort(nodes, {}, [&](LaneNodeId i) { return places.x[i]; });
       }
       for (size_t begin = 0; begin < nodes.size(); begin += columns, ++places.rows) {
         const std::span line =
             std::span(nodes).subspan(begin, std::min(columns, nodes.size() - begin));
         Spread(places.x, line, shape_.columns);
-        for (int32_t i : line)
-          places.row[At(i)] = places.rows;
+        for (const LaneNodeId i : line)
+          places.row[i] = places.rows;
       }
     }
     return places;
   }
 
  private:
-  std::vector<int32_t> Layers() const {
-    std::vector<int32_t> layer(At(shape_.nodes), 0);
-    for (int32_t i = 0; i < shape_.nodes; ++i) {
-      for (int32_t from : before_[At(i)])
-        layer[At(i)] = std::max(layer[At(i)], layer[At(from)] + 1);
+  IdVector<LaneNodeId, int32_t> Layers() const {
+    IdVector<LaneNodeId, int32_t> layer(NumNodes(shape_), 0);
+    for (const LaneNodeId i : Ids<LaneNodeId>(NumNodes(shape_))) {
+      for (const LaneNodeId from : before_[i])
+        layer[i] = std::max(layer[i], layer[from] + 1);
     }
     // What has nothing above it sinks to what reads it.
-    for (int32_t i = shape_.nodes; i-- > 0;) {
-      if (!before_[At(i)].empty() || after_[At(i)].empty()) continue;
+    for (LaneNodeId i{shape_.nodes}; i.index-- > 0;) {
+      if (!before_[i].empty() || after_[i].empty()) continue;
       int32_t lowest = kNoRow;
-      for (int32_t to : after_[At(i)])
-        lowest = std::min(lowest, layer[At(to)]);
-      layer[At(i)] = std::max(layer[At(i)], lowest - 1);
+      for (const LaneNodeId to : after_[i])
+        lowest = std::min(lowest, layer[to]);
+      layer[i] = std::max(layer[i], lowest - 1);
     }
     return layer;
   }
 
   /// Under what it reads, so that the line is straight: the middle of its producers.
-  int32_t Wish(const std::vector<int32_t>& x, int32_t i) const {
-    if (before_[At(i)].empty()) return 0;
+  int32_t Wish(const IdVector<LaneNodeId, int32_t>& x, LaneNodeId i) const {
+    if (before_[i].empty()) return 0;
     int32_t sum = 0;
-    for (int32_t from : before_[At(i)])
-      sum += x[At(from)];
-    const auto count = static_cast<int32_t>(before_[At(i)].size());
+    for (const LaneNodeId from : before_[i])
+      sum += x[from];
+    const auto count = static_cast<int32_t>(before_[i].size());
     // Rounded to half columns, away from nothing: the same for mirrored graphs.
     return (2 * sum + (sum > 0 ? count : -count)) / (2 * count);
   }
 
   const LaneShape& shape_;
-  std::vector<std::vector<int32_t>> before_, after_;
+  IdVector<LaneNodeId, std::vector<LaneNodeId>> before_, after_;
 };
 
 /// Rows and half columns of what `dot` says in ranks and columns; a rank that is wider than the
 /// lane becomes several rows.
 LanePlaces Snap(const LaneShape& shape, const DotPlaces& dot) {
-  LanePlaces places{.row = std::vector<int32_t>(At(shape.nodes)),
-                    .x = std::vector<int32_t>(At(shape.nodes)),
-                    .rows = 0};
-  std::map<int32_t, std::vector<int32_t>> ranks;
+  LanePlaces places = NoPlaces(shape);
+  std::map<int32_t, std::vector<LaneNodeId>> ranks;
   double left = std::numeric_limits<double>::max(), right = std::numeric_limits<double>::lowest();
-  for (int32_t i = 0; i < shape.nodes; ++i) {
-    ranks[dot.rank[At(i)]].push_back(i);
-    left = std::min(left, dot.x[At(i)]);
-    right = std::max(right, dot.x[At(i)]);
+  for (const LaneNodeId i : Ids<LaneNodeId>(NumNodes(shape))) {
+    ranks[dot.rank[i]].push_back(i);
+    left = std::min(left, dot.x[i]);
+    right = std::max(right, dot.x[i]);
   }
   const auto columns = static_cast<size_t>(shape.columns);
   for (auto& [rank, nodes] : ranks) {
-    std::ranges::stable_sort(nodes, {}, [&](int32_t i) { return dot.x[At(i)]; });
+    std::ranges::stable_sort(nodes, {}, [&](LaneNodeId i) { return dot.x[i]; });
     for (size_t begin = 0; begin < nodes.size(); begin += columns, ++places.rows) {
       const std::span line =
           std::span(nodes).subspan(begin, std::min(columns, nodes.size() - begin));
-      for (int32_t i : line) {
-        places.row[At(i)] = places.rows;
-        places.x[At(i)] =
-            static_cast<int32_t>(std::lround(2 * (dot.x[At(i)] - (left + right) / 2)));
+      for (const LaneNodeId i : line) {
+        places.row[i] = places.rows;
+        places.x[i] = static_cast<int32_t>(std::lround(2 * (dot.x[i] - (left + right) / 2)));
       }
       Spread(places.x, line, shape.columns);
     }
@@ -141,8 +146,8 @@ std::string Bytes(const LaneShape& shape) {
   add(shape.nodes);
   add(shape.columns);
   for (const auto& [from, to] : shape.edges) {
-    add(from);
-    add(to);
+    add(from.index);
+    add(to.index);
   }
   return bytes;
 }
@@ -159,17 +164,17 @@ LaneCost& LaneCost::operator+=(const LaneCost& other) {
 
 LaneCost CostOf(const LaneShape& shape, const LanePlaces& places) {
   LaneCost cost{.rows = places.rows};
-  const auto x = [&](int32_t node) { return int64_t{places.x[At(node)]}; };
-  const auto row = [&](int32_t node) { return int64_t{places.row[At(node)]}; };
-  std::vector<std::vector<int32_t>> rows(At(places.rows));
-  for (int32_t i = 0; i < shape.nodes; ++i)
-    rows[At(places.row[At(i)])].push_back(i);
+  const auto x = [&](LaneNodeId node) { return int64_t{places.x[node]}; };
+  const auto row = [&](LaneNodeId node) { return int64_t{places.row[node]}; };
+  std::vector<std::vector<LaneNodeId>> rows(static_cast<size_t>(places.rows));
+  for (const LaneNodeId i : Ids<LaneNodeId>(NumNodes(shape)))
+    rows[static_cast<size_t>(places.row[i])].push_back(i);
   for (size_t e = 0; e < shape.edges.size(); ++e) {
     const auto [a, b] = shape.edges[e];
     const int64_t down = row(b) - row(a), across = x(b) - x(a);
     cost.length += std::abs(across);
     for (int64_t r = row(a) + 1; r < row(b); ++r) {
-      for (int32_t other : rows[static_cast<size_t>(r)]) {
+      for (const LaneNodeId other : rows[static_cast<size_t>(r)]) {
         // A box is two half columns wide.
         if (std::abs((x(other) - x(a)) * down - across * (r - row(a))) < down) ++cost.covered;
       }

@@ -6,20 +6,26 @@
 #include <utility>
 #include <vector>
 
+#include "base/id.h"
+
 /// Where the nodes of one lane of an open slab stand, in rows and half columns. Two ways: rows by
 /// longest paths, each node under what it reads (linear, always there, and steady when a node comes
 /// or goes), and Graphviz `dot`. Both are measured; `dot` must cost a fifth less.
 namespace strata {
 
+/// A node of a lane, from the first in execution order on.
+using LaneNodeId = Id<struct LaneNodeTag>;
+
 /// A lane without its nodes' names: lanes of equal shape look the same.
 struct LaneShape {
   int32_t nodes = 0;
-  std::vector<std::pair<int32_t, int32_t>> edges;  ///< from < to, sorted, each once
-  int32_t columns = 2;                             ///< nodes that may stand side by side
+  std::vector<std::pair<LaneNodeId, LaneNodeId>> edges;  ///< from < to, sorted, each once
+  int32_t columns = 2;                                   ///< nodes that may stand side by side
 };
 
 struct LanePlaces {
-  std::vector<int32_t> row, x;  ///< of each node; x: its middle, in half columns from the lane's
+  IdVector<LaneNodeId, int32_t> row,
+      x;  ///< x: the middle of a node, in half columns from the lane's
   int32_t rows = 0;
 };
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <span>
 #include <unordered_set>
 
@@ -26,7 +25,7 @@ class Layout {
         children_(ChildrenOf(scene)),
         first_forward_(scene.clusters.size(), kNoOrder),
         last_backward_(scene.clusters.size()),
-        item_of_(scene.nodes.size(), -1) {}
+        item_of_(scene.nodes.size()) {}
 
   void Run() {
     FindPlaces();
@@ -159,9 +158,9 @@ class Layout {
     SceneBlock block;
     int32_t rows[2] = {0, 0};
     for (int lane = 0; lane < 2; ++lane) {
-      std::vector<SceneNodeId> members;
+      IdVector<LaneNodeId, SceneNodeId> members;
       for (SceneNodeId node : nodes) {
-        if (scene_.nodes[node].backward == (lane == 1)) members.push_back(node);
+        if (scene_.nodes[node].backward == (lane == 1)) members.Add(node);
       }
       rows[lane] = PlaceLane(members, block);
     }
@@ -173,36 +172,36 @@ class Layout {
   }
 
   /// Rows of one lane, numbered in the direction of the flow.
-  int32_t PlaceLane(const std::vector<SceneNodeId>& members, SceneBlock& block) {
+  int32_t PlaceLane(const IdVector<LaneNodeId, SceneNodeId>& members, SceneBlock& block) {
     if (members.empty()) return 0;
     LaneShape shape{.nodes = static_cast<int32_t>(members.size()),
                     .edges = {},
                     .columns = options_.columns * (scene_.has_backward ? 1 : 2)};
-    for (int32_t i = 0; i < shape.nodes; ++i)
-      item_of_[members[At(i)]] = i;
-    for (int32_t to = 0; to < shape.nodes; ++to) {
-      for (SceneNodeId producer : producers_.of(members[At(to)])) {
-        const int32_t from = item_of_[producer];
+    for (const LaneNodeId i : IdsOf(members))
+      item_of_[members[i]] = i;
+    for (const LaneNodeId to : IdsOf(members)) {
+      for (SceneNodeId producer : producers_.of(members[to])) {
+        const LaneNodeId from = item_of_[producer];
         // Against the order (a removed node among its successors) no edge constrains.
-        if (from >= 0 && from < to) shape.edges.emplace_back(from, to);
+        if (from.valid() && from < to) shape.edges.emplace_back(from, to);
       }
     }
     for (SceneNodeId node : members)
-      item_of_[node] = -1;
+      item_of_[node] = {};
     std::ranges::sort(shape.edges);
     shape.edges.erase(std::unique(shape.edges.begin(), shape.edges.end()), shape.edges.end());
 
     const LanePlaces& places = lanes_.Of(shape);
-    std::vector<int32_t> order(members.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(
-        order, {}, [&](int32_t i) { return std::pair(places.row[At(i)], places.x[At(i)]); });
-    for (int32_t i : order) {
-      const SceneNodeId node = members[At(i)];
-      block.places.push_back({.node = node,
-                              .backward = scene_.nodes[node].backward,
-                              .row = places.row[At(i)],
-                              .x = places.x[At(i)]});
+    std::vector<LaneNodeId> order;
+    for (const LaneNodeId i : IdsOf(members))
+      order.push_back(i);
+    std::ranges::stable_sort(order, {},
+                             [&](LaneNodeId i) { return std::pair(places.row[i], places.x[i]); });
+    for (const LaneNodeId i : order) {
+      block.places.push_back({.node = members[i],
+                              .backward = scene_.nodes[members[i]].backward,
+                              .row = places.row[i],
+                              .x = places.x[i]});
     }
     return places.rows;
   }
@@ -253,7 +252,7 @@ class Layout {
   Adjacency producers_, consumers_;
   IdVector<ClusterId, std::vector<ClusterId>> children_;
   IdVector<ClusterId, SceneNodeId> first_forward_, last_backward_;
-  IdVector<SceneNodeId, int32_t> item_of_;  // while its block is placed
+  IdVector<SceneNodeId, LaneNodeId> item_of_;  // while its block is placed
 };
 
 }  // namespace

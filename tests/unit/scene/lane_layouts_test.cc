@@ -1,9 +1,12 @@
 #include "scene/lane_layouts.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -12,9 +15,18 @@
 namespace strata {
 namespace {
 
+using Edge = std::pair<LaneNodeId, LaneNodeId>;
+
+std::vector<Edge> Edges(std::initializer_list<std::pair<int32_t, int32_t>> numbers) {
+  std::vector<Edge> edges;
+  for (const auto& [from, to] : numbers)
+    edges.emplace_back(LaneNodeId{from}, LaneNodeId{to});
+  return edges;
+}
+
 TEST_CASE("crossings, covered boxes, detours and rows are counted") {
   // 0 1 above 2 3, with crossing edges.
-  LaneShape shape{.nodes = 4, .edges = {{0, 3}, {1, 2}}};
+  LaneShape shape{.nodes = 4, .edges = Edges({{0, 3}, {1, 2}})};
   LanePlaces places{.row = {0, 0, 1, 1}, .x = {-1, 1, -1, 1}, .rows = 2};
   LaneCost cost = CostOf(shape, places);
   CHECK(cost.crossings == 1);
@@ -26,7 +38,7 @@ TEST_CASE("crossings, covered boxes, detours and rows are counted") {
   CHECK(cost.crossings == 0);
   CHECK(cost.length == 0);
   // An edge across a row, through the box between its ends; then beside it.
-  shape = {.nodes = 3, .edges = {{0, 1}, {0, 2}, {1, 2}}};
+  shape = {.nodes = 3, .edges = Edges({{0, 1}, {0, 2}, {1, 2}})};
   places = {.row = {0, 1, 2}, .x = {0, 0, 0}, .rows = 3};
   CHECK(CostOf(shape, places).covered == 1);
   places.x = {0, 2, 0};
@@ -34,23 +46,24 @@ TEST_CASE("crossings, covered boxes, detours and rows are counted") {
 }
 
 TEST_CASE("edges from one node do not cross") {
-  const LaneShape shape{.nodes = 3, .edges = {{0, 1}, {0, 2}}};
+  const LaneShape shape{.nodes = 3, .edges = Edges({{0, 1}, {0, 2}})};
   CHECK(CostOf(shape, {.row = {0, 1, 1}, .x = {0, -1, 1}, .rows = 2}).crossings == 0);
 }
 
 TEST_CASE("rows by longest paths contain at most one node per column") {
   LaneShape shape{.nodes = 6, .edges = {}, .columns = 2};
   for (int32_t i = 1; i < 6; ++i)
-    shape.edges.emplace_back(0, i);
+    shape.edges.emplace_back(LaneNodeId{0}, LaneNodeId{i});
   const LanePlaces places = PlaceByPaths(shape);
   CHECK(places.rows == 4);
-  CHECK(places.row == std::vector<int32_t>{0, 1, 1, 2, 2, 3});
+  CHECK(places.row.values() == std::vector<int32_t>{0, 1, 1, 2, 2, 3});
 }
 
 /// Two chains whose ends are swapped: longest paths keep program order.
 LaneShape Twisted() {
   return {.nodes = 8,
-          .edges = {{0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 5}, {3, 4}, {4, 6}, {4, 7}, {5, 6}, {5, 7}},
+          .edges = Edges(
+              {{0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 5}, {3, 4}, {4, 6}, {4, 7}, {5, 6}, {5, 7}}),
           .columns = 2};
 }
 
@@ -84,7 +97,7 @@ TEST_CASE("a worker that times out is abandoned, and its lane is laid out by lon
   LaneShape shape{.nodes = 400, .edges = {}, .columns = 4};
   for (int32_t to = 1; to < shape.nodes; ++to) {
     for (int32_t k = 0; k < 3; ++k)
-      shape.edges.emplace_back((to * 7 + k * 13) % to, to);
+      shape.edges.emplace_back(LaneNodeId{(to * 7 + k * 13) % to}, LaneNodeId{to});
   }
   std::ranges::sort(shape.edges);
   shape.edges.erase(std::unique(shape.edges.begin(), shape.edges.end()), shape.edges.end());
@@ -100,7 +113,7 @@ TEST_CASE("the process of dot keeps no file open that its parent closes") {
   int ends[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   DotWorker worker(10'000);
-  REQUIRE(worker.Place({.nodes = 2, .edges = {{0, 1}}}).has_value());
+  REQUIRE(worker.Place({.nodes = 2, .edges = Edges({{0, 1}})}).has_value());
   close(ends[0]);
   // Who waits for the end of a connection sees it while the process lives.
   pollfd ended{.fd = ends[1], .events = POLLIN, .revents = 0};
