@@ -74,6 +74,7 @@ class App final : public ScriptHost {
   void AddPassCommands();
   void AddTabCommands();
   void AddLookCommands();
+  void AddPaneCommands();
   void AddSearchCommands();
   void AddFileCommands();
   void AddOfGraph(std::string id, std::string words, std::vector<std::string> keys,

@@ -23,6 +23,7 @@ void App::AddCommands() {
   AddPassCommands();
   AddTabCommands();
   AddLookCommands();
+  AddPaneCommands();
   AddSearchCommands();
   AddFileCommands();
   AddWalkCommands();
@@ -59,7 +60,7 @@ void App::AddPassCommands() {
   add("dark-theme", "Dark theme", {}, [this](int) { SetTheme(true); });
 }
 
-/// Those of the tabs below the graph, and of the panes.
+/// Those that open a tab below the graph.
 void App::AddTabCommands() {
   Model& m = model_;
   const auto add = [&](std::string id, std::string words, std::vector<std::string> keys,
@@ -76,23 +77,6 @@ void App::AddTabCommands() {
   add("ranks", "Matrix of ranks", {}, [&m](int) { m.tab = Tab::kRanks; });
   add("live", "Training run", {}, [&m](int) { m.tab = Tab::kLive; });
   add("log", "Log of messages", {}, [&m](int) { m.tab = Tab::kLog; });
-  add("left-pane", "Show or hide the lists", {"F7"},
-      [this](int) { settings_.hide_left = !settings_.hide_left; });
-  add("right-pane", "Show or hide the node", {"F8"},
-      [this](int) { settings_.hide_right = !settings_.hide_right; });
-  add("bottom-pane", "Show or hide the tabs below the graph", {"F9"},
-      [this](int) { settings_.hide_bottom = !settings_.hide_bottom; });
-  add("reset-layout", "Reset the layout", {"Ctrl+Shift+R"}, [this](int) {
-    settings_.left = settings_.right = settings_.bottom = settings_.modules = 0;
-    settings_.hide_left = settings_.hide_right = settings_.hide_bottom = false;
-  });
-  const auto step_tab = [&m](int n) {
-    const int count = static_cast<int>(Tab::kLog) + 1;
-    m.tab = static_cast<Tab>(((static_cast<int>(m.tab) + n) % count + count) % count);
-  };
-  add("next-tab", "Next tab below the graph", {"Tab"}, step_tab);
-  add("previous-tab", "Tab before", {"Shift+Tab"}, [step_tab](int n) { step_tab(-n); });
-  add("close-tab", "Close the tab below the graph", {}, [&m](int) { m.tab = Tab::kNone; });
 }
 
 /// Those that choose what is drawn of a graph, and pin graphs and matches.
@@ -121,6 +105,32 @@ void App::AddLookCommands() {
   add("break-match", "This node is not the same in both graphs", {"E"},
       [&m](int) { m.BreakMatch(); });
   add("forget-match", "Forget what was pinned of this node", {}, [&m](int) { m.ForgetMatch(); });
+}
+
+/// Those that show, hide and change panes.
+void App::AddPaneCommands() {
+  Model& m = model_;
+  const auto add = [&](std::string id, std::string words, std::vector<std::string> keys,
+                       std::function<void(int)> run) {
+    commands_.Add(std::move(id), std::move(words), std::move(keys), std::move(run));
+  };
+  add("left-pane", "Show or hide the lists", {"F7"},
+      [this](int) { settings_.hide_left = !settings_.hide_left; });
+  add("right-pane", "Show or hide the node", {"F8"},
+      [this](int) { settings_.hide_right = !settings_.hide_right; });
+  add("bottom-pane", "Show or hide the tabs below the graph", {"F9"},
+      [this](int) { settings_.hide_bottom = !settings_.hide_bottom; });
+  add("reset-layout", "Reset the layout", {"Ctrl+Shift+R"}, [this](int) {
+    settings_.left = settings_.right = settings_.bottom = settings_.modules = 0;
+    settings_.hide_left = settings_.hide_right = settings_.hide_bottom = false;
+  });
+  const auto step_tab = [&m](int n) {
+    const int count = static_cast<int>(Tab::kLog) + 1;
+    m.tab = static_cast<Tab>(((static_cast<int>(m.tab) + n) % count + count) % count);
+  };
+  add("next-tab", "Next tab below the graph", {"Tab"}, step_tab);
+  add("previous-tab", "Tab before", {"Shift+Tab"}, [step_tab](int n) { step_tab(-n); });
+  add("close-tab", "Close the tab below the graph", {}, [&m](int) { m.tab = Tab::kNone; });
 }
 
 /// Those that find, go back and copy.
