@@ -13,6 +13,8 @@ constexpr std::string_view kClass = "class ";
 constexpr std::string_view kBase = "(torch.nn.Module):";
 
 bool IsImport(std::string_view line) {
+  // Most lines begin with a blank.
+  if (line.empty() || (line[0] != 'i' && line[0] != 'f')) return false;
   return line.starts_with("import ") || line.starts_with("from ");
 }
 

@@ -26,12 +26,14 @@ static_assert(std::endian::native == std::endian::little, "words are read as the
 
 using State = std::array<uint32_t, 4>;
 
+/// `sum` and the round's function of b, c and d. Each step waits for the b of the one before, so
+/// what does not depend on it is added first.
 template <int kRound>
-inline uint32_t Mix(uint32_t b, uint32_t c, uint32_t d) {
-  if constexpr (kRound == 0) return d ^ (b & (c ^ d));
-  if constexpr (kRound == 1) return c ^ (d & (b ^ c));
-  if constexpr (kRound == 2) return b ^ c ^ d;
-  return c ^ (b | ~d);
+inline uint32_t AddMix(uint32_t sum, uint32_t b, uint32_t c, uint32_t d) {
+  if constexpr (kRound == 0) return sum + (d ^ (b & (c ^ d)));
+  if constexpr (kRound == 1) return (sum + (c & ~d)) + (d & b);
+  if constexpr (kRound == 2) return sum + (b ^ (c ^ d));
+  return sum + (c ^ (b | ~d));
 }
 
 template <int kRound>
@@ -40,8 +42,8 @@ inline void Round(State& s, const std::array<uint32_t, 16>& words) {
   constexpr std::array<uint32_t, 4> kFactors = {1, 5, 3, 7}, kOffsets = {0, 1, 5, 0};
   for (uint32_t i = 0; i < 16; ++i) {
     const uint32_t word = words[(i * kFactors[kRound] + kOffsets[kRound]) & 15];
-    const uint32_t sum =
-        s[0] + Mix<kRound>(s[1], s[2], s[3]) + word + kSines[static_cast<size_t>(kRound) * 16 + i];
+    const uint32_t known = s[0] + word + kSines[static_cast<size_t>(kRound) * 16 + i];
+    const uint32_t sum = AddMix<kRound>(known, s[1], s[2], s[3]);
     s = {s[3], s[1] + std::rotl(sum, kShifts[kRound][i & 3]), s[1], s[2]};
   }
 }
