@@ -24,15 +24,21 @@ std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& sc
 }  // namespace
 
 void MatchCones(Matching& matching, const ScopePair& scope) {
-  std::array<std::vector<uint64_t>, 2> down;
   std::array<std::vector<Keyed>, 2> keys;
-  const auto look = [&](Side side) {
-    down[side] = DownCones(matching, side, scope);
-    keys[side] = Keys(matching, side, scope, UpCones(matching, side, scope, true));
-    SortKeys(keys[side]);
+  const auto at_once = [&](size_t size, auto&& fn) {
+    AtOnce(size, [&] { fn(kBefore); }, [&] { fn(kAfter); });
   };
-  const auto size = scope.size(kBefore);
-  AtOnce(size, [&] { look(kBefore); }, [&] { look(kAfter); });
+  at_once(scope.size(kBefore), [&](Side side) {
+    keys[side] = Keys(matching, side, scope, UpCones(matching, side, scope, true));
+  });
+  // Unrelated graphs have little in common: sort that alone.
+  DropForeign(keys[kBefore], keys[kAfter]);
+  at_once(keys[kBefore].size(), [&](Side side) { SortKeys(keys[side]); });
+  std::array<std::vector<uint64_t>, 2> down;  // where several nodes have one cone
+  const auto find_down = [&] {
+    if (!down[kBefore].empty()) return;
+    at_once(scope.size(kBefore), [&](Side side) { down[side] = DownCones(matching, side, scope); });
+  };
   FoundPairs found;
   std::vector<Keyed> by_use_before, by_use_after;
   ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
@@ -43,6 +49,7 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
         result.push_back({down[side][scope.PlaceOf(side, i)], i});
       return result;
     };
+    find_down();
     by_use_before = by_use(kBefore, befores);
     by_use_after = by_use(kAfter, afters);
     ForEachCommonKey(by_use_before, by_use_after, [&](auto same_before, auto same_after) {
