@@ -104,21 +104,14 @@ Result<Values> EvaluateAveragePool(Call& call) {
   return MeansOrBackward(call, windows, kBackward);
 }
 
-/// _adaptive_avg_pool2d(x, output_size); its backward is called with the gradient and x.
-template <bool kBackward>
-Result<Values> EvaluateAdaptiveAveragePool(Call& call) {
-  const size_t rank = SpatialDims(call.op());
-  STRATA_TRY(const Tensor a, PlanesAt(call, kBackward ? 1 : 0, rank));
-  STRATA_TRY(const Tensor gradient, PlanesAt(call, 0, rank));
-  const std::span<const int64_t> spatial = std::span(gradient.sizes()).last(rank);
-  Sizes sizes(spatial.begin(), spatial.end());
-  if (!kBackward) sizes = call.IntegersAt(1, "output_size").value_or(Sizes{});
-  if (sizes.size() == 1) sizes.resize(rank, sizes[0]);
-  if (sizes.size() != rank) return Error(ErrorCode::kInvalid, "an output of other dimensions");
+/// That number of windows along each axis, which overlap where it does not divide the size.
+Result<PlaneWindows> AdaptiveWindows(const Tensor& a, Sizes counts, size_t rank) {
+  if (counts.size() == 1) counts.resize(rank, counts[0]);
+  if (counts.size() != rank) return Error(ErrorCode::kInvalid, "an output of other dimensions");
   std::vector<AxisWindows> axes;
   for (size_t axis = 0; axis < rank; ++axis) {
     AxisWindows windows;
-    const int64_t count = sizes[axis];
+    const int64_t count = counts[axis];
     windows.size = a.sizes()[a.sizes().size() - rank + axis];
     for (int64_t i = 0; i < count; ++i) {
       std::vector<int64_t>& elements = windows.elements.emplace_back();
@@ -129,7 +122,20 @@ Result<Values> EvaluateAdaptiveAveragePool(Call& call) {
     }
     axes.push_back(std::move(windows));
   }
-  return MeansOrBackward(call, Combine(axes), kBackward);
+  return Combine(axes);
+}
+
+/// _adaptive_avg_pool2d(x, output_size); its backward is called with the gradient and x.
+template <bool kBackward>
+Result<Values> EvaluateAdaptiveAveragePool(Call& call) {
+  const size_t rank = SpatialDims(call.op());
+  STRATA_TRY(const Tensor a, PlanesAt(call, kBackward ? 1 : 0, rank));
+  STRATA_TRY(const Tensor gradient, PlanesAt(call, 0, rank));
+  const std::span<const int64_t> spatial = std::span(gradient.sizes()).last(rank);
+  Sizes counts(spatial.begin(), spatial.end());
+  if (!kBackward) counts = call.IntegersAt(1, "output_size").value_or(Sizes{});
+  STRATA_TRY(const PlaneWindows windows, AdaptiveWindows(a, std::move(counts), rank));
+  return MeansOrBackward(call, windows, kBackward);
 }
 
 /// How many dimensions the windows have that `kernel_size` at `position` gives.
@@ -179,6 +185,15 @@ Result<Values> EvaluateMaximumPool(Call& call) {
   STRATA_TRY(const Tensor a, PlanesAt(call, 0, rank));
   STRATA_TRY(const Pooling pooling, MaximumPoolingOf(call, rank));
   STRATA_TRY(const PlaneWindows windows, WindowsOf(pooling, a));
+  return MaximaOf(a, windows);
+}
+
+/// adaptive_max_pool2d(x, output_size)
+Result<Values> EvaluateAdaptiveMaximumPool(Call& call) {
+  const size_t rank = SpatialDims(call.op());
+  STRATA_TRY(const Tensor a, PlanesAt(call, 0, rank));
+  STRATA_TRY(const PlaneWindows windows,
+             AdaptiveWindows(a, call.IntegersAt(1, "output_size").value_or(Sizes{}), rank));
   return MaximaOf(a, windows);
 }
 
@@ -238,12 +253,13 @@ Result<Values> EvaluateOffsetsToIndices(Call& call) {
 }
 
 /// max_pool2d_with_indices_backward(gradient, x, …, indices): each goes where the element was. An
-/// index out of range leaves the whole plane undefined.
+/// index out of range leaves the whole plane undefined. `kIndices`: the position of the indices.
+template <size_t kIndices>
 Result<Values> EvaluateMaximumPoolBackward(Call& call) {
   const size_t rank = SpatialDims(call.op());
   STRATA_TRY(const Tensor gradient, PlanesAt(call, 0, rank));
   STRATA_TRY(const Tensor a, PlanesAt(call, 1, rank));
-  STRATA_TRY(const Tensor indices, call.TensorAt(7, "indices"));
+  STRATA_TRY(const Tensor indices, call.TensorAt(kIndices, "indices"));
   if (indices.sizes() != gradient.sizes() || indices.domain() != Domain::kInteger)
     return Error(ErrorCode::kInvalid, "indices of other sizes than the gradient");
   const std::vector<uint64_t> words = gradient.Read(), places = indices.Read();
@@ -280,34 +296,64 @@ AxisWindows NearestOf(int64_t size, int64_t count, std::optional<double> scale) 
   return windows;
 }
 
-std::optional<double> ScaleAt(const Call& call, size_t position, std::string_view name) {
-  const Argument* argument = call.Find(position, name);
-  if (argument == nullptr) return std::nullopt;
-  if (const auto* number = std::get_if<double>(&argument->value)) return *number;
-  if (const auto* number = std::get_if<int64_t>(&argument->value))
+std::optional<double> NumberOf(const Argument& argument) {
+  if (const auto* number = std::get_if<double>(&argument.value)) return *number;
+  if (const auto* number = std::get_if<int64_t>(&argument.value))
     return static_cast<double>(*number);
   return std::nullopt;
+}
+
+/// How an operator makes planes larger, by axis.
+struct Enlargement {
+  Sizes output;
+  std::vector<std::optional<double>> scales;
+};
+
+/// Of upsample_nearest2d.vec(x, output_size, scale_factors), one of which is None.
+Enlargement FactorsOf(const Call& call, std::span<const int64_t> input) {
+  Enlargement enlargement;
+  if (const auto output = call.IntegersAt(1, "output_size"))
+    return {.output = *output, .scales = std::vector<std::optional<double>>(output->size())};
+  const Argument* factors = call.Find(2, "scale_factors");
+  const auto* list =
+      factors == nullptr ? nullptr : std::get_if<std::vector<Argument>>(&factors->value);
+  for (size_t axis = 0; list != nullptr && axis < std::min(list->size(), input.size()); ++axis) {
+    const std::optional<double> scale = NumberOf((*list)[axis]);
+    enlargement.scales.push_back(scale);
+    enlargement.output.push_back(
+        static_cast<int64_t>(std::floor(static_cast<double>(input[axis]) * scale.value_or(0))));
+  }
+  return enlargement;
 }
 
 /// upsample_nearest2d(x, output_size, scales_h, scales_w); its backward(gradient, output_size,
 /// input_size, scales_h, scales_w).
 template <bool kBackward>
 Result<Values> EvaluateNearest(Call& call) {
-  if (call.op().ends_with(".vec"))
-    return Error(ErrorCode::kUnsupported, "an output size that is a factor");
   const size_t rank = SpatialDims(call.op());
   STRATA_TRY(const Tensor a, PlanesAt(call, 0, rank));
-  const Sizes output = call.IntegersAt(1, "output_size").value_or(Sizes{});
   const Sizes input = kBackward ? call.IntegersAt(2, "input_size").value_or(Sizes{}) : a.sizes();
-  if (output.size() != rank || input.size() != a.sizes().size())
+  if (input.size() != a.sizes().size())
     return Error(ErrorCode::kInvalid, "an output of other dimensions");
-  constexpr std::string_view kNames[] = {"scales_d", "scales_h", "scales_w"};
-  std::vector<AxisWindows> axes;
-  for (size_t axis = 0; axis < rank; ++axis) {
-    const std::string_view name = rank == 1 ? "scales" : kNames[3 - rank + axis];
-    axes.push_back(NearestOf(input[input.size() - rank + axis], output[axis],
-                             ScaleAt(call, (kBackward ? 3 : 2) + axis, name)));
+  const std::span<const int64_t> spatial = std::span(input).last(rank);
+  Enlargement enlargement;
+  if (call.op().ends_with(".vec")) {
+    if (kBackward) return Error(ErrorCode::kUnsupported, "an output size that is a factor");
+    enlargement = FactorsOf(call, spatial);
+  } else {
+    enlargement.output = call.IntegersAt(1, "output_size").value_or(Sizes{});
+    constexpr std::string_view kNames[] = {"scales_d", "scales_h", "scales_w"};
+    for (size_t axis = 0; axis < rank; ++axis) {
+      const std::string_view name = rank == 1 ? "scales" : kNames[3 - rank + axis];
+      const Argument* scale = call.Find((kBackward ? 3 : 2) + axis, name);
+      enlargement.scales.push_back(scale == nullptr ? std::nullopt : NumberOf(*scale));
+    }
   }
+  if (enlargement.output.size() != rank)
+    return Error(ErrorCode::kInvalid, "an output of other dimensions");
+  std::vector<AxisWindows> axes;
+  for (size_t axis = 0; axis < rank; ++axis)
+    axes.push_back(NearestOf(spatial[axis], enlargement.output[axis], enlargement.scales[axis]));
   return MeansOrBackward(call, Combine(axes), kBackward);
 }
 
@@ -316,14 +362,18 @@ constexpr OpDefinition kPoolingOps[] = {
     {"aten._adaptive_avg_pool2d_backward", EvaluateAdaptiveAveragePool<true>},
     {"aten._adaptive_avg_pool3d", EvaluateAdaptiveAveragePool<false>},
     {"aten._adaptive_avg_pool3d_backward", EvaluateAdaptiveAveragePool<true>},
+    {"aten.adaptive_max_pool2d", EvaluateAdaptiveMaximumPool},
+    {"aten.adaptive_max_pool2d_backward", EvaluateMaximumPoolBackward<2>},
+    {"aten.adaptive_max_pool3d", EvaluateAdaptiveMaximumPool},
+    {"aten.adaptive_max_pool3d_backward", EvaluateMaximumPoolBackward<2>},
     {"aten.avg_pool2d", EvaluateAveragePool<false>},
     {"aten.avg_pool2d_backward", EvaluateAveragePool<true>},
     {"aten.avg_pool3d", EvaluateAveragePool<false>},
     {"aten.avg_pool3d_backward", EvaluateAveragePool<true>},
     {"aten.max_pool2d_with_indices", EvaluateMaximumPool},
-    {"aten.max_pool2d_with_indices_backward", EvaluateMaximumPoolBackward},
+    {"aten.max_pool2d_with_indices_backward", EvaluateMaximumPoolBackward<7>},
     {"aten.max_pool3d_with_indices", EvaluateMaximumPool},
-    {"aten.max_pool3d_with_indices_backward", EvaluateMaximumPoolBackward},
+    {"aten.max_pool3d_with_indices_backward", EvaluateMaximumPoolBackward<7>},
     {"aten.upsample_nearest1d", EvaluateNearest<false>},
     {"aten.upsample_nearest1d_backward", EvaluateNearest<true>},
     {"aten.upsample_nearest2d", EvaluateNearest<false>},

@@ -195,6 +195,12 @@ TEST_CASE("PV-3: adaptive means and nearest elements, and their backwards, are A
 )",
                                   sizes, result));
   }
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[2, 3, 3, 4]
+  y = aten.upsample_nearest2d.vec(x, None, [2.0, 1.5]) : f64[2, 3, 6, 6]
+  z = aten.upsample_nearest2d.vec(x, [7, 5], None) : f64[2, 3, 7, 5]
+  output([y, z])
+)");
   for (const std::string_view sizes : {"[6, 8], 2.0, 2.0", "[6, 8]", "[7, 11]", "[2, 3]"}) {
     const std::string list(sizes.substr(0, sizes.find(']') + 1));
     const std::string scales(sizes.substr(list.size()));
@@ -207,6 +213,27 @@ TEST_CASE("PV-3: adaptive means and nearest elements, and their backwards, are A
 )",
                                   list, scales, list.substr(1)));
   }
+}
+
+TEST_CASE("PV-3: adaptive maxima and their backwards are ATen's") {
+  for (const std::string_view sizes : {"[2, 2]", "[1, 1]", "[8, 5]", "[4, 6]"}) {
+    const std::string result = fmt::format("[2, 3, {}", sizes.substr(1));
+    CheckAgainstTorch(fmt::format(R"(
+  x = placeholder : f64[2, 3, 8, 6]
+  g = placeholder : f64{1}
+  (y, i) = aten.adaptive_max_pool2d.default(x, {0}) as pool : (f64{1}, i64{1})
+  dx = aten.adaptive_max_pool2d_backward.default(g, x, i) : f64[2, 3, 8, 6]
+  output([y, i, dx])
+)",
+                                  sizes, result));
+  }
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[2, 5, 4, 3]
+  g = placeholder : f64[2, 2, 3, 2]
+  (y, i) = aten.adaptive_max_pool3d.default(x, [2, 3, 2]) as pool : (f64[2, 2, 3, 2], i64[2, 2, 3, 2])
+  dx = aten.adaptive_max_pool3d_backward.default(g, x, i) : f64[2, 5, 4, 3]
+  output([y, i, dx])
+)");
 }
 
 TEST_CASE("PV-3: elu and the log of a sum of exponentials are ATen's, where these are exact") {
