@@ -14,6 +14,13 @@ Place PlaceIn(const Graph& graph, Part part, ValueId value) {
   return {part, node, 0};
 }
 
+/// Whether a call only moves elements. What ranks have after a view that joins a cut dimension to
+/// one before it is not a slice, though all that is read of it may be right.
+bool OnlyMoves(const Graph& graph, NodeId node) {
+  return TraitsOf(graph.op(node)).view || BaseName(graph.op(node)) == "_unsafe_view" ||
+         BaseName(graph.op(node)) == "clone";
+}
+
 bool IsCall(const Graph& graph, NodeId node) {
   return graph.node(node).kind == NodeKind::kCall;
 }
@@ -83,16 +90,18 @@ std::optional<Place> CauseFinder::TwinOf(Part part, NodeId node) const {
 std::optional<Cause> CauseFinder::CauseOf(Part part, ValueId value) const {
   Nodes region;
   Visit(part, value, region);
-  std::optional<Cause> first;
+  std::optional<Cause> first, first_view;
   // In program order: ids of nodes ascend in a graph that was read from a text.
   for (const auto& [of_part, index] : region) {
     const NodeId node{index};
     if (!ReadsHeldValues(of_part, node)) continue;
     const Cause cause{of_part, node, TwinOf(of_part, node)};
-    if (cause.twin) return cause;
+    const bool is_view = OnlyMoves(GraphOf(rank_, of_part), node);
+    if (cause.twin && !is_view) return cause;
+    if (cause.twin && !first_view) first_view = cause;
     if (!first) first = cause;
   }
-  return first;
+  return first_view ? first_view : first;
 }
 
 }  // namespace strata::prove

@@ -19,7 +19,8 @@ struct Cause {
 
 /// Finds the node from which on ranks hold no values of one device. Most programs have such nodes
 /// that are right, as where one device has no mask of a rank's rows: a node that one device has,
-/// too, goes before those that it has not.
+/// too, goes before those that it has not, and one that computes something before one that only
+/// moves elements.
 class CauseFinder {
  public:
   /// REQUIRES: all outlive this. The programs are those of one device and of the first rank.

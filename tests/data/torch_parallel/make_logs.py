@@ -31,6 +31,7 @@ PROGRAMS = {
     "by_hand": (2, ["norm_gradient", "loss_twice", "no_sum", "no_offset"]),
     "buckets": (2, ["exchanged"]),
     "grid": (4, ["wrong_group"]),
+    "encoder": (2, []),
     "ddp_buckets": (2, ["half"]),
     "accumulation": (2, ["no_division"]),
     "local_gradients": (2, ["replicated"]),

@@ -132,6 +132,12 @@ proven: 1 of 1 steps, seed 1, p = 2^61-1
         self.assertNotEqual(tokens * of_all, others * total)
         self.assertEqual(tokens * of_all + others * total, total * of_all)
 
+    def test_pv_78_a_view_that_joins_a_cut_dimension_is_no_cause(self):
+        """Each rank's mean is over its own labels; the view behind a transpose is right."""
+        found = self.found("encoder", "ranks", "--accept-inferred")
+        self.assertEqual([(node, module.split(",")[0]) for _, node, module in found],
+                         [("nll_loss_forward", "output 0"), ("div_1", "gradient of embedding.weight")])
+
     def test_pv_71_errors_of_programs_are_found_and_named(self):
         found = self.found("by_hand", "norm_gradient")
         self.assertEqual([(kind, module) for kind, _, module in found],
