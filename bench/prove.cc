@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,14 +11,18 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/random.h"
 #include "bench/bench.h"
+#include "bench/proof_layouts.h"
 #include "cli/core/flags.h"
+#include "cli/prove/prove_stages.h"
 #include "diff/diff.h"
 #include "passes/placement/placement.h"
 #include "prove/layers/fewer_layers.h"
 #include "prove/mutations/mutations.h"
 #include "prove/on_ranks.h"
+#include "prove/stages.h"
 #include "refs/histories.h"
 #include "tlparse-export/review/svg.h"
 
@@ -46,7 +51,7 @@ struct Row {
 struct Options {
   std::vector<std::string> traces;
   int64_t sites = 5, seed = 1;
-  bool mutations = false, lists = false;
+  bool mutations = false, lists = false, layouts = false;
   std::string pictures;  ///< a folder
 };
 
@@ -61,12 +66,12 @@ class MutationBench {
   explicit MutationBench(const Options& options)
       : options_(options), rows_(prove::Mutations().size()) {}
 
-  Status Run() {
-    for (const std::string& trace : options_.traces) {
-      STRATA_TRY(const std::vector<History> histories, LoadHistories(trace));
-      for (const History& history : histories)
-        STRATA_RETURN_IF_ERROR(RunHistory(trace, history));
-    }
+  /// `name`: of the trace, in what is printed.
+  Status Run(const std::string& trace, const std::string& name) {
+    STRATA_TRY(const std::vector<History> histories, LoadHistories(trace));
+    for (const History& history : histories)
+      STRATA_RETURN_IF_ERROR(RunHistory(name, history));
+    ++traces_;
     return Ok();
   }
 
@@ -80,8 +85,8 @@ class MutationBench {
   }
 
   void Print() const {
-    fmt::print("{} lowered graphs, at most {} sites of each mutation in each\n\n", graphs_,
-               options_.sites);
+    fmt::print("{} traces, {} lowered graphs, at most {} sites of each mutation in each pass\n\n",
+               traces_, graphs_, options_.sites);
     fmt::print("{:<22} {:>7} {:>7} {:>7} {:>10} {:>7} {:>7} {:>7} {:>7}  {}\n", "mutation",
                "mutants", "caught", "refused", "equivalent", "escaped", "at site", "class", "rules",
                "effect");
@@ -122,7 +127,66 @@ class MutationBench {
       ++graphs_;
       STRATA_RETURN_IF_ERROR(RunPass(where, before.graph(), after.graph(), proof));
     }
+    STRATA_TRY(const std::vector<LoadedCut> cuts,
+               LoadCuts(history, [](const HistoryStep&) { return true; }));
+    for (const LoadedCut& cut : cuts)
+      STRATA_RETURN_IF_ERROR(RunCut(trace, cut));
     return Ok();
+  }
+
+  /// Graphs that a pass cut out of one, each edited while the others stay.
+  Status RunCut(const std::string& trace, const LoadedCut& loaded) {
+    const std::string where = fmt::format("{}: {}: {}", trace, loaded.graph, loaded.step.pass);
+    const std::vector<prove::StagePart> parts = loaded.Parts();
+    const prove::StageCut cut = loaded.CutOf(parts);
+    if (!IsLowered(*cut.whole)) return Ok();
+    const prove::Proof proof = prove::ProveStages(cut, Proving());
+    if (proof.verdict != prove::Verdict::kProven) {
+      fmt::print("{}: {} before any mutation\n", where, ToString(proof.verdict));
+      return Ok();
+    }
+    graphs_ += static_cast<int64_t>(parts.size());
+    STRATA_TRY(const prove::CutMutants mutants, prove::CutMutants::Make(cut));
+    const auto sites = SitesOf(parts);
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const prove::Mutation& mutation = prove::Mutations()[i];
+      int64_t tried = 0;
+      for (const auto& [part, node] : sites) {
+        if (tried >= options_.sites) break;
+        const auto result = mutants.Try(part, mutation, node, Proving());
+        if (!result) continue;
+        ++tried;
+        Count(*result, rows_[i]);
+        const Graph& graph = *parts[part].graph;
+        List(fmt::format("{}: {} at {}/{}", where, mutation.name, graph.name_text(),
+                         graph.name(node)),
+             *result);
+      }
+    }
+    return Ok();
+  }
+
+  /// Nodes of all parts, in an order that spreads them over all.
+  std::vector<std::pair<size_t, NodeId>> SitesOf(std::span<const prove::StagePart> parts) const {
+    std::vector<std::pair<size_t, NodeId>> sites;
+    for (size_t part = 0; part < parts.size(); ++part)
+      for (const NodeId node : parts[part].graph->nodes())
+        sites.emplace_back(part, node);
+    std::ranges::sort(sites, {}, [&](const auto& site) {
+      return KeyOf(static_cast<uint64_t>(site.second.index) ^ (uint64_t{site.first} << 32));
+    });
+    return sites;
+  }
+
+  uint64_t KeyOf(uint64_t site) const {
+    return Mix(site ^ Mix(static_cast<uint64_t>(options_.seed)));
+  }
+
+  /// What `--list` prints of a mutant that is not found at its site, or not as its class.
+  void List(const std::string& mutant, const prove::MutantResult& result) const {
+    if (!options_.lists || (result.is_near && result.is_class_right)) return;
+    fmt::print("{}: {} {}: {}: {}\n", mutant, TextOf(result.outcome), result.node,
+               ToString(result.diagnosis.kind), result.diagnosis.reason);
   }
 
   /// Of layers that are the same one is edited. A proof of an edit that looks at the others, too,
@@ -138,9 +202,7 @@ class MutationBench {
 
   /// Nodes in an order that spreads the sites over the graph, the same for equal graphs and seeds.
   std::vector<NodeId> Shuffled(const Graph& graph) const {
-    const auto key = [&](NodeId node) {
-      return Mix(static_cast<uint64_t>(node.index) ^ Mix(static_cast<uint64_t>(options_.seed)));
-    };
+    const auto key = [&](NodeId node) { return KeyOf(static_cast<uint64_t>(node.index)); };
     std::vector<NodeId> nodes = graph.nodes().Snapshot();
     std::ranges::sort(nodes, {}, key);
     return nodes;
@@ -149,6 +211,7 @@ class MutationBench {
   Status RunGraph(const std::string& where, const Graph& before, const Graph& after) {
     for (size_t i = 0; i < rows_.size(); ++i) {
       const prove::Mutation& mutation = prove::Mutations()[i];
+      if (mutation.is_of_cuts) continue;
       int64_t sites = 0;
       for (const NodeId node : Shuffled(after)) {
         if (sites >= options_.sites) break;
@@ -161,10 +224,7 @@ class MutationBench {
                      mutation.name, after.name(node));
         if (!options_.pictures.empty() && result->is_near && result->is_class_right)
           STRATA_RETURN_IF_ERROR(Draw(after, mutation, node, *result));
-        if (!options_.lists || (result->is_near && result->is_class_right)) continue;
-        fmt::print("{}: {} at {}: {} {}: {}: {}\n", where, mutation.name, after.name(node),
-                   TextOf(result->outcome), result->node, ToString(result->diagnosis.kind),
-                   result->diagnosis.reason);
+        List(fmt::format("{}: {} at {}", where, mutation.name, after.name(node)), *result);
       }
     }
     return Ok();
@@ -222,8 +282,19 @@ class MutationBench {
   const Options& options_;
   std::vector<Row> rows_;
   std::map<std::string_view, Picture> pictures_;  // by mutation
-  int64_t graphs_ = 0;
+  int64_t traces_ = 0, graphs_ = 0;
 };
+
+/// Traces of small models on many layouts, made one after the other.
+Status RunLayouts(MutationBench& bench) {
+  STRATA_TRY(const TemporaryPath folder, TemporaryPath::MakeFolder());
+  for (const ProofLayout& layout : ProofLayouts()) {
+    const std::string trace = fmt::format("{}/run.strata", folder.path());
+    STRATA_RETURN_IF_ERROR(TraceLayout(layout, folder.path(), trace));
+    STRATA_RETURN_IF_ERROR(bench.Run(trace, layout.Name()));
+  }
+  return Ok();
+}
 
 }  // namespace
 
@@ -231,8 +302,12 @@ Result<Exit> BenchProve(Args args) {
   Options options;
   Flags flags("bench prove",
               "measures which bugs strata prove finds: edits correct lowered graphs");
-  flags.Positionals("TRACE", &options.traces, 1,
+  flags.Positionals("TRACE", &options.traces, 0,
                     "traces with lowered graphs; large ones are edited on reduced sizes");
+  flags.Switch(
+      "--layouts", &options.layouts,
+      "instead: traces of small Llama3, Qwen3 and DeepSeek-V3 models on many layouts, with "
+      "pipelines, experts and memory policies");
   flags.Switch("--mutations", &options.mutations, "a table by kind of edit; the default");
   flags.Option("--sites", "N", &options.sites, "of each kind in each graph (default: 5)", 1);
   flags.Option("--seed", "N", &options.seed, "of the inputs (default: 1)");
@@ -241,10 +316,15 @@ Result<Exit> BenchProve(Args args) {
   flags.Option("--pictures", "FOLDER", &options.pictures,
                "draw a found mutant of each kind, and print its finding");
   flags.Example("strata bench prove --mutations tiny.strata");
+  flags.Example("strata bench prove --mutations --layouts --sites 1");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
+  if (options.traces.empty() != options.layouts)
+    return Error("nothing to edit, or two things: give traces, or --layouts");
   MutationBench bench(options);
-  STRATA_RETURN_IF_ERROR(bench.Run());
+  for (const std::string& trace : options.traces)
+    STRATA_RETURN_IF_ERROR(bench.Run(trace, trace));
+  if (options.layouts) STRATA_RETURN_IF_ERROR(RunLayouts(bench));
   STRATA_RETURN_IF_ERROR(bench.WritePictures());
   bench.Print();
   return Exit::kOk;

@@ -84,7 +84,8 @@ class RankProver {
     kept_.clear();
     words_ = 0;
     proof_.not_kept = 0;
-    STRATA_TRY(inputs_, InputsOnRanks(before_, mesh_, seed, options_.makers));
+    STRATA_TRY(inputs_,
+               InputsOnRanks(before_, mesh_, seed, options_.makers, options_.has_replicas));
     written_.clear();
     for (const Values& inputs : inputs_)
       written_.push_back(Copies(inputs));

@@ -1,6 +1,5 @@
 #include "prove/stages.h"
 
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -8,73 +7,17 @@
 
 #include <fmt/format.h>
 
-#include "passes/pipeline/slots.h"
 #include "prove/evaluation/evaluator.h"
 #include "prove/evaluation/rank_evaluator.h"
 #include "prove/evaluation/rank_inputs.h"
+#include "prove/on_ranks.h"
 #include "prove/values/compare.h"
 
 namespace strata::prove {
 namespace {
 
-using Kind = StageSlot::Kind;
-
 /// One for each rank.
 using OnRanks = std::vector<Value>;
-
-constexpr int64_t kGlobal = -1;  // what belongs to no stage
-
-/// A value between graphs: the stage that reads it, and its slot.
-using SlotKey = std::pair<int64_t, StageSlot>;
-
-SlotKey KeyOfInput(int64_t stage, const StageSlot& slot) {
-  const bool is_global = slot.kind == Kind::kInput || slot.kind == Kind::kParameterGradient;
-  return {is_global ? kGlobal : stage, slot};
-}
-
-SlotKey KeyOfOutput(int64_t stage, const StageSlot& slot) {
-  if (slot.kind == Kind::kActivation) return {stage + 1, slot};
-  if (slot.kind == Kind::kGradient) return {stage - 1, slot};
-  const bool is_of_stage =
-      slot.kind == Kind::kWhole || slot.kind == Kind::kSaved || slot.kind == Kind::kKept;
-  return {is_of_stage ? stage : kGlobal, slot};
-}
-
-/// What the inputs and outputs of a graph are, in order.
-struct Signature {
-  std::vector<SlotKey> inputs, outputs;
-};
-
-/// Of a step: its loss, gradients by parameter, further outputs.
-Signature OfStep(const Graph& step) {
-  Signature signature;
-  std::vector<SlotKey> gradients;
-  for (const NodeId node : step.placeholders()) {
-    const std::string name = StageInputName(step, node);
-    signature.inputs.emplace_back(kGlobal, StageSlot{.kind = Kind::kInput, .name = name});
-    if (step.attribute(node, "input") == "parameter")
-      gradients.emplace_back(kGlobal, StageSlot{.kind = Kind::kParameterGradient, .name = name});
-  }
-  signature.outputs = {{kGlobal, StageSlot{.kind = Kind::kLoss, .name = ""}}};
-  signature.outputs.insert(signature.outputs.end(), gradients.begin(), gradients.end());
-  const size_t first_extra = signature.outputs.size();
-  for (size_t i = first_extra; i < step.operands(step.output()).size(); ++i) {
-    signature.outputs.emplace_back(
-        kGlobal, StageSlot{.kind = Kind::kExtra, .name = fmt::format("{}", i - first_extra)});
-  }
-  return signature;
-}
-
-Result<Signature> SignatureOf(const Graph& graph, int64_t stage) {
-  if (graph.attribute(graph.output(), kSlotsAttribute).empty()) return OfStep(graph);
-  STRATA_TRY(const StageSlots slots, StageSlotsOf(graph));
-  Signature signature;
-  for (const StageSlot& slot : slots.inputs)
-    signature.inputs.push_back(KeyOfInput(stage, slot));
-  for (const StageSlot& slot : slots.outputs)
-    signature.outputs.push_back(KeyOfOutput(stage, slot));
-  return signature;
-}
 
 std::vector<Values> CopiesOf(const std::vector<Values>& ranks) {
   std::vector<Values> copies;
@@ -151,55 +94,6 @@ std::string OutputName(const Graph& graph, size_t i) {
   return fmt::format("{}/{}", graph.name_text(), graph.name(def));
 }
 
-Result<Proof> EvaluateStages(const Graph& whole, int64_t stage, std::span<const StagePart> parts,
-                             const ProofOptions& options) {
-  STRATA_TRY(Mesh mesh, MeshToEvaluate(whole));
-  StageProver prover(std::move(mesh), options);
-  STRATA_TRY(const Signature signature, SignatureOf(whole, stage));
-  STRATA_TRY(const std::vector<Values> inputs, InputsOnRanks(whole, prover.mesh(), options.seed));
-  const std::vector<Values> for_parts = CopiesOf(inputs);
-  STRATA_TRY(const std::vector<Values> expected, prover.Run(whole, inputs));
-  std::map<SlotKey, OnRanks> values;
-  std::map<SlotKey, std::string> nodes;
-  for (size_t i = 0; i < signature.inputs.size(); ++i)
-    values.insert_or_assign(signature.inputs[i], At(for_parts, i));
-  for (const StagePart& part : parts) {
-    STRATA_TRY(const Signature of_part, SignatureOf(*part.graph, part.stage));
-    std::vector<Values> arguments(inputs.size());
-    for (const SlotKey& key : of_part.inputs) {
-      const auto found = values.find(key);
-      if (found == values.end()) {
-        return Error(ErrorCode::kUnsupported, "graph {}: no graph before it has '{}'",
-                     part.graph->name_text(), ToString(key.second));
-      }
-      for (size_t rank = 0; rank < arguments.size(); ++rank)
-        arguments[rank].push_back(found->second[rank]);
-    }
-    STRATA_TRY(const std::vector<Values> results, prover.Run(*part.graph, arguments));
-    for (size_t i = 0; i < of_part.outputs.size(); ++i) {
-      values.insert_or_assign(of_part.outputs[i], At(results, i));
-      nodes.insert_or_assign(of_part.outputs[i], OutputName(*part.graph, i));
-    }
-  }
-  for (size_t i = 0; i < signature.outputs.size(); ++i) {
-    const SlotKey& key = signature.outputs[i];
-    const std::string what = ToString(key.second);
-    const auto made = nodes.find(key);
-    const OnRanks wanted = At(expected, i);
-    if (made != nodes.end()) {
-      prover.Check(wanted, values.at(key), made->second, OutputName(whole, i), what);
-    } else if (std::holds_alternative<Tensor>(wanted[0])) {
-      prover.Add("", OutputName(whole, i), what + ": no graph computes it");
-    }
-  }
-  const std::vector<NodeId> placeholders = whole.placeholders();
-  for (size_t i = 0; i < signature.inputs.size(); ++i) {
-    const std::string_view name = whole.name(placeholders[i]);
-    prover.Check(At(inputs, i), At(for_parts, i), std::string(name), name, "after the graphs");
-  }
-  return prover.Take();
-}
-
 Result<Proof> EvaluateJoined(const Graph& joined, const Graph& first, const Graph& second,
                              const ProofOptions& options) {
   STRATA_TRY(Mesh mesh, MeshToEvaluate(first));
@@ -241,9 +135,36 @@ Proof OrUnproven(Result<Proof> proof) {
 
 }  // namespace
 
-Proof ProveStages(const Graph& whole, int64_t stage, std::span<const StagePart> parts,
-                  const ProofOptions& options) {
-  return OrUnproven(EvaluateStages(whole, stage, parts, options));
+Proof ProveStages(const StageCut& cut, const ProofOptions& options) {
+  const Result<JoinedStages> joined = JoinStages(cut);
+  if (!joined) return OrUnproven(joined.error());
+  Proof proof;
+  for (const std::string& output : joined->missing) {
+    AddFinding(
+        joined->graph(), joined->graph().output(), "", output + ": no graph computes it",
+        {.kind = BugKind::kContract, .reason = ""}, options, [](StableId) { return true; }, proof);
+  }
+  if (!joined->unmatched_node.empty()) {
+    proof.findings.push_back(
+        {.node = joined->unmatched_node,
+         .reference = "",
+         .module = "",
+         .what = joined->unmatched_call +
+                 (joined->other_node.empty() ? " has no counterpart on another rank"
+                                             : ", where another rank calls " + joined->other_node),
+         .diagnosis = {.kind = BugKind::kCollectiveOrder, .reason = ""},
+         .from = {}});
+  }
+  if (proof.findings.empty()) {
+    ProofOptions of_pass = options;
+    of_pass.stable_ids = !cut.originals.empty();
+    proof = ProvePass(joined->module->graph(joined->whole), joined->graph(), of_pass);
+  } else {
+    proof.verdict = Verdict::kDiffers;
+  }
+  for (Finding& finding : proof.findings)
+    finding.reference = fmt::format("{}/{}", cut.whole->name_text(), finding.reference);
+  return proof;
 }
 
 Proof ProveJoined(const Graph& joined, const Graph& first, const Graph& second,

@@ -1,25 +1,16 @@
 #pragma once
-#include <cstdint>
-#include <span>
-
 #include "ir/graph.h"
+#include "prove/joined_stages.h"
 #include "prove/proof.h"
 
 namespace strata::prove {
 
-/// A graph of a pipeline stage, whose inputs and outputs have slots (passes/pipeline/slots.h).
-struct StagePart {
-  int64_t stage = 0;
-  const Graph* graph = nullptr;
-};
-
-/// Proves that graphs of stages compute together what `whole` does that they were cut out of: a
-/// training's step, or a graph of one stage, which has slots itself and is of `stage`. `parts` are
-/// in an order in which they can run; each reads what slots of parts before it name, or inputs of
-/// `whole`. Losses, gradients, further outputs and written inputs are compared, on each rank of the
-/// mesh that shares the stages. Verdict and options as for Prove.
-Proof ProveStages(const Graph& whole, int64_t stage, std::span<const StagePart> parts,
-                  const ProofOptions& options);
+/// Proves that graphs compute together what the graph does that they were cut out of: a training's
+/// step or update, or a graph of one stage. Nodes that are copies of its nodes, losses, gradients,
+/// further outputs and written inputs are compared, on each rank of its mesh. Findings name
+/// `stage1.forward/mm_4`. Verdict and options as for ProvePass, but `stable_ids`, which follows
+/// from `cut.originals`.
+Proof ProveStages(const StageCut& cut, const ProofOptions& options);
 
 /// Proves that a graph computes what `first` does and then what `second` does: its inputs and
 /// outputs are theirs, those of `first` before those of `second`. `options.makers`: those of

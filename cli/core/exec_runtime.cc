@@ -6,9 +6,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <spawn.h>
 #include <string>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
+
+#include "base/file.h"
 
 namespace strata::cli {
 namespace {
@@ -58,6 +63,33 @@ Error ExecRuntime(const std::string& command, Args args) {
                           "this build cannot run graphs: strata {}: build with LibTorch, './dev "
                           "setup' and then './dev build'",
                           command));
+}
+
+Status RunRuntime(const std::string& command, const std::vector<std::string>& args,
+                  const std::string& log) {
+  LimitSpinning();
+  std::vector<std::string> words = {PathOf("strata-runtime"), command};
+  words.insert(words.end(), args.begin(), args.end());
+  std::vector<char*> argv;
+  for (std::string& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  pid_t child = -1;
+  const int failure = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure != 0)
+    return Error(ErrorCode::kIo, "cannot start: {}: {}", words[0], std::strerror(failure));
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Ok();
+  STRATA_TRY(const std::string said, ReadFile(log));
+  return Error(ErrorCode::kIo, "failed: strata {}: {}", command, said);
 }
 
 Result<Exit> ExecView(Args args) {

@@ -132,10 +132,10 @@ class ConeMaker {
 bool ComputesNumbers(const Graph& graph, NodeId node) {
   if (graph.node(node).kind != NodeKind::kCall) return false;
   const std::string_view op = graph.op(node), base = BaseName(op);
-  constexpr std::array<std::string_view, 13> kMoves = {
-      "cat",  "split",    "split_with_sizes", "split_with_sizes_copy", "clone",  "copy",
-      "full", "new_full", "_to_copy",         "constant_pad_nd",       "arange", "new_zeros",
-      "empty"};
+  constexpr std::array<std::string_view, 14> kMoves = {
+      "cat",   "split",       "split_with_sizes", "split_with_sizes_copy", "clone",  "copy",
+      "full",  "new_full",    "_to_copy",         "constant_pad_nd",       "arange", "new_zeros",
+      "empty", "index_select"};
   if (TraitsOf(op).view || TraitsOf(op).collective || IsWait(graph, node)) return false;
   if (op == "strata.axis_index.default") return true;
   if (CollectiveOf(graph, node) || !op.starts_with("aten.")) return false;

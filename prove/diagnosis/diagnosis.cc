@@ -35,9 +35,10 @@ Diagnosis Diagnose(const Graph& before, NodeId expected, const Graph& after, Nod
                    const ValueFacts& facts) {
   using Rule = std::optional<Diagnosis> (*)(const Difference&);
   // The first that finds something decides: the surest rules come first.
-  constexpr Rule kRules[] = {InFlight,   Overwritten, OwnCollective, OwnArguments, Early,
-                             FirstParts, LostRoots,   NewOperation,  Exchanges,    Parts,
-                             Roots,      OtherResult, OfValues,      Order};
+  constexpr Rule kRules[] = {InFlight,    Overwritten, LostWrite,   OwnCollective, OwnArguments,
+                             Early,       FirstParts,  LostRoots,   NewOperation,  Exchanges,
+                             Parts,       Roots,       OtherResult, OfValues,      OtherPlaces,
+                             IndexOfRank, Order,       Earlier};
   const Difference difference(before, expected, after, node, facts);
   for (const Rule rule : kRules)
     if (std::optional<Diagnosis> found = rule(difference)) return *std::move(found);

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -23,30 +25,58 @@ bool AddsToSum(const Difference& d, NodeId add) {
   return sums == 1 && others == 1;
 }
 
-/// Of collectives that both graphs have, and that one of them does not read here any more, too.
-std::vector<Exchange> ExchangesOf(const Difference& d, const Graph& graph,
-                                  const std::set<StableId>& others, const Cone& cone,
-                                  const Cone& other) {
+/// The launch that a node of both graphs waits for.
+NodeId LaunchOf(const Graph& graph, StableId id) {
+  const NodeId node = NodeWithId(graph, id);
+  if (!node.valid() || !IsWait(graph, node)) return {};
+  const NodeId launch = graph.value(graph.operands(node)[0]).def;
+  return CollectiveOf(graph, launch) ? launch : NodeId{};
+}
+
+/// Calls `visit` for collectives that both graphs have, from the roots of a cone on back through
+/// what they read. `visit` says whether to go on behind one.
+template <class Visit>
+void WalkBack(const Difference& d, const Graph& graph, const std::set<StableId>& others,
+              const Cone& cone, Visit&& visit) {
   constexpr int kMaxDepth = 4;
-  std::vector<Exchange> exchanges = cone.exchanges;
   std::vector<StableId> roots = cone.roots;
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     std::vector<StableId> next;
     for (const StableId id : roots) {
-      const NodeId node = NodeWithId(graph, id);
-      const bool is_lost = std::ranges::find(other.roots, id) == other.roots.end();
-      if (!is_lost || !node.valid() || !IsWait(graph, node)) continue;
-      const NodeId launch = graph.value(graph.operands(node)[0]).def;
-      if (!CollectiveOf(graph, launch)) continue;
-      exchanges.push_back(ExchangeOf(graph, launch));
+      const NodeId launch = LaunchOf(graph, id);
+      if (!launch.valid()) continue;
       const Cone more = ConeOf(graph, others, d.mesh, launch, false);
-      exchanges.insert(exchanges.end(), more.exchanges.begin(), more.exchanges.end());
-      next.insert(next.end(), more.roots.begin(), more.roots.end());
+      if (visit(id, launch, more)) next.insert(next.end(), more.roots.begin(), more.roots.end());
     }
     roots = std::move(next);
   }
+}
+
+/// Of collectives that both graphs have, and that one of them does not read here any more, too.
+std::vector<Exchange> ExchangesOf(const Difference& d, const Graph& graph,
+                                  const std::set<StableId>& others, const Cone& cone,
+                                  const std::set<StableId>& of_other) {
+  std::vector<Exchange> exchanges = cone.exchanges;
+  WalkBack(d, graph, others, cone, [&](StableId id, NodeId launch, const Cone& more) {
+    if (of_other.contains(id)) return false;
+    exchanges.push_back(ExchangeOf(graph, launch));
+    exchanges.insert(exchanges.end(), more.exchanges.begin(), more.exchanges.end());
+    return true;
+  });
   std::ranges::sort(exchanges);
   return exchanges;
+}
+
+/// What a cone reads, directly or through other collectives.
+std::set<StableId> ReadBehind(const Difference& d, const Graph& graph,
+                              const std::set<StableId>& others, const Cone& cone) {
+  std::set<StableId> ids(cone.roots.begin(), cone.roots.end());
+  WalkBack(d, graph, others, cone, [&](StableId id, NodeId, const Cone& more) {
+    ids.insert(id);
+    ids.insert(more.roots.begin(), more.roots.end());
+    return true;
+  });
+  return ids;
 }
 
 /// Whether the graph before the pass has collectives, too.
@@ -59,9 +89,12 @@ bool IsLoweredBefore(const Difference& d) {
 /// A sum or function of a rank's summand, before the sum over the ranks, or a summand of a rank
 /// that is added after it.
 std::optional<Diagnosis> Early(const Difference& d) {
-  if (d.was.is_lowered_operator || d.was.computes) return std::nullopt;
+  // What a pass makes of an operator adds and sums on its own, but never sums these functions.
+  const bool is_made = d.was.is_lowered_operator || d.was.computes;
+  constexpr std::array<std::string_view, 6> kNeverSummed = {"sqrt", "rsqrt",   "reciprocal",
+                                                            "log",  "sigmoid", "silu"};
   for (const NodeId node : d.is.inner) {
-    if (BaseName(d.after.op(node)) == "add" && AddsToSum(d, node))
+    if (!is_made && BaseName(d.after.op(node)) == "add" && AddsToSum(d, node))
       return Diagnosis{
           BugKind::kPartialOperand,
           fmt::format("{} adds a rank's summand to a sum over the ranks", d.after.name(node))};
@@ -70,20 +103,23 @@ std::optional<Diagnosis> Early(const Difference& d) {
       continue;
     const NodeId summand = d.after.value(d.after.operands(node)[0]).def;
     const bool is_new = !d.before_ids.contains(d.after.node(summand).stable_id);
-    const bool is_made = BaseName(d.after.op(summand)).ends_with("_like");
-    if (!is_new || !ComputesNumbers(d.after, summand) || is_made || IsScaling(d, summand)) continue;
+    const std::string_view base = BaseName(d.after.op(summand));
+    if (!is_new || !ComputesNumbers(d.after, summand) || base.ends_with("_like")) continue;
+    if (IsScaling(d, summand)) continue;
+    if (is_made && std::ranges::find(kNeverSummed, base) == kNeverSummed.end()) continue;
     return Diagnosis{BugKind::kPartialOperand,
                      fmt::format("{} {} on every rank before {}", d.after.name(summand),
-                                 BaseName(d.after.op(summand)) == "add" ? "adds" : "computes",
-                                 d.after.name(node))};
+                                 base == "add" ? "adds" : "computes", d.after.name(node))};
   }
   return std::nullopt;
 }
 
 std::optional<Diagnosis> Exchanges(const Difference& d) {
   if (d.was.is_lowered_operator && !IsLoweredBefore(d)) return std::nullopt;
-  const std::vector<Exchange> from = ExchangesOf(d, d.before, d.after_ids, d.was, d.is),
-                              to = ExchangesOf(d, d.after, d.before_ids, d.is, d.was);
+  const std::vector<Exchange> from = ExchangesOf(d, d.before, d.after_ids, d.was,
+                                                 ReadBehind(d, d.after, d.before_ids, d.is)),
+                              to = ExchangesOf(d, d.after, d.before_ids, d.is,
+                                               ReadBehind(d, d.before, d.after_ids, d.was));
   const auto missing = Without(from, to);
   const auto extra = Without(to, from);
   const size_t was = from.size(), is = to.size();

@@ -57,4 +57,27 @@ std::optional<Diagnosis> Overwritten(const Difference& d) {
   return std::nullopt;
 }
 
+/// Memory of an operand, or of a written input, to which a node that is gone wrote.
+std::optional<Diagnosis> LostWrite(const Difference& d) {
+  std::set<ValueId> read;
+  std::vector<NodeId> readers = d.was.inner;
+  readers.push_back(d.expected);
+  for (const NodeId reader : readers) {
+    for (const ValueId operand : d.before.operands(reader))
+      read.insert(OwnerOf(d.before, operand));
+    for (size_t i = 0; i < d.before.node(reader).num_results; ++i)
+      read.insert(OwnerOf(d.before, d.before.result(reader, i)));
+  }
+  for (const NodeId node : d.before.nodes()) {
+    if (d.after_ids.contains(d.before.node(node).stable_id) || !Mutates(d.before, node)) continue;
+    if (CollectiveOf(d.before, node) || d.before.operands(node).empty()) continue;
+    const ValueId written = d.before.operands(node)[0];
+    if (!read.contains(OwnerOf(d.before, written))) continue;
+    return Diagnosis{BugKind::kMissingOperation,
+                     fmt::format("{} ({}), which writes to {}, is left out", d.before.name(node),
+                                 d.before.op(node), d.before.value_name(written))};
+  }
+  return std::nullopt;
+}
+
 }  // namespace strata::prove

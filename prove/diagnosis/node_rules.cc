@@ -2,6 +2,7 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ir/module.h"
 #include "ir/ops.h"
@@ -38,6 +39,30 @@ std::optional<Diagnosis> OwnKeywords(const Difference& d) {
     if (a.value.as_float() == b.value.as_float()) continue;
     return Diagnosis{BugKind::kLiteral, fmt::format("{} instead of {} in {}", b.value.as_float(),
                                                     a.value.as_float(), d.after.name(d.node))};
+  }
+  return std::nullopt;
+}
+
+/// Lists of dimensions, which are the same on every rank.
+std::optional<Diagnosis> OwnDimensions(const Difference& d) {
+  constexpr std::array<std::string_view, 10> kBases = {
+      "sum",     "mean", "amax", "amin",    "linalg_vector_norm",
+      "permute", "flip", "roll", "squeeze", "var"};
+  if (std::ranges::find(kBases, BaseName(d.after.op(d.node))) == kBases.end()) return std::nullopt;
+  const auto numbers = [](const Graph& graph, const Arg& list) {
+    std::vector<int64_t> result;
+    for (const Arg& element : graph.elements(list))
+      if (element.kind() == ArgKind::kInt) result.push_back(element.as_int());
+    return result;
+  };
+  const auto a = d.before.args(d.expected), b = d.after.args(d.node);
+  for (size_t i = 1; i < std::min(a.size(), b.size()); ++i) {
+    if (!a[i].is_span() || !b[i].is_span()) continue;
+    const std::vector<int64_t> was = numbers(d.before, a[i]), is = numbers(d.after, b[i]);
+    if (was == is || was.size() != is.size()) continue;
+    return Diagnosis{BugKind::kWrongDim,
+                     fmt::format("dimensions {} instead of {} in {}", fmt::join(is, ", "),
+                                 fmt::join(was, ", "), d.after.name(d.node))};
   }
   return std::nullopt;
 }
@@ -100,12 +125,16 @@ std::optional<Diagnosis> OwnArguments(const Difference& d) {
     if (i == 1 && IsPlace(is)) return Diagnosis{BugKind::kWrongDim, "dimension " + what};
     const bool is_begin = BaseName(is) == "slice" || BaseName(is) == "select";
     if (i == 2 && is_begin) return Diagnosis{BugKind::kWrongPart, "begin " + what};
-    // Sizes are those of a rank, and attention by position has a mask instead of a flag.
-    const bool may_be_local =
-        a[i].kind() == ArgKind::kBool || (a[i].kind() == ArgKind::kInt && i >= 2 && IsLowering(d));
+    // Sizes are those of a rank, and attention by position has a mask, one more operand, instead of
+    // a flag.
+    const bool has_mask = d.before.operands(d.expected).size() != d.after.operands(d.node).size();
+    const bool may_be_local = a[i].kind() == ArgKind::kBool
+                                  ? has_mask
+                                  : a[i].kind() == ArgKind::kInt && i >= 2 && IsLowering(d);
     if (!may_be_local) return Diagnosis{BugKind::kLiteral, what};
   }
   if (std::optional<Diagnosis> found = OwnKeywords(d)) return found;
+  if (std::optional<Diagnosis> found = OwnDimensions(d)) return found;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     if (a[i].is_value() && b[i].kind() == ArgKind::kNone)
       return Diagnosis{BugKind::kMissingOperation,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -52,6 +53,7 @@ std::optional<Diagnosis> NewOperation(const Difference& d) {
   const auto is_extra = [&](std::string_view base) {
     return std::ranges::find(extra, base) != extra.end();
   };
+  std::optional<Diagnosis> found;
   for (const NodeId node : d.is.inner) {
     const std::string_view base = BaseName(d.after.op(node));
     if (!is_extra(base) || !ComputesNumbers(d.after, node)) continue;
@@ -60,10 +62,12 @@ std::optional<Diagnosis> NewOperation(const Difference& d) {
                        fmt::format("{} depends on the rank", d.after.name(node))};
     const auto args = d.after.args(node);
     const bool is_factor = IsScaling(d, node) && args.size() > 1 && IsNumber(args[1]);
-    return Diagnosis{is_factor ? BugKind::kFactor : BugKind::kExtraOperation,
-                     fmt::format("{} ({}) was not there", d.after.name(node), d.after.op(node))};
+    if (found && !is_factor) continue;  // others may be a part of what a pass makes of an operator
+    found = Diagnosis{is_factor ? BugKind::kFactor : BugKind::kExtraOperation,
+                      fmt::format("{} ({}) was not there", d.after.name(node), d.after.op(node))};
+    if (is_factor) break;
   }
-  return std::nullopt;
+  return found;
 }
 
 /// Another value is read, or that which an operation that is left out reads.
@@ -108,6 +112,19 @@ std::optional<Diagnosis> OtherResult(const Difference& d) {
                      fmt::format("operand {} of {} is another value", i, d.after.name(d.node))};
   }
   return std::nullopt;
+}
+
+/// The same values in other places of what reads them all.
+std::optional<Diagnosis> OtherPlaces(const Difference& d) {
+  if (d.was.roots == d.is.roots || d.was.roots.size() != d.is.roots.size()) return std::nullopt;
+  std::vector<StableId> was = d.was.roots, is = d.is.roots;
+  const auto [first, other] = std::ranges::mismatch(was, is);
+  Diagnosis found{
+      BugKind::kExchanged,
+      fmt::format("reads {} where {} was read", NameIn(d.after, *other), NameIn(d.before, *first))};
+  std::ranges::sort(was);
+  std::ranges::sort(is);
+  return was == is ? std::optional(std::move(found)) : std::nullopt;
 }
 
 /// The same values through the same collectives: pieces in another order.

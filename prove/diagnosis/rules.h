@@ -11,6 +11,7 @@ namespace strata::prove {
 // memory_rules.cc
 std::optional<Diagnosis> InFlight(const Difference& d);     ///< read before its collective ends
 std::optional<Diagnosis> Overwritten(const Difference& d);  ///< a new node writes to an operand
+std::optional<Diagnosis> LostWrite(const Difference& d);    ///< a node that wrote to it is gone
 
 // node_rules.cc: the same node is in both graphs
 std::optional<Diagnosis> OwnCollective(const Difference& d);  ///< group, reduction, part of a rank
@@ -26,7 +27,12 @@ std::optional<Diagnosis> LostRoots(const Difference& d);     ///< an operation i
 std::optional<Diagnosis> NewOperation(const Difference& d);  ///< an operation that was not there
 std::optional<Diagnosis> Roots(const Difference& d);         ///< another value is read
 std::optional<Diagnosis> OtherResult(const Difference& d);   ///< another result, another operand
+std::optional<Diagnosis> OtherPlaces(const Difference& d);   ///< values in each other's places
 std::optional<Diagnosis> Order(const Difference& d);         ///< pieces in another order
+
+// earlier_rules.cc: what nothing else explains
+std::optional<Diagnosis> Earlier(const Difference& d);      ///< a node before it, of both graphs
+std::optional<Diagnosis> IndexOfRank(const Difference& d);  ///< an offset or mask of a rank
 
 // diagnosis.cc: what the values say alone
 std::optional<Diagnosis> FirstParts(const Difference& d);

@@ -42,20 +42,43 @@ Status WriteTo(const Tensor& target, const Tensor& result) {
   return Ok();
 }
 
+/// What is known of a tensor; of a square, if nothing, that it is its product with itself.
+std::optional<Tensor> KnownOf(const Tensor& tensor, Law law) {
+  if (const Laws* laws = tensor.laws(); laws != nullptr && laws->*law != nullptr)
+    return *(laws->*law);
+  if (law != &Laws::square) return std::nullopt;
+  Result<Tensor> square = Mul(tensor, tensor);
+  return square ? std::optional(*std::move(square)) : std::nullopt;
+}
+
+/// Whether a law is known of a tensor of the call.
+bool IsKnown(Call& call, Law law) {
+  const auto knows = [&](const Argument& argument) {
+    const auto* tensor = std::get_if<Tensor>(&argument.value);
+    const Laws* laws = tensor == nullptr ? nullptr : tensor->laws();
+    return laws != nullptr && laws->*law != nullptr;
+  };
+  return std::ranges::any_of(call.args(), [&](const Argument& argument) {
+    const auto* list = std::get_if<std::vector<Argument>>(&argument.value);
+    return knows(argument) || (list != nullptr && std::ranges::any_of(*list, knows));
+  });
+}
+
 /// For each kind of law that all tensors of the call know: the call on what they know.
 void KeepLaws(const OpDefinition& definition, Call& call, Values& results) {
   std::vector<Laws> kept(results.size());
   bool has_any = false;
   for (const Law law : kLaws) {
+    if (!IsKnown(call, law)) continue;
     Call companion = call;
     bool knows = true, has_numbers = false;
     const auto replace = [&](Argument& argument) {
       auto* tensor = std::get_if<Tensor>(&argument.value);
       if (tensor == nullptr || tensor->domain() != Domain::kFloat) return;
-      const Laws* laws = tensor->laws();
       has_numbers = true;
-      knows = knows && laws != nullptr && laws->*law != nullptr;
-      if (knows) *tensor = *(laws->*law);
+      std::optional<Tensor> known = KnownOf(*tensor, law);
+      knows = knows && known.has_value();
+      if (knows) *tensor = *std::move(known);
     };
     for (Argument& argument : companion.args()) {
       replace(argument);

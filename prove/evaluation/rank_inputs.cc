@@ -48,20 +48,47 @@ uint64_t SeedOfRank(uint64_t seed, int64_t rank) {
   return seed + static_cast<uint64_t>(rank) * kStride;
 }
 
+/// The first of the ranks that hold an input as `rank` does.
+class Replicas {
+ public:
+  Replicas(const Graph& graph, NodeId placeholder, const Mesh& mesh, bool has_replicas)
+      : mesh_(mesh) {
+    const std::string_view type = graph.attribute(placeholder, kGlobalTypeAttribute);
+    if (!has_replicas || type.empty()) return;
+    Module module;
+    placements_ = module.types()[module.types().Parse(type)].placements;
+    if (placements_.size() != mesh.axes().size()) placements_.clear();
+  }
+
+  int64_t FirstLike(int64_t rank) const {
+    if (placements_.empty()) return rank;
+    std::vector<int64_t> coordinates = mesh_.Coordinates(rank);
+    for (size_t axis = 0; axis < placements_.size(); ++axis)
+      if (placements_[axis].kind == Placement::Kind::kReplicate) coordinates[axis] = 0;
+    return mesh_.RankAt(coordinates);
+  }
+
+ private:
+  const Mesh& mesh_;
+  Placements placements_;  // by axis; none: every rank has its own
+};
+
 /// Saved values where there are any, random ones otherwise.
 Result<std::vector<Values>> InputsWith(const SavedValues& saved, const Graph& graph,
-                                       const Mesh& mesh, uint64_t seed) {
+                                       const Mesh& mesh, uint64_t seed, bool has_replicas) {
   STRATA_RETURN_IF_ERROR(CheckWork(graph, mesh.num_ranks()));
   std::vector<Values> ranks(static_cast<size_t>(mesh.num_ranks()));
   for (const NodeId node : graph.placeholders()) {
     const std::optional<StageSlot> slot = SavedSlotOf(graph, node);
     const auto found = slot ? saved.find(*slot) : saved.end();
+    const Replicas replicas(graph, node, mesh, has_replicas);
     for (int64_t rank = 0; rank < mesh.num_ranks(); ++rank) {
       Values& inputs = ranks[static_cast<size_t>(rank)];
       if (found != saved.end()) {
         inputs.push_back(CopyOf(found->second[static_cast<size_t>(rank)]));
       } else {
-        STRATA_TRY(inputs.emplace_back(), MakeInput(graph, node, SeedOfRank(seed, rank), rank));
+        const int64_t first = replicas.FirstLike(rank);
+        STRATA_TRY(inputs.emplace_back(), MakeInput(graph, node, SeedOfRank(seed, first), first));
       }
     }
   }
@@ -80,11 +107,12 @@ Result<Mesh> MeshToEvaluate(const Graph& graph) {
 }
 
 Result<std::vector<Values>> InputsOnRanks(const Graph& graph, const Mesh& mesh, uint64_t seed,
-                                          std::span<const Graph* const> makers) {
+                                          std::span<const Graph* const> makers, bool has_replicas) {
   SavedValues saved;
   if (!makers.empty() && NeedsMakers(graph)) {
     for (const Graph* maker : makers) {
-      STRATA_TRY(const std::vector<Values> inputs, InputsWith(saved, *maker, mesh, seed));
+      STRATA_TRY(const std::vector<Values> inputs,
+                 InputsWith(saved, *maker, mesh, seed, has_replicas));
       STRATA_TRY(const StageSlots slots, StageSlotsOf(*maker));
       RankEvaluator evaluator(*maker, mesh, seed);
       auto outputs = evaluator.Run(inputs);
@@ -98,7 +126,7 @@ Result<std::vector<Values>> InputsOnRanks(const Graph& graph, const Mesh& mesh, 
       }
     }
   }
-  return InputsWith(saved, graph, mesh, seed);
+  return InputsWith(saved, graph, mesh, seed, has_replicas);
 }
 
 }  // namespace strata::prove

@@ -17,7 +17,8 @@ inline constexpr int64_t kMaxRanks = 64;
 /// ranks than a proof evaluates.
 Result<Mesh> MeshToEvaluate(const Graph& graph);
 
-/// Random inputs of a graph, other ones on each rank.
+/// Random inputs of a graph, other ones on each rank. `has_replicas`: but equal ones on ranks that
+/// the placement of an input of a lowered graph calls replicas.
 ///
 /// `makers`: of a graph of a pipeline stage, those of the same stage that compute what it reads, in
 /// an order in which they can run. They are evaluated where random inputs would not fit together:
@@ -25,6 +26,7 @@ Result<Mesh> MeshToEvaluate(const Graph& graph);
 /// it saves. Then all that they save is what they compute. Errors: those of MakeInputs and of
 /// RankEvaluator.
 Result<std::vector<Values>> InputsOnRanks(const Graph& graph, const Mesh& mesh, uint64_t seed,
-                                          std::span<const Graph* const> makers = {});
+                                          std::span<const Graph* const> makers = {},
+                                          bool has_replicas = false);
 
 }  // namespace strata::prove

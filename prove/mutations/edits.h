@@ -21,7 +21,10 @@ std::span<const Mutation> PartMutations();
 std::span<const Mutation> ValueMutations();
 /// Wrong times: waits, and memory that is overwritten or never written.
 std::span<const Mutation> MemoryMutations();
-
+/// Other operators, dimensions, flags and indices; writes that are lost.
+std::span<const Mutation> OperatorMutations();
+/// Wrong values between the graphs of pipeline stages.
+std::span<const Mutation> StageMutations();
 /// The same numbers, rounded otherwise.
 std::span<const Mutation> PrecisionMutations();
 

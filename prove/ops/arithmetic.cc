@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "prove/ops/elementwise.h"
+#include "prove/ops/square_law.h"
 #include "prove/ops/tables.h"
 
 namespace strata::prove {
@@ -181,8 +182,10 @@ Result<Tensor> Add(const Tensor& a, const Tensor& b) {
   }
   if (domain == Domain::kInteger)
     return Map(a, b, domain, [](uint64_t x, uint64_t y) { return x + y; });
-  return Map(ConvertTo(a, domain), ConvertTo(b, domain), domain,
-             [](Residue x, Residue y) { return Add(x, y); });
+  STRATA_TRY(Tensor sum, Map(ConvertTo(a, domain), ConvertTo(b, domain), domain,
+                             [](Residue x, Residue y) { return Add(x, y); }));
+  KeepSquare(a, b, sum);
+  return sum;
 }
 
 Result<Tensor> Sub(const Tensor& a, const Tensor& b) {

@@ -82,7 +82,7 @@ ALLOWED = {
     "prove/ops": IR | {"prove/values"},
     "prove/evaluation": IR | {"passes/pipeline", "passes/placement", "prove/ops", "prove/values"},
     "prove": IR | PROVE_BELOW | {
-        "passes/core", "passes/expert", "passes/pipeline", "passes/placement", "passes/placement/rules",
+        "ir/text", "passes/core", "passes/expert", "passes/pipeline", "passes/placement", "passes/placement/rules",
     },
     "runtime/config": IR | {"passes/flex", "passes/memory", "passes/pipeline/schedule", "passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile", "passes/flex", "passes/memory"},
@@ -159,7 +159,7 @@ ALLOWED = {
         "store", "scene", "prove", "passes/budget", "passes/core", "passes/memory", "passes/pipeline/schedule",
         "passes/simulate",
     } | DIFF | EXPORT,
-    "bench": IR | TEXT | {"store", "scene", "refs", "prove", "cli/core"} | DIFF | PASSES | RUNTIME | EXPORT,
+    "bench": IR | TEXT | {"store", "scene", "refs", "prove", "cli/core", "cli/prove"} | DIFF | PASSES | RUNTIME | EXPORT,
 }
 
 # Headers from outside -> where they may be included (regular expressions over the path of the file).

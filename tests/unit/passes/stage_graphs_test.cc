@@ -24,7 +24,6 @@
 namespace strata {
 namespace {
 
-using prove::ProveStages;
 using prove::StagePart;
 using prove::Verdict;
 using testing::MessageOf;
@@ -181,17 +180,24 @@ graph %'stage1.backward'
       "and integers between two graphs: pass what it is computed from");
 }
 
+prove::Proof ProofOf(const Graph& whole, int64_t stage, const std::vector<StagePart>& parts) {
+  return prove::ProveStages({.whole = &whole,
+                             .stage = stage,
+                             .parts = parts,
+                             .originals = prove::OriginalsOf(whole.module().provenance())},
+                            {});
+}
+
 TEST_CASE("GR-19: forward, backward and both halves of it compute what a middle stage does") {
   const auto module = Split();
   const Graph& stage = *module->FindGraph("stage1");
   const StagePart forward = Part(*module, 1, ".forward"), backward = Part(*module, 1, ".backward"),
                   input = Part(*module, 1, ".backward_input"),
                   weight = Part(*module, 1, ".backward_weight");
-  CHECK_EQ(ProveStages(stage, 1, std::vector{forward, backward}, {}).verdict, Verdict::kProven);
-  CHECK_EQ(ProveStages(stage, 1, std::vector{forward, input, weight}, {}).verdict,
-           Verdict::kProven);
+  CHECK_EQ(ProofOf(stage, 1, std::vector{forward, backward}).verdict, Verdict::kProven);
+  CHECK_EQ(ProofOf(stage, 1, std::vector{forward, input, weight}).verdict, Verdict::kProven);
   // Without W the gradient of the weight is missing.
-  CHECK_EQ(ProveStages(stage, 1, std::vector{forward, input}, {}).verdict, Verdict::kDiffers);
+  CHECK_EQ(ProofOf(stage, 1, std::vector{forward, input}).verdict, Verdict::kDiffers);
 }
 
 TEST_CASE("GR-20: a graph that returns more than its slots name is an error") {
@@ -213,8 +219,8 @@ TEST_CASE("GR-21: the forward of a stage counts in its buffer, its backward does
   // Proofs compare written inputs, too.
   Graph& forward = *module->FindGraph("stage1.forward");
   Rewriter(forward).SetOp(NodeNamed(forward, "i"), "aten.mul_.Tensor");
-  CHECK_EQ(ProveStages(*module->FindGraph("stage1"), 1,
-                       std::vector{Part(*module, 1, ".forward"), Part(*module, 1, ".backward")}, {})
+  CHECK_EQ(ProofOf(*module->FindGraph("stage1"), 1,
+                   std::vector{Part(*module, 1, ".forward"), Part(*module, 1, ".backward")})
                .verdict,
            Verdict::kDiffers);
 }
@@ -225,8 +231,8 @@ TEST_CASE("GR-23: the last stage reads no gradients of another, and numbers of i
       SlotsText(*module, "stage2.backward"),
       "input layers.2.weight; input k; activation 0; saved 0 -> grad layers.2.weight; gradient "
       "0");
-  CHECK_EQ(ProveStages(*module->FindGraph("stage2"), 2,
-                       std::vector{Part(*module, 2, ".forward"), Part(*module, 2, ".backward")}, {})
+  CHECK_EQ(ProofOf(*module->FindGraph("stage2"), 2,
+                   std::vector{Part(*module, 2, ".forward"), Part(*module, 2, ".backward")})
                .verdict,
            Verdict::kProven);
 }

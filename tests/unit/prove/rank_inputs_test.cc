@@ -7,6 +7,7 @@
 
 #include "ir/rewriter.h"
 #include "prove/on_ranks.h"
+#include "prove/values/compare.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {
@@ -62,6 +63,32 @@ TEST_CASE("graphs of a stage run only for what depends on them") {
   const auto inputs = InputsOnRanks(forward, Mesh(), 1, none);
   REQUIRE(inputs);
   CHECK_EQ(inputs->front().size(), 2);
+}
+
+TEST_CASE("ranks that hold an input alike may begin with equal copies of it") {
+  const auto module = ParseOrDie(R"(graph g
+  table = placeholder : f32[4][1]cpu {+global='DTensor(f32[4][1]cpu, RR)'}
+  part = placeholder : f32[2][1]cpu {+global='DTensor(f32[4][1]cpu, S(0)R)'}
+  whole = _c10d_functional.all_reduce.default(table, 'avg', 'tp') : f32[4][1]cpu
+  mean = _c10d_functional.wait_tensor.default(whole) : f32[4][1]cpu
+  output([mean, part]) {+mesh='fsdp=2,tp=2'}
+)");
+  const Graph& graph = *module->FindGraph("g");
+  const Mesh mesh = testing::OrDie(MeshToEvaluate(graph));
+  const auto inputs = testing::OrDie(InputsOnRanks(graph, mesh, 1, {}, true));
+  CHECK(SameValue(inputs[0][0], inputs[3][0]));
+  CHECK(SameValue(inputs[0][1], inputs[1][1]));        // ranks 0 and 1 differ on tp
+  CHECK_FALSE(SameValue(inputs[0][1], inputs[2][1]));  // other parts
+  const auto others = testing::OrDie(InputsOnRanks(graph, mesh, 1));
+  CHECK_FALSE(SameValue(others[0][0], others[3][0]));
+
+  // A rank's own copy is the mean of all, if all are equal.
+  const auto edited = module->Clone();
+  Graph& own = *edited->FindGraph("g");
+  Rewriter(own).ReplaceUses(own.result(NodeNamed(own, "mean")),
+                            own.result(NodeNamed(own, "table")));
+  CHECK_EQ(ProvePass(graph, own, {}).verdict, Verdict::kDiffers);
+  CHECK_EQ(ProvePass(graph, own, {.has_replicas = true}).verdict, Verdict::kProven);
 }
 
 }  // namespace
