@@ -164,18 +164,15 @@ function attentionCard(run) {
   const failed = failedOf(run),
     causes = run.passes.flatMap((pass) => pass.causes),
     deviating = causes.filter((cause) => cause.except.length).length;
+  const [first, ...others] = joined([
+    failed && plural(failed, "failed pass", "failed passes"),
+    deviating && plural(deviating, "deviating pattern"),
+    run.event_words,
+  ]).split(", ");
   return card(
     "Needs a look",
-    joined([
-      failed && plural(failed, "failed pass", "failed passes"),
-      deviating && plural(deviating, "pattern"),
-      run.event_words,
-    ]) || "nothing",
-    deviating
-      ? "with places that deviate"
-      : failed || run.event_words
-      ? ""
-      : "no pass failed, no pattern deviates",
+    first || "nothing",
+    first ? others.join(", ") : "no pass failed, no pattern deviates",
   );
 }
 function lossCard({ steps }) {

@@ -111,7 +111,9 @@ function matrix(runs, name) {
     split = columns.find((column) => column.groups.some((group) => group > 0)),
     chooser = new CellChooser();
   const words = split
-    ? `Ranks diverge at ${split.head} ${split.title}: ${groupWords(split, runs, name)}.`
+    ? `Ranks diverge at ${[...new Set([split.head, split.title])].join(" ")}: ${
+      groupWords(split, runs, name)
+    }.`
     : "All ranks run the same after every pass.";
   const head = (column) =>
     columnHead(h("span.cut", column.head), {
