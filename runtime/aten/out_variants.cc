@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/aten/literals.h"
+#include "runtime/aten/prims.h"
 
 namespace strata {
 namespace {
@@ -50,6 +51,7 @@ std::optional<c10::OperatorHandle> OutVariantOf(const c10::OperatorHandle& op) {
 }
 
 Result<c10::OperatorHandle> FindOp(std::string_view op) {
+  RegisterPrims();
   const auto found = c10::Dispatcher::singleton().findSchema(SchemaName(op));
   if (!found) return Error(ErrorCode::kUnsupported, "no operator {}", op);
   return *found;

@@ -9,7 +9,8 @@
 
 namespace strata {
 
-/// The operator of that name, `aten.mm.default`. Errors: LibTorch has none.
+/// The operator of that name, `aten.mm.default`, of LibTorch or of `RegisterPrims`. Errors: neither
+/// has it.
 Result<c10::OperatorHandle> FindOp(std::string_view op);
 
 /// The overload that takes the same arguments and, after them, a tensor for each result to write

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 
+#include <ATen/Context.h>
 #include <ATen/Dispatch_v2.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/view_as_real.h>
@@ -173,6 +174,7 @@ Result<GraphRun> Run(const Graph& graph, const NamedTensors& given, ExecutionObs
   }
   STRATA_TRY(Executor executor, Executor::Bind(std::move(plan), constants));
   lock.unlock();
+  at::manual_seed(0);  // both graphs draw the same random numbers
   STRATA_TRY(run.outputs.tensors, executor.Run(inputs, observer));
   for (const SlotId slot : executor.plan().outputs) {
     const PlanSlot none;

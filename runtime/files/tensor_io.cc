@@ -1,7 +1,10 @@
 #include "runtime/files/tensor_io.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -106,6 +109,16 @@ Tensor Draw(const InputType& type, uint64_t key, Signs signs) {
   return result;
 }
 
+/// Whether an embedding bag reads the input as the begins of its bags, which ascend from 0.
+bool AreOffsetsOfBags(const Graph& graph, NodeId placeholder) {
+  const ValueId value = graph.result(placeholder);
+  return std::ranges::any_of(graph.uses(value), [&](const Use& use) {
+    const std::span<const Arg> args = graph.args(use.user);
+    return graph.op(use.user).starts_with("aten._embedding_bag") && args.size() > 2 &&
+           args[2].is_value() && args[2].value() == value;
+  });
+}
+
 }  // namespace
 
 std::optional<TensorDtype> StoredType(at::ScalarType type) {
@@ -204,7 +217,15 @@ Result<NamedTensors> DrawInputs(const Graph& graph, uint64_t seed, Signs signs) 
   for (const NodeId node : GivenInputs(graph)) {
     STRATA_TRY(const InputType type, TypeOfInput(graph, node, sizes));
     const std::string name = InputName(graph, node);
-    inputs.insert_or_assign(name, Draw(type, Mix(seed) ^ HashText(name), signs));
+    Tensor drawn = Draw(type, Mix(seed) ^ HashText(name), signs);
+    if (AreOffsetsOfBags(graph, node)) drawn.zero_();
+    inputs.insert_or_assign(name, std::move(drawn));
+  }
+  for (const NodeId node : graph.nodes()) {  // a graph does not hold the tensors that it names
+    if (graph.node(node).kind != NodeKind::kGetAttr || graph.node(node).num_args > 0) continue;
+    const auto type = TypeOfInput(graph, node, sizes);
+    const std::string name(graph.op(node));
+    if (type) inputs.try_emplace(name, Draw(*type, Mix(seed) ^ HashText(name), signs));
   }
   return inputs;
 }

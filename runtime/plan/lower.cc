@@ -8,12 +8,14 @@
 
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "ir/taken_elements.h"
 #include "passes/compile/dynamic_kernel.h"
 #include "passes/compile/fast_products.h"
 #include "passes/compile/pointwise.h"
 #include "passes/flex/flex_body.h"
 #include "passes/flex/flex_node.h"
 #include "passes/memory/offloadable.h"
+#include "runtime/plan/assertions.h"
 #include "runtime/plan/fast_products.h"
 #include "runtime/plan/flex_step.h"
 #include "runtime/plan/in_flight.h"
@@ -150,7 +152,25 @@ class Lowering {
     return stream == 0 && traits.collective ? kCommunicationStream : stream;
   }
 
+  /// Results of a call whose tuple other nodes take apart: slots of these nodes.
+  void AddTakenResults(NodeId call, PlanStep& step) {
+    const ValueId tuple = graph().result(call);
+    step.returns_tuple = true;
+    step.results.assign(TypesOfTakenElements(graph(), call).size(), SlotId());
+    for (const Use& use : graph().uses(tuple)) {
+      const auto index = static_cast<size_t>(graph().args(use.user)[1].as_int());
+      const ValueId element = graph().result(use.user);
+      if (step.results[index].valid()) {
+        scope_.slot_of[element] = step.results[index];
+      } else {
+        step.results[index] = NewSlot(element);
+      }
+    }
+    step.is_view = TraitsOf(graph().op(call)).view;
+  }
+
   Status AddStep(NodeId node) {
+    if (OnlyAsserts(graph(), node) || ElementTakenBy(graph(), node)) return Ok();
     const Node& n = graph().node(node);
     const OpTraits traits = TraitsOf(graph().op(node));
     PlanStep step{.node = scope_.fused.valid() ? scope_.fused : node,
@@ -191,6 +211,11 @@ class Lowering {
     }
     // The last reader of what is awaited orders nodes; the wait does not read its result.
     if (step.op == kTransferWaitOp && step.args.size() > 2) step.args.resize(2);
+    if (!TypesOfTakenElements(graph(), node).empty()) {
+      AddTakenResults(node, step);
+      plan_.steps.Add(std::move(step));
+      return Ok();
+    }
     bool has_results = false, are_aliases = true;
     for (size_t i = 0; i < n.num_results; ++i) {
       const ValueId value = graph().result(node, i);

@@ -12,7 +12,7 @@ std::string WhereOf(const Graph& graph, NodeId node) {
   const Module& module = graph.module();
   const Node& n = graph.node(node);
   const std::string_view path = module.str(n.module);
-  std::string where(path.empty() ? ToString(n.phase) : path);
+  std::string where(path.empty() ? graph.name(node) : path);
   if (n.loc.valid()) {
     const SourceLoc& loc = module.loc(n.loc);
     where += fmt::format(" ({}:{})", module.str(loc.file), loc.line);

@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/InferenceMode.h>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "runtime/aten/literals.h"
+#include "runtime/aten/out_variants.h"
 #include "runtime/exec/boxed/program_capture.h"
 #include "runtime/exec/boxed/step_streams.h"
 #include "runtime/exec/step/measured_workspace.h"
@@ -83,9 +83,12 @@ struct BoxedProgram::State {
     }
     for (const StepId id : IdsOf(plan.steps)) {
       const PlanStep& step = plan.steps[id];
-      if (!step.kernel.valid() && !FindOp(step)) {
-        return Error(ErrorCode::kUnsupported, "graph {} cannot be executed: {}: no operator {}",
-                     plan.graph, step.where, step.op);
+      if (!step.kernel.valid()) {
+        const Result<c10::OperatorHandle> op = FindOp(step.op);
+        if (!op) {
+          return Error(op.error().code(), "graph {} cannot be executed: {}: {}", plan.graph,
+                       step.where, op.error().message());
+        }
       }
       auto bound = BindOne(id, kernels);
       if (!bound) {
@@ -109,10 +112,6 @@ struct BoxedProgram::State {
     return Ok();
   }
 
-  static std::optional<c10::OperatorHandle> FindOp(const PlanStep& step) {
-    return c10::Dispatcher::singleton().findSchema(SchemaName(step.op));
-  }
-
   Tensor OnDevice(const Tensor& tensor) const {
     return tensor.to(c10::Device(device->traits().name));
   }
@@ -126,7 +125,8 @@ struct BoxedProgram::State {
       bound.releases = step.kills;
       return CheckKernel(step);
     }
-    STRATA_TRY(BoundStep call, BindStep(step, *FindOp(step)));
+    STRATA_TRY(const c10::OperatorHandle op, FindOp(step.op));
+    STRATA_TRY(BoundStep call, BindStep(step, op));
     bound.releases = call.kills;
     bound.call.emplace(std::move(call));
     return Ok();
@@ -206,6 +206,7 @@ struct BoxedProgram::State {
       } else {
         stack[tensor.arg] = Value(tensor.slot);
       }
+      WrapNumber(stack[tensor.arg], step.op.schema().arguments()[tensor.arg]);
     }
     for (const ListSlots& list : step.lists)
       stack[list.arg] = list.Collect([&](SlotId slot) { return Value(slot).toTensor(); });

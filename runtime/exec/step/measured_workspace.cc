@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include <ATen/Parallel.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 
@@ -16,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/aten/literals.h"
+#include "runtime/aten/out_variants.h"
 #include "runtime/exec/step/memory_meter.h"
 #include "runtime/exec/step/step_binder.h"
 #include "runtime/plan/fast_products.h"
@@ -53,7 +53,7 @@ void SpreadRows(Tensor& ends, const Tensor& left, const Tensor& right) {
 }
 
 int64_t Measure(const Plan& plan, const PlanStep& step) {
-  const auto op = c10::Dispatcher::singleton().findSchema(SchemaName(step.op));
+  const auto op = FindOp(step.op);
   if (!op) return 0;
   auto bound = BindStep(step, *op);
   if (!bound || !bound->lists.empty() || !bound->numbers.empty()) return 0;

@@ -14,6 +14,13 @@
 namespace strata {
 namespace {
 
+/// A tensor that has the type promotion of a number, as in Python.
+at::Tensor Wrapped(const at::Scalar& number) {
+  at::Tensor wrapped = at::scalar_to_tensor(number);
+  wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return wrapped;
+}
+
 bool HoldsSlot(const PlanArg& arg) {
   return arg.kind == ArgKind::kValue || std::ranges::any_of(arg.elements, HoldsSlot);
 }
@@ -185,9 +192,7 @@ class Binder {
   template <class T>
   static c10::IValue Number(T number, const c10::Type& type) {
     if (type.kind() != c10::TypeKind::TensorType) return c10::IValue(number);
-    at::Tensor wrapped = at::scalar_to_tensor(at::Scalar(number));
-    wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
-    return c10::IValue(std::move(wrapped));
+    return c10::IValue(Wrapped(at::Scalar(number)));
   }
 
   void SplitKills() {
@@ -211,6 +216,11 @@ class Binder {
 };
 
 }  // namespace
+
+void WrapNumber(c10::IValue& value, const c10::Argument& argument) {
+  if (value.isScalar() && argument.type()->kind() == c10::TypeKind::TensorType)
+    value = Wrapped(value.toScalar());
+}
 
 Result<BoundStep> BindStep(const PlanStep& step, const c10::OperatorHandle& op) {
   BoundStep bound{.op = op, .stack = {}, .tensors = {}, .lists = {}, .numbers = {}, .kills = {}};

@@ -63,6 +63,10 @@ c10::IValue ListSlots::Collect(Fn&& tensor_of) const {
   return tensors;
 }
 
+/// A number that a step computed, where the schema wants a tensor, becomes one that promotes as a
+/// number.
+void WrapNumber(c10::IValue& value, const c10::Argument& argument);
+
 /// Fills the stack of `op` from a step's arguments and the operator's schema. A number where the
 /// schema wants a tensor becomes one that promotes as a number. Errors: arguments that do not fit.
 Result<BoundStep> BindStep(const PlanStep& step, const c10::OperatorHandle& op);

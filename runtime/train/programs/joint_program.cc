@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <ATen/TensorOperators.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
@@ -13,6 +12,7 @@
 
 #include "ir/rewriter.h"
 #include "runtime/aten/literals.h"
+#include "runtime/aten/out_variants.h"
 #include "runtime/exec/step/step_binder.h"
 #include "runtime/files/tensor_io.h"
 
@@ -57,8 +57,8 @@ class Interpreter {
   Tensor& Value(SlotId slot) { return values_[slot]; }
 
   void RunStep(const PlanStep& step) {
-    const auto op = c10::Dispatcher::singleton().findSchema(SchemaName(step.op));
-    TORCH_CHECK(op.has_value(), step.where, ": no operator ", step.op);
+    const Result<c10::OperatorHandle> op = FindOp(step.op);
+    TORCH_CHECK(op.has_value(), step.where, ": ", op ? "" : op.error().message());
     Result<BoundStep> bound = BindStep(step, *op);
     TORCH_CHECK(bound.has_value(), step.where, ": ", bound ? "" : bound.error().message());
     torch::jit::Stack& stack = bound->stack;
@@ -100,9 +100,9 @@ Result<std::shared_ptr<JointProgram>> JointProgram::Make(const Module& module, G
   STRATA_TRY(program->form_, FormOf(own, config));
   STRATA_TRY(program->plan_, Lower(own));
   for (const PlanStep& step : program->plan_.steps) {
-    if (!c10::Dispatcher::singleton().findSchema(SchemaName(step.op))) {
-      return Error(ErrorCode::kUnsupported, "graph {} cannot be executed: {}: no operator {}",
-                   own.name_text(), step.where, step.op);
+    if (const Result<c10::OperatorHandle> op = FindOp(step.op); !op) {
+      return Error(op.error().code(), "graph {} cannot be executed: {}: {}", own.name_text(),
+                   step.where, op.error().message());
     }
   }
   return program;

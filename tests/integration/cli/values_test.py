@@ -43,6 +43,28 @@ def read_safetensors(path):
                                 data[slice(*e["data_offsets"])]) for name, e in header.items()}
 
 
+# What Inductor's decompositions leave in the graph of a model with dropout, and an attribute whose tensor no text has.
+DROPOUT = """\
+def forward(self, x: "f32[4][1]cpu"):
+    weight: "f32[4][1]cpu" = self.layer.weight
+    seeds: "i64[2][1]cpu" = torch.ops.prims.inductor_seeds.default(2, device(type='cpu'))
+    seed: "i64[][]cpu" = torch.ops.prims.inductor_lookup_seed.default(seeds, 1)
+    random: "f32[4][1]cpu" = torch.ops.prims.inductor_random.default([4], seed, 'rand')
+    gt: "b8[4][1]cpu" = torch.ops.aten.gt.Scalar(random, 0.5)
+    mask: "f32[4][1]cpu" = torch.ops.prims.convert_element_type.default(gt, torch.float32)
+    fma: "f32[4][1]cpu" = torch.ops.prims.fma.default(x, mask, weight)
+    return (fma,)
+"""
+
+BAGS = """\
+def forward(self, w: "f32[9, 2][2, 1]cpu", i: "i64[6][1]cpu", o: "i64[4][1]cpu"):
+    bag = torch.ops.aten._embedding_bag.default(w, i, o, False, 1)
+    sizes: "i64[4][1]cpu" = bag[2]
+    mean: "f32[4, 2][2, 1]cpu" = bag[0];  bag = None
+    return (mean, sizes)
+"""
+
+
 class ValuesTest(unittest.TestCase):
     strata = ""
 
@@ -283,6 +305,16 @@ def forward(self, x: "f32[70368744177664][1]cpu"):
                                 capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn(" outputs are equal within 1e-05 of the largest\n", result.stderr)
+
+    def test_graphs_of_inductor_run_and_equal_themselves(self):
+        self.write("dropout.txt", DROPOUT)
+        done = self.run_strata("compare-values", "dropout.txt", "dropout.txt")
+        self.assertIn("values compared, 0 differ; 0 of 1 outputs differ", done)
+
+    def test_made_up_begins_of_bags_ascend(self):
+        self.write("bags.txt", BAGS)
+        for seed in "12345678":
+            self.assertTrue(self.run_strata("run", "bags.txt", "--seed", seed).startswith("mean  [4, 2]  "))
 
 
 if __name__ == "__main__":

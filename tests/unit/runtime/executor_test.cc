@@ -279,7 +279,7 @@ TEST_CASE("an operator of GPUs alone is told in a sentence") {
   output([a])
 )"));
   CHECK_EQ(MessageOf(executor.Run(Tensors{at::zeros({8, 8}, at::kInt)})),
-           "graph g failed: unknown: a = aten._convert_weight_to_int4pack.default(x: i32[8, 8][8, "
+           "graph g failed: a: a = aten._convert_weight_to_int4pack.default(x: i32[8, 8][8, "
            "1]cpu, 2): Could not run 'aten::_convert_weight_to_int4pack' with arguments from the "
            "'CPU' backend");
 }
@@ -290,14 +290,13 @@ TEST_CASE("plans that do not fit this LibTorch are refused when they are bound")
   a = mylib.fancy.default(x)
   output([a])
 )")),
-           "graph g cannot be executed: unknown: no operator mylib.fancy.default");
-  CHECK_EQ(
-      MessageOf(Bind(R"(
+           "graph g cannot be executed: a: no operator mylib.fancy.default");
+  CHECK_EQ(MessageOf(Bind(R"(
   x = placeholder : f32[2]
   a = aten.add.Tensor(x)
   output([a])
 )")),
-      "graph g cannot be executed: unknown: a = aten.add.Tensor(x: f32[2]): other: needs a value");
+           "graph g cannot be executed: a: a = aten.add.Tensor(x: f32[2]): other: needs a value");
   CHECK_EQ(MessageOf(Bind(R"(
   x = placeholder : f32[2]
   t = attr table
@@ -443,6 +442,44 @@ TEST_CASE(
     CHECK(at::equal(boxed[i], fastest[i]));
     CHECK_EQ(boxed[i].strides(), expected[i].strides());
   }
+}
+
+TEST_CASE("elements that nodes of their own take of a tuple, in any order, are its results") {
+  const Tensor x = at::rand({6, 4});
+  const Tensors out = RunBody(R"(
+  x = placeholder : f32[6, 4]
+  v = aten.var_mean.correction(x, [0], correction=0, keepdim=True)
+  mean = _operator.getitem(v, 1) : f32[1, 4]
+  b = aten.sub.Tensor(x, mean) : f32[6, 4]
+  variance = _operator.getitem(v, 0) : f32[1, 4]
+  again = _operator.getitem(v, 1) : f32[1, 4]
+  output([b, variance, again])
+)",
+                              {x});
+  const auto [variance, mean] = at::var_mean(x, at::IntArrayRef{0}, 0, true);
+  CHECK(at::equal(out[0], x - mean));
+  CHECK(at::equal(out[1], variance));
+  CHECK(at::equal(out[2], mean));
+}
+
+TEST_CASE(
+    "numbers that a graph reads from data are operands, and assertions about them are left out") {
+  const Tensor x = at::rand({3}), n = at::scalar_tensor(2.5, at::kDouble);
+  const Tensors out = RunBody(R"(
+  x = placeholder : f32[3]
+  n = placeholder : f64[]
+  number = aten._local_scalar_dense.default(n)
+  a = aten.mul.Tensor(x, number) : f32[3]
+  i = aten.nonzero.default(x) : i64[u0, 1]
+  rows = aten.sym_size.int(i, 0) : Sym(u0)
+  ge = _operator.ge(rows, 0)
+  check = aten._assert_scalar.default(ge, 'u0 >= 0')
+  output([a, i])
+)",
+                              {x, n});
+  CHECK(at::equal(out[0], x * 2.5));
+  CHECK_EQ(out[0].dtype().name(), at::scalarTypeToTypeMeta(at::kFloat).name());
+  CHECK(at::equal(out[1], at::nonzero(x)));
 }
 
 }  // namespace
