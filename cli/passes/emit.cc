@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,21 @@ Status CheckRunsAlone(const Graph& graph) {
           "offload",
           graph.name(node), op, graph.name_text());
     }
+  }
+  return Ok();
+}
+
+bool HasPrims(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(),
+                             [&](NodeId node) { return graph.op(node).starts_with("prims."); });
+}
+
+/// Operators that Inductor's decompositions leave in graphs are not in LibTorch.
+Status CheckRunsInLibTorch(const Graph& graph) {
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind != NodeKind::kCall || !graph.op(node).starts_with("prims.")) continue;
+    return Error("{} calls {}, which PyTorch has in Python only: {}: take --lang python",
+                 graph.name(node), graph.op(node), graph.name_text());
   }
   return Ok();
 }
@@ -112,14 +128,16 @@ std::string GraphPy(const Graph& graph, std::string_view ref) {
       "# The graph {}, written by strata emit. run.py runs it.\n\n"
       "from math import inf, nan\n\n"
       "import torch\n"
-      "from torch import device\n\n"
+      "{}from torch import device\n\n"
       "Max, Min = max, min\n\n\n"
       "def Mod(a, b):\n"
       "    return a % b\n\n\n"
       "def run_body(body, *inputs, **_):\n"
       "    return body(*inputs)\n\n\n"
       "INPUTS = [\n{}]\n\nCONSTANTS = [\n{}]\n\nOUTPUTS = [\n{}]\n\n\n{}",
-      Literal(ref), inputs, constants, outputs, WithCalledBodies(PrintFx(graph)));
+      Literal(ref),
+      HasPrims(graph) ? "import torch._inductor.inductor_prims  # more of torch.ops.prims\n" : "",
+      inputs, constants, outputs, WithCalledBodies(PrintFx(graph)));
 }
 
 }  // namespace
@@ -146,6 +164,7 @@ Result<Exit> RunEmit(Args args) {
   STRATA_RETURN_IF_ERROR(CheckRunsAlone(snapshot.graph()));
   STRATA_TRY(AtomicFolder program, AtomicFolder::Create(folder));
   if (language == "cpp") {
+    STRATA_RETURN_IF_ERROR(CheckRunsInLibTorch(snapshot.graph()));
     STRATA_RETURN_IF_ERROR(WriteCppProgram(snapshot.graph(), ref, program));
     STRATA_RETURN_IF_ERROR(program.Commit());
     return Exit::kOk;

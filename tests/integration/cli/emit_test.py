@@ -112,10 +112,16 @@ class EmitTest(unittest.TestCase):
                 with self.subTest(model=model, graph=graph, options=options):
                     self.check_bits(graph, f"{i}-{graph}")
 
-    def emit_doubling(self):
+    def test_operators_of_inductor_are_imported(self):
+        self.emit_doubling("prims.fma.default(x, x, x)")
+        self.assertTrue(self.run_command(sys.executable, "out/run.py", "in.safetensors").startswith("s = 40.0\n"))
+        self.assertIn("y calls prims.fma.default, which PyTorch has in Python only: g: take --lang python",
+                      self.run_command(self.strata, "emit", "g.txt", "--lang", "cpp", "-o", "cpp", code=2))
+
+    def emit_doubling(self, call="aten.mul.Tensor(x, 2)"):
         """A program that doubles its input, in the folder `out`."""
         with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:
-            file.write("graph g\n  x = placeholder : f32[4][1]cpu\n  y = aten.mul.Tensor(x, 2) : f32[4][1]cpu\n"
+            file.write(f"graph g\n  x = placeholder : f32[4][1]cpu\n  y = {call} : f32[4][1]cpu\n"
                        "  s = aten.sum.default(y) : f32[][]cpu\n  output([s])\n")
         self.run_command(self.strata, "emit", "g.txt", "-o", "out")
         header = json.dumps({"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
