@@ -1,11 +1,13 @@
 #include "prove/partition.h"
 
+#include <array>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "prove/evaluation/evaluator.h"
+#include "prove/sizes/chosen_sizes.h"
 #include "prove/values/compare.h"
 
 namespace strata::prove {
@@ -27,6 +29,7 @@ Result<std::vector<Value>> InputsOf(const Graph& graph, const ValuesByName& valu
 
 struct Outputs {
   std::vector<Value> expected, actual;
+  OpaqueCalls calls_before, calls_after;
 };
 
 Result<Outputs> EvaluateAll(const Graph& joint, const Graph& forward, const Graph& backward,
@@ -59,13 +62,14 @@ Result<Outputs> EvaluateAll(const Graph& joint, const Graph& forward, const Grap
     opaque.insert(evaluator->opaque().begin(), evaluator->opaque().end());
   }
   proof.opaque.assign(opaque.begin(), opaque.end());
+  outputs.calls_before = whole.opaque_calls();
+  outputs.calls_after = first.opaque_calls();
+  outputs.calls_after.insert(second.opaque_calls().begin(), second.opaque_calls().end());
   return outputs;
 }
 
-}  // namespace
-
-Proof ProvePartition(const Graph& joint, const Graph& forward, const Graph& backward,
-                     const ProofOptions& options) {
+Proof ProveSized(const Graph& joint, const Graph& forward, const Graph& backward,
+                 const ProofOptions& options) {
   Proof proof;
   const Result<Outputs> outputs = EvaluateAll(joint, forward, backward, options.seed, proof);
   if (!outputs) {
@@ -87,7 +91,18 @@ Proof ProvePartition(const Graph& joint, const Graph& forward, const Graph& back
                               .from = {}});
   }
   if (!proof.findings.empty()) proof.verdict = Verdict::kDiffers;
+  CheckOpaqueCalls(outputs->calls_before, outputs->calls_after, proof);
   return proof;
+}
+
+}  // namespace
+
+Proof ProvePartition(const Graph& joint, const Graph& forward, const Graph& backward,
+                     const ProofOptions& options) {
+  const std::array<const Graph*, 3> graphs = {&joint, &forward, &backward};
+  return WithSizes(graphs, [&](const GraphsWithSizes& sized) {
+    return ProveSized(sized[0], sized[1], sized[2], options);
+  });
 }
 
 }  // namespace strata::prove

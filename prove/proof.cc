@@ -1,6 +1,7 @@
 #include "prove/proof.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -319,8 +320,26 @@ void CheckOpaqueCalls(const OpaqueCalls& before, const OpaqueCalls& after, Proof
   proof.verdict = Verdict::kUnproven;
 }
 
+Proof WithSizes(std::span<const Graph* const> graphs,
+                const std::function<Proof(const GraphsWithSizes&)>& prove) {
+  Proof proof;
+  for (size_t attempt = 0; attempt < GraphsWithSizes::kNumAttempts; ++attempt) {
+    const GraphsWithSizes sized(graphs, attempt);
+    Proof attempted = prove(sized);
+    const bool is_decided = attempted.verdict != Verdict::kUnproven || sized.chosen().empty();
+    if (attempt > 0 && !is_decided) break;
+    proof = std::move(attempted);
+    proof.chosen_sizes = sized.chosen();
+    if (is_decided) break;
+  }
+  return proof;
+}
+
 Proof Prove(const Graph& before, const Graph& after, const ProofOptions& options) {
-  return Prover(before, after, options).Run();
+  const std::array<const Graph*, 2> graphs = {&before, &after};
+  return WithSizes(graphs, [&](const GraphsWithSizes& sized) {
+    return Prover(sized[0], sized[1], options).Run();
+  });
 }
 
 }  // namespace strata::prove

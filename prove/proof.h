@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,9 +10,11 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "ir/symbol_sizes.h"
 #include "prove/diagnosis/diagnosis.h"
 #include "prove/evaluation/evaluator.h"
 #include "prove/precision.h"
+#include "prove/sizes/chosen_sizes.h"
 
 namespace strata::prove {
 
@@ -54,6 +57,8 @@ struct Proof {
   /// The graphs were too large: the proof is of the same program with these sizes, old and new. One
   /// number may be several sizes.
   std::set<std::pair<int64_t, int64_t>> reduced_sizes;
+  /// Sizes that are symbols without a hint, as in logs: the proof is of the graphs with these.
+  SymbolSizes chosen_sizes = {};
   std::vector<Assumption> assumptions = {};
   std::string mesh = {};  ///< of the ranks whose logs were compared
   /// Of the model, and of them those that are the same as one that was evaluated: their values are
@@ -104,6 +109,11 @@ Status AddFailure(const Graph& after, NodeId node, const Error& error, const Pro
 /// A difference decides nothing where the graphs call an operator of which nothing is known on
 /// other operands: the results may be equal. Makes such a proof unproven, with the operators.
 void CheckOpaqueCalls(const OpaqueCalls& before, const OpaqueCalls& after, Proof& proof);
+
+/// Proves something of graphs whose symbolic sizes have numbers (prove/sizes/chosen_sizes.h); with
+/// others if operators refuse the first.
+Proof WithSizes(std::span<const Graph* const> graphs,
+                const std::function<Proof(const GraphsWithSizes&)>& prove);
 
 /// Evaluates both graphs on equal random inputs, in exact arithmetic, and compares values of nodes
 /// with equal StableIds, outputs by position, and what is written to inputs. A value that differs

@@ -70,6 +70,12 @@ void AppendStep(const StepProof& proof, std::string& out) {
   }
   const std::string scope = ScopeText(result);
   if (!scope.empty()) out += (result.reduced_sizes.empty() ? "; " : " ") + scope;
+  std::string_view mark = "; with ";
+  for (const auto& [symbol, size] : result.chosen_sizes) {
+    if (result.verdict == Verdict::kUnproven) break;
+    out += fmt::format("{}{} = {}", mark, Visible(symbol), size);
+    mark = ", ";
+  }
   if (result.not_kept > 0)
     out += fmt::format("; {} nodes not compared, their values take over 1 GB", result.not_kept);
   if (const int64_t places = PrecisionPlaces(result); places > 0)
@@ -271,7 +277,10 @@ std::string ProofJson(const std::vector<StepProof>& proofs, std::string_view fil
     json.EndArray().Key("reduced_sizes").BeginArray();
     for (const auto& [size, reduced] : result.reduced_sizes)
       json.BeginObject().Field("size", size).Field("reduced", reduced).EndObject();
-    json.EndArray();
+    json.EndArray().Key("chosen_sizes").BeginObject();
+    for (const auto& [symbol, size] : result.chosen_sizes)
+      json.Field(symbol, size);
+    json.EndObject();
     if (is_foreign) WriteForeign(json, proof);
     if (proof.placements.nodes > 0) WritePlacements(json, proof);
     json.Field("ref", proof.ref).EndObject();

@@ -10,11 +10,13 @@
 #include "base/random.h"
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "ir/taken_elements.h"
 #include "prove/evaluation/bounds.h"
 #include "prove/evaluation/inputs.h"
 #include "prove/evaluation/rounding.h"
 #include "prove/ops/definitions.h"
 #include "prove/ops/elementwise.h"
+#include "prove/ops/sizes.h"
 
 namespace strata::prove {
 namespace {
@@ -133,6 +135,12 @@ uint64_t HashOf(uint64_t hash, const Argument& argument) {
   return hash;
 }
 
+uint64_t HashOfCall(uint64_t hash, Call& call) {
+  for (const Argument& argument : call.args())
+    hash = HashOf(hash, argument);
+  return hash;
+}
+
 }  // namespace
 
 bool DrawsNumbers(std::string_view op) {
@@ -235,7 +243,9 @@ Result<Call> Evaluator::CallOf(NodeId node) {
     STRATA_TRY(Argument argument, ArgumentOf(kwarg.value));
     kwargs.emplace_back(graph_.module().str(kwarg.name), std::move(argument));
   }
-  Call call(graph_.op(node), std::move(args), std::move(kwargs), graph_.node(node).num_results);
+  const size_t num_results =
+      std::max<size_t>(graph_.node(node).num_results, TypesOfTakenElements(graph_, node).size());
+  Call call(graph_.op(node), std::move(args), std::move(kwargs), num_results);
   call.run_body = [this](GraphId body, std::span<const Value> inputs) -> Result<Values> {
     Evaluator evaluator(graph_.module().graph(body), seed_, rounds_);
     evaluator.generator_ = generator_;
@@ -265,16 +275,20 @@ Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
   } else if (traits.mutates) {
     return Error(ErrorCode::kUnsupported, "an unknown operator that writes to an operand");
   }
-  for (const Argument& argument : call.args())
-    hash = HashOf(hash, argument);
+  hash = HashOfCall(hash, call);
   const bool reads_tensors = std::ranges::any_of(call.args(), &Argument::is_tensor);
   if (!traits.random || reads_tensors) {
     opaque_.insert(std::string(call.op()));
     opaque_calls_.emplace(hash, call.op());
   }
   Values results;
-  for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
-    const TypeId type = graph_.value(graph_.result(node, i)).type;
+  const std::vector<TypeId> taken = TypesOfTakenElements(graph_, node);
+  for (size_t i = 0; i < call.num_results(); ++i) {
+    if (!taken.empty() && !taken[i].valid()) {
+      results.emplace_back();
+      continue;
+    }
+    const TypeId type = taken.empty() ? graph_.value(graph_.result(node, i)).type : taken[i];
     STRATA_TRY(Value value, RandomValue(graph_.module(), type, Mix(hash ^ i)));
     results.push_back(std::move(value));
   }
@@ -282,11 +296,21 @@ Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
 }
 
 Result<Values> Evaluator::EvaluateCall(NodeId node) {
+  if (const std::optional<TakenElement> element = ElementTakenBy(graph_, node)) {
+    const auto tuple = tuples_.find(graph_.result(element->call).index);
+    const auto index = static_cast<size_t>(element->index);
+    if (tuple == tuples_.end() || index >= tuple->second.size())
+      return Error(ErrorCode::kInvalid, "there is no element {}", index);
+    return Values{tuple->second[index]};
+  }
   STRATA_TRY(Call call, CallOf(node));
+  if (const std::optional<int64_t> number = EvaluateIntegers(call)) return Values{*number};
   const OpDefinition* definition = FindDefinition(call.op());
   STRATA_TRY(Values results,
              definition == nullptr ? EvaluateOpaque(node, call) : definition->evaluate(call));
   if (definition != nullptr && definition->moves_data) KeepLaws(*definition, call, results);
+  if (TruncatesUnknown(call, results))
+    opaque_calls_.emplace(HashOfCall(FunctionKey(call.Literals()), call), call.op());
   if (IsAtBound(call, results)) ++at_bound_;
   const Argument* target = call.Find(SIZE_MAX, "out");
   if (target == nullptr && IsInPlace(call.op())) target = call.Find(0, {});
@@ -328,6 +352,7 @@ void Evaluator::Begin(std::span<const Value> inputs) {
   inputs_ = inputs;
   next_input_ = 0;
   values_.assign(static_cast<size_t>(graph_.value_bound()), Value());
+  tuples_.clear();
   sizes_.clear();
   last_use_.assign(values_.size(), -1);
   order_ = OrderOf(graph_);
@@ -350,6 +375,8 @@ Result<Values> Evaluator::Evaluate(NodeId node) {
 }
 
 void Evaluator::Set(NodeId node, Values results) {
+  if (!TypesOfTakenElements(graph_, node).empty())
+    tuples_.insert_or_assign(graph_.result(node).index, results);
   const size_t count = std::min<size_t>(results.size(), graph_.node(node).num_results);
   for (size_t i = 0; i < count; ++i) {
     const ValueId value = graph_.result(node, i);
@@ -362,7 +389,9 @@ void Evaluator::Set(NodeId node, Values results) {
   }
   graph_.ForEachOperand(node, [&](ValueId value) {
     const auto at = static_cast<size_t>(value.index);
-    if (last_use_[at] == order_[static_cast<size_t>(node.index)]) values_[at] = Value();
+    if (last_use_[at] != order_[static_cast<size_t>(node.index)]) return;
+    values_[at] = Value();
+    tuples_.erase(value.index);
   });
 }
 

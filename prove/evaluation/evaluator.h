@@ -84,10 +84,11 @@ class Evaluator {
   bool rounds_;
   std::span<const Value> inputs_;
   size_t next_input_ = 0;
-  std::vector<Value> values_;       // by ValueId
-  std::map<DimId, int64_t> sizes_;  // that nodes read of data: numbers of rows
-  std::vector<int32_t> order_;      // by NodeId
-  std::vector<int32_t> last_use_;   // by ValueId: position of the last node that reads it
+  std::vector<Value> values_;         // by ValueId
+  std::map<int32_t, Values> tuples_;  // by ValueId: that nodes take apart (ir/taken_elements.h)
+  std::map<DimId, int64_t> sizes_;    // that nodes read of data: numbers of rows
+  std::vector<int32_t> order_;        // by NodeId
+  std::vector<int32_t> last_use_;     // by ValueId: position of the last node that reads it
   std::set<std::string> opaque_;
   OpaqueCalls opaque_calls_;
   std::optional<uint64_t> generator_;  // a hash of what was drawn

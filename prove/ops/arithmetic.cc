@@ -112,6 +112,16 @@ Result<Values> EvaluateReciprocal(Call& call) {
   return Values{Reciprocal(ConvertTo(a, Domain::kFloat))};
 }
 
+/// prims.fma(a, b, c): a * b + c
+Result<Values> EvaluateFma(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Tensor b, call.TensorAt(1, "b"));
+  STRATA_TRY(const Tensor c, call.TensorAt(2, "c"));
+  STRATA_TRY(const Tensor product, Mul(a, b));
+  STRATA_TRY(Tensor sum, Add(product, c));
+  return Values{std::move(sum)};
+}
+
 /// self + value * tensor1 * tensor2
 Result<Values> EvaluateAddcmul(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
@@ -151,6 +161,7 @@ constexpr OpDefinition kArithmeticOps[] = {
     {"aten.lerp", EvaluateLerp},       {"aten.mul", EvaluateMul},
     {"aten.neg", EvaluateNeg},         {"aten.reciprocal", EvaluateReciprocal},
     {"aten.rsub", EvaluateReverseSub}, {"aten.sub", EvaluateSub},
+    {"prims.fma", EvaluateFma},
 };
 
 }  // namespace

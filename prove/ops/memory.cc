@@ -134,9 +134,29 @@ Result<Values> EvaluateIota(Call& call) {
   return Values{ConvertTo(range, call.DomainOr(Domain::kInteger))};
 }
 
+/// Whether the call makes truth values: 1 of what is not 0.
+bool MakesBools(const Call& call, size_t position) {
+  const Argument* argument = call.Find(position, "dtype");
+  const auto* dtype = argument != nullptr ? std::get_if<DType>(&argument->value) : nullptr;
+  return dtype != nullptr && *dtype == DType::kBool;
+}
+
+Tensor ToBools(const Tensor& a) {
+  std::vector<uint64_t> words = a.Read();
+  if (a.domain() == Domain::kComplex) {
+    for (size_t i = 0; i < words.size() / 2; ++i)
+      words[i] = words[2 * i] != 0 || words[2 * i + 1] != 0 ? 1 : 0;
+    words.resize(words.size() / 2);
+  }
+  for (uint64_t& word : words)
+    word = word != 0 ? 1 : 0;
+  return OfWords(Domain::kInteger, a.sizes(), std::move(words));
+}
+
 /// A copy, maybe of another type. Rounding is not part of the proof.
 Result<Values> EvaluateToCopy(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
+  if (MakesBools(call, SIZE_MAX)) return Values{ToBools(a)};
   const Domain domain = call.DomainOr(a.domain(), SIZE_MAX);
   if (a.domain() == Domain::kComplex && domain != Domain::kComplex)
     return Error(ErrorCode::kUnsupported, "a complex number as a real one");
@@ -154,6 +174,7 @@ Result<Values> EvaluateCopy(Call& call) {
 /// prims.convert_element_type(self, dtype)
 Result<Values> EvaluateConvert(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
+  if (MakesBools(call, 1)) return Values{ToBools(a)};
   return Values{ConvertTo(a, call.DomainOr(a.domain(), 1)).Copy()};
 }
 

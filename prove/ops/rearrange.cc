@@ -86,10 +86,9 @@ Result<Values> EvaluateFlip(Call& call) {
 }
 
 constexpr OpDefinition kRearrangeOps[] = {
-    {"aten.constant_pad_nd", EvaluatePad},
-    {"aten.flip", EvaluateFlip, true},
-    {"aten.tril", EvaluateTriangle<true>},
-    {"aten.triu", EvaluateTriangle<false>},
+    {"aten.constant_pad_nd", EvaluatePad}, {"aten.flip", EvaluateFlip, true},
+    {"aten.tril", EvaluateTriangle<true>}, {"aten.triu", EvaluateTriangle<false>},
+    {"prims.rev", EvaluateFlip, true},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace strata::prove {
 namespace {
 
 constexpr uint64_t kExpFunction = 0x6578706f6e656e74U;
+constexpr uint64_t kTruncateFunction = 0x7472756e63617465U;
 constexpr uint64_t kRootFunction = 0x73717561726520f1U;
 
 /// Fractions of these denominators, up to 10^8, stand in their order. Without a factor 1/2, whose
@@ -184,12 +186,23 @@ int Compare(Residue a, Residue b) {
   return first < second ? -1 : static_cast<int>(first > second);
 }
 
-int64_t Truncate(Residue a) {
+std::optional<int64_t> WholeOf(Residue a) {
   constexpr auto kDivisor = static_cast<int64_t>(kDenominators);
-  constexpr int64_t kLargest = int64_t{1} << 20;
-  const int64_t whole = Place(a) / kDivisor;
-  if (IsNumber(a) && std::abs(whole) < kLargest) return whole;
-  return static_cast<int64_t>(a) - (a <= kPrime / 2 ? 0 : static_cast<int64_t>(kPrime));
+  constexpr int64_t kLargest = int64_t{1} << 20, kLargestWhole = int64_t{1} << 50;
+  if (!IsNumber(a)) return std::nullopt;
+  if (const int64_t whole = Place(a) / kDivisor; std::abs(whole) < kLargest) return whole;
+  const int64_t number =
+      static_cast<int64_t>(a) - (a <= kPrime / 2 ? 0 : static_cast<int64_t>(kPrime));
+  return std::abs(number) < kLargestWhole ? std::optional(number) : std::nullopt;
+}
+
+int64_t Truncate(Residue a) {
+  if (const std::optional<int64_t> whole = WholeOf(a)) return *whole;
+  if (!IsNumber(a)) return static_cast<int64_t>(a) - static_cast<int64_t>(kPrime);
+  const bool is_negative = a > kPrime / 2;
+  const auto known =
+      static_cast<int64_t>(Uninterpreted(kTruncateFunction, is_negative ? kPrime - a : a) / 2);
+  return is_negative ? -known : known;
 }
 
 Residue Uninterpreted(uint64_t function, Residue a) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace strata::prove {
@@ -69,8 +70,11 @@ Residue FromLiteral(double value);
 /// small fractions stand as their numbers do. -1, 0, 1. REQUIRES: neither is NaN or undefined.
 int Compare(Residue a, Residue b);
 
-/// The integer part of a fraction of small terms, towards 0; of another number the integer between
-/// -p/2 and p/2 that it stands for.
+/// The integer part of a fraction of small terms, towards 0, or a whole number below 2^50; none:
+/// `a` is neither. One in a thousand random numbers is such a whole number.
+std::optional<int64_t> WholeOf(Residue a);
+/// `WholeOf`; of another number an integer of which only this is known: it is a function of the
+/// number, and opposite numbers have opposite ones.
 int64_t Truncate(Residue a);
 
 /// A function of which only this is known: equal arguments give equal results. Never 0.

@@ -167,7 +167,7 @@ proven: 0 of 1 steps, seed 1, p = 2^61-1
                                        "summary"])
         self.assertEqual(list(proof["passes"][0]), [
             "index", "name", "graph", "rank", "status", "values", "not_compared", "layers", "layers_left_out",
-            "unchanged", "evaluations", "ms", "reason", "unknown_operators", "reduced_sizes", "ref"])
+            "unchanged", "evaluations", "ms", "reason", "unknown_operators", "reduced_sizes", "chosen_sizes", "ref"])
         self.assertEqual(list(proof["findings"][0]), [
             "verdict", "graph", "pass", "node", "reference", "module", "what", "class", "reason", "from", "ref"])
         self.assertEqual(proof["summary"], {"proven": 0, "differs": 1, "unproven": 0})

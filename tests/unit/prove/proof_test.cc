@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "ir/rewriter.h"
+#include "prove/partition.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {
@@ -519,6 +520,139 @@ TEST_CASE("prove: a graph that is too large is unproven, with what to do") {
   CHECK_EQ(proof.reason,
            "graph g needs 3e+11 products, more than the 2e+10 that a proof evaluates: record a "
            "smaller batch, sequence or width");
+}
+
+TEST_CASE("elements that nodes of their own take of a tuple, in any order, are its elements") {
+  // As AOTAutograd's partitioner orders them.
+  const Proof proof = ProveTexts(R"(
+  x = placeholder : f32[6, 4]
+  (v, m) = aten.var_mean.correction(x, [0], correction=0, keepdim=True) as vm : (f32[1, 4], f32[1, 4])
+  a = aten.add.Tensor(v, 1.0) : f32[1, 4]
+  b = aten.sub.Tensor(x, m) : f32[6, 4]
+  output((a, b))
+)",
+                                 R"(
+  x = placeholder : f32[6, 4]
+  v = aten.var_mean.correction(x, [0], correction=0, keepdim=True)
+  mean = _operator.getitem(v, 1) : f32[1, 4]
+  b = aten.sub.Tensor(x, mean) : f32[6, 4]
+  variance = _operator.getitem(v, 0) : f32[1, 4]
+  a = aten.add.Tensor(variance, 1.0) : f32[1, 4]
+  output((a, b))
+)");
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK(proof.opaque.empty());
+}
+
+constexpr std::string_view kDynamic = R"(
+  n = placeholder : Sym(s77)
+  x = placeholder : f32[s77, 6]
+  half = _operator.floordiv(n, 2) : Sym((s77//2))
+  part = aten.slice.Tensor(x, 0, 0, half) : f32[(s77//2), 6]
+  sum = aten.sum.default(part) : f32[]
+  output((sum,))
+)";
+
+TEST_CASE("symbolic sizes without a hint get numbers, the same in both graphs") {
+  const Proof proof = ProveTexts(kDynamic, kDynamic);
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK_EQ(proof.chosen_sizes, SymbolSizes{{"s77", 5}});
+  CHECK(proof.opaque.empty());
+  std::string wrong(kDynamic);
+  wrong.replace(wrong.find("(n, 2)"), 6, "(n, 3)");
+  CHECK_EQ(ProveTexts(kDynamic, wrong).verdict, Verdict::kDiffers);
+}
+
+TEST_CASE("a view that needs another size than the first one chosen gets one") {
+  constexpr std::string_view kView = R"(
+  x = placeholder : f32[s3, 6]
+  y = aten.view.default(x, [-1, 4]) : f32[((6*s3)//4), 4]
+  output((y,))
+)";
+  const Proof proof = ProveTexts(kView, kView);
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK_EQ(proof.chosen_sizes, SymbolSizes{{"s3", 8}});
+}
+
+TEST_CASE("a partition that calls an unknown operator on other operands is unproven, not wrong") {
+  const auto graph = [](std::string_view body) { return ParseBody(body); };
+  const auto joint = graph(R"(
+  x = placeholder : f32[4]
+  tangents_1 = placeholder : f32[4]
+  y = mylib.f.default(x) : f32[4]
+  g = aten.mul.Tensor(y, tangents_1) : f32[4]
+  output((y, g))
+)");
+  const auto forward = graph(R"(
+  x = placeholder : f32[4]
+  y = mylib.fast_f.default(x) : f32[4]
+  output((y, y))
+)");
+  const auto backward = graph(R"(
+  y = placeholder : f32[4]
+  tangents_1 = placeholder : f32[4]
+  g = aten.mul.Tensor(y, tangents_1) : f32[4]
+  output((g,))
+)");
+  const Proof proof = ProvePartition(*joint->FindGraph("g"), *forward->FindGraph("g"),
+                                     *backward->FindGraph("g"), {});
+  CHECK_EQ(proof.verdict, Verdict::kUnproven);
+  CHECK_EQ(proof.reason,
+           "y may differ: nothing is known of mylib.f.default, mylib.fast_f.default, which reads "
+           "other operands");
+}
+
+TEST_CASE("the integer part of a number is not the number") {
+  constexpr std::string_view kTruncated = R"(
+  x = placeholder : f32[4]
+  i = aten._to_copy.default(x, dtype=torch.int64) : i64[4]
+  y = aten._to_copy.default(i, dtype=torch.float32) : f32[4]
+  output((y,))
+)";
+  constexpr std::string_view kCopied = R"(
+  x = placeholder : f32[4]
+  y = aten.clone.default(x) : f32[4]
+  output((y,))
+)";
+  CHECK_EQ(ProveTexts(kTruncated, kTruncated).verdict, Verdict::kProven);
+  CHECK_EQ(ProveTexts(kTruncated, kCopied).verdict, Verdict::kUnproven);
+  CHECK_EQ(ProveTexts(kCopied, kTruncated).verdict, Verdict::kUnproven);
+}
+
+TEST_CASE("integers and their truth values differ") {
+  CHECK_EQ(ProveTexts(R"(
+  x = placeholder : i64[32]
+  b = aten._to_copy.default(x, dtype=torch.bool) : b8[32]
+  y = aten._to_copy.default(b, dtype=torch.int64) : i64[32]
+  output((y,))
+)",
+                      R"(
+  x = placeholder : i64[32]
+  y = aten.clone.default(x) : i64[32]
+  output((y,))
+)")
+               .verdict,
+           Verdict::kDiffers);
+}
+
+TEST_CASE("what Inductor's decompositions make of a product and a sum is equal to them") {
+  const Proof proof = ProveTexts(R"(
+  x = placeholder : f32[4]
+  y = placeholder : f32[4]
+  z = aten.mul.Tensor(x, y) : f32[4]
+  s = aten.add.Tensor(z, x) : f32[4]
+  f = aten.flip.default(s, [0]) : f32[4]
+  output((f,))
+)",
+                                 R"(
+  x = placeholder : f32[4]
+  y = placeholder : f32[4]
+  s = prims.fma.default(x, y, x) : f32[4]
+  f = prims.rev.default(s, [0]) : f32[4]
+  output((f,))
+)");
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK(proof.opaque.empty());
 }
 
 }  // namespace

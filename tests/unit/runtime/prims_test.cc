@@ -33,7 +33,7 @@ TEST_CASE("operators of Inductor's decompositions compute what PyTorch's Python 
   c = prims.fma.default(x, y, z) : f32[2, 3]
   d = prims.rev.default(x, [1]) : f32[2, 3]
   e = prims.broadcast_in_dim.default(x, [5, 2, 3], [1, 2]) : f32[5, 2, 3]
-  (f, g) = prims.prepare_softmax_online.default(x, 1) : (f32[2, 1], f32[2, 1])
+  (f, g) = prims.prepare_softmax_online.default(x, 1) as s : (f32[2, 1], f32[2, 1])
   h = prims.inductor_force_stride_order.default(x, [1, 2])
   output([a, b, c, d, e, f, g, h])
 )",
@@ -53,7 +53,7 @@ TEST_CASE("offsets of a pooling lead back to the indices of its maxima") {
   const Tensor x = at::rand({2, 3, 9, 8});
   const Tensors out = RunBody(R"(
   x = placeholder : f32[2, 3, 9, 8]
-  (v, o) = prims._low_memory_max_pool_with_offsets.default(x, [3, 2], [2, 2], [1, 0], [1, 2], False)
+  (v, o) = prims._low_memory_max_pool_with_offsets.default(x, [3, 2], [2, 2], [1, 0], [1, 2], False) as pooled
   b = prims._low_memory_max_pool_offsets_to_indices.default(o, [3, 2], [9, 8], [2, 2], [1, 0], [1, 2])
   output([v, o, b])
 )",
