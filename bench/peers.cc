@@ -182,7 +182,7 @@ Result<std::vector<std::string>> PeerCommand(const std::string& python, const Pe
   json.Field("init", init)
       .Field("peer", request.name)
       .Field("threads", int32_t{request.threads})
-      .Field("cache", folder + "/inductor");
+      .Field("cache", fmt::format("{}/cache-{}", folder, request.name));
   if (!request.checkpoint.empty()) json.Field("checkpoint", request.checkpoint);
   if (request.memory_budget) json.Field("memory_budget", *request.memory_budget);
   json.EndObject();
