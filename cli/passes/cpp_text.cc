@@ -9,7 +9,7 @@ namespace {
 
 /// Words of C++, and of the text around the nodes, each with a space behind it.
 constexpr std::string_view kReserved =
-    "Arg Call CallAll EOF INFINITY INT64_MIN Input List NAN NULL NamedArg Release Step "
+    "Arg Call CallAll CallInt EOF INFINITY INT64_MIN Input List NAN NULL NamedArg Release Step "
     "Tensor alignas alignof and and_eq asm assert at auto bitand bitor bool break c10 case "
     "catch char class compl concept const const_cast constexpr continue decltype default "
     "delete do double dynamic_cast else enum errno explicit export extern false float for "
@@ -89,6 +89,37 @@ std::string CppComment(std::string_view text) {
   // A line that ends with a backslash goes on in the next one, even with spaces behind it.
   out.erase(out.find_last_not_of(' ') + 1);
   return out.back() == '\\' ? out + '.' : out;
+}
+
+std::string_view CppScalarType(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return "at::kDouble";
+    case DType::kF32:
+      return "at::kFloat";
+    case DType::kF16:
+      return "at::kHalf";
+    case DType::kBF16:
+      return "at::kBFloat16";
+    case DType::kI64:
+      return "at::kLong";
+    case DType::kI32:
+      return "at::kInt";
+    case DType::kI16:
+      return "at::kShort";
+    case DType::kI8:
+      return "at::kChar";
+    case DType::kU8:
+      return "at::kByte";
+    case DType::kBool:
+      return "at::kBool";
+    case DType::kC64:
+      return "at::kComplexFloat";
+    case DType::kC128:
+      return "at::kComplexDouble";
+    default:
+      return "";
+  }
 }
 
 }  // namespace strata::cli

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "ir/type.h"
+
 namespace strata::cli {
 
 /// Gives the identifiers of a C++ program, each once.
@@ -24,5 +26,8 @@ std::string CppDouble(double value);
 
 /// `// TEXT`, for the end of a line: never goes on in the next one. "": for no text.
 std::string CppComment(std::string_view text);
+
+/// `torch.float32` as a constant of ATen; empty: it has none here.
+std::string_view CppScalarType(DType dtype);
 
 }  // namespace strata::cli

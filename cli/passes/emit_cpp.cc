@@ -19,38 +19,6 @@
 namespace strata::cli {
 namespace {
 
-/// `torch.float32` as a constant of ATen; empty: it has none here.
-std::string_view ScalarTypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return "at::kDouble";
-    case DType::kF32:
-      return "at::kFloat";
-    case DType::kF16:
-      return "at::kHalf";
-    case DType::kBF16:
-      return "at::kBFloat16";
-    case DType::kI64:
-      return "at::kLong";
-    case DType::kI32:
-      return "at::kInt";
-    case DType::kI16:
-      return "at::kShort";
-    case DType::kI8:
-      return "at::kChar";
-    case DType::kU8:
-      return "at::kByte";
-    case DType::kBool:
-      return "at::kBool";
-    case DType::kC64:
-      return "at::kComplexFloat";
-    case DType::kC128:
-      return "at::kComplexDouble";
-    default:
-      return "";
-  }
-}
-
 constexpr std::pair<std::string_view, std::string_view> kRawLiterals[] = {
     {"torch.strided", "at::kStrided"},
     {"torch.contiguous_format", "at::MemoryFormat::Contiguous"},
@@ -151,7 +119,9 @@ class FunctionWriter {
     if (n.returns_tuple) {
       WriteTuple(node, call, place);
     } else if (n.num_results == 1) {
-      out_ += fmt::format("  Tensor {} = {};{}\n", Declare(graph_.result(node)), call, place);
+      const ValueId result = graph_.result(node);
+      out_ += fmt::format("  {} {} = {};{}\n", IsInteger(result) ? "int64_t" : "Tensor",
+                          Declare(result), call, place);
     } else {
       out_ += fmt::format("  {};{}\n", call, place);
     }
@@ -177,6 +147,12 @@ class FunctionWriter {
   bool IsBody(ValueId value) const {
     const NodeId def = graph_.value(value).def;
     return graph_.node(def).kind == NodeKind::kGetAttr && !graph_.args(def).empty();
+  }
+
+  /// A number that the program reads from data.
+  bool IsInteger(ValueId value) const {
+    const TypeId type = graph_.value(value).type;
+    return type.valid() && graph_.module().types()[type].kind == TypeKind::kSymInt;
   }
 
   /// `kernel_0({x, y})`
@@ -207,9 +183,13 @@ class FunctionWriter {
       STRATA_TRY(const std::string value, Literal(arg.value));
       named.push_back(fmt::format("{{{}, {}}}", CppString(graph_.module().str(arg.name)), value));
     }
+    const Node& n = graph_.node(node);
+    const bool is_integer = n.num_results == 1 && IsInteger(graph_.result(node));
     return fmt::format("{}(\"{}::{}\", \"{}\", {{{}}}{})",
-                       graph_.node(node).returns_tuple ? "CallAll" : "Call", op.substr(0, first),
-                       op.substr(first + 1, last - first - 1),
+                       n.returns_tuple ? "CallAll"
+                       : is_integer    ? "CallInt"
+                                       : "Call",
+                       op.substr(0, first), op.substr(first + 1, last - first - 1),
                        overload == "default" ? "" : overload, fmt::join(args, ", "),
                        named.empty() ? "" : fmt::format(", {{{}}}", fmt::join(named, ", ")));
   }
@@ -234,7 +214,7 @@ class FunctionWriter {
       case ArgKind::kString:
         return fmt::format("std::string({})", CppString(module.str(arg.str())));
       case ArgKind::kDType: {
-        const std::string_view type = ScalarTypeOf(arg.dtype());
+        const std::string_view type = CppScalarType(arg.dtype());
         if (!type.empty()) return std::string(type);
         return Error(ErrorCode::kUnsupported, "{} has no C++ form here", TorchName(arg.dtype()));
       }
@@ -320,7 +300,7 @@ std::string InputType(const Graph& graph, ValueId value) {
   const TypeId id = graph.value(value).type;
   if (!id.valid()) return std::string(kUnknown);
   const Type& type = graph.module().types()[id];
-  const std::string_view scalar = ScalarTypeOf(type.dtype);
+  const std::string_view scalar = CppScalarType(type.dtype);
   std::vector<int64_t> sizes;
   for (const DimId dim : type.sizes)
     if (const auto size = graph.module().dims().AsConst(dim)) sizes.push_back(*size);

@@ -70,3 +70,7 @@ std::vector<Tensor> CallAll(const char* name, const char* overload, std::vector<
     tensors.push_back(result.isTensor() ? result.toTensor() : Tensor());
   return tensors;
 }
+
+int64_t CallInt(const char* name, const char* overload, std::vector<Arg> args, std::vector<NamedArg> named) {
+  return Run(name, overload, args, named).at(0).toInt();
+}

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -16,11 +17,13 @@ Arg List(std::initializer_list<Arg> elements);
 
 // Calls an operator by its name in PyTorch ("aten::add", overload "Tensor"). Arguments that are not
 // given have the defaults of the schema. CallAll is for operators with several results, or with a
-// list of them.
+// list of them, CallInt for those that read a number from data.
 Tensor Call(const char* name, const char* overload, std::vector<Arg> args,
             std::vector<NamedArg> named = {});
 std::vector<Tensor> CallAll(const char* name, const char* overload, std::vector<Arg> args,
                             std::vector<NamedArg> named = {});
+int64_t CallInt(const char* name, const char* overload, std::vector<Arg> args,
+                std::vector<NamedArg> named = {});
 
 // After the last use: frees the memory, unless another tensor shares it.
 template <class... Tensors>

@@ -109,6 +109,17 @@ class EmitCppTest(unittest.TestCase):
             self.assertIn("static std::vector<Tensor> kernel_0(", program)
             self.assertIn("// layers.0.attention.", program)
 
+    def test_sizes_from_data_narrow_types_and_recomputed_results_have_the_bits_of_the_executor(self):
+        for name, family, setting in (("sizes", "deepseek_v3", "moe.use_grouped_mm=false"),
+                                      ("bf16", "deepseek_v3", "training.mixed_precision_param=bfloat16"),
+                                      ("full", "llama3", "compile.inductor_compilation=full")):
+            with self.subTest(name):
+                with open(self.path("config.toml"), "w", encoding="utf-8") as file:
+                    file.write(f'model = "{family}"\n{COMMON}{FAMILIES[family]}')
+                self.run_command(self.strata, "train", "config.toml", "--trace", f"{name}.strata", "--dump-inputs",
+                                 "in.safetensors", "--overwrite", "--set", setting)
+                self.assertGreater(len(self.check_bits(f"{name}.strata#graph=step", name)), 10)
+
     def test_names_of_any_kind_build(self):
         with open(self.path("g.txt"), "w", encoding="utf-8") as file:
             file.write(HOSTILE)
