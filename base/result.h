@@ -18,6 +18,7 @@ enum class ErrorCode : uint8_t {
   kUnsupported,  ///< right, but not something this build or version can do
   kIo,           ///< the operating system refused a read or a write
   kInternal,     ///< a broken internal invariant
+  kAmbiguous,    ///< a name stands for several things
 };
 
 /// A message that a user can act on: `<what>: <where>: <what to do>`. Further lines may show the

@@ -25,9 +25,6 @@
 namespace strata {
 namespace {
 
-/// What the Error for a REF that names several graphs begins with.
-constexpr std::string_view kSeveral = "REF names several graphs: ";
-
 Error BadSelector(std::string_view ref, std::string_view what) {
   return Error(
       "{}: {}: a selector is run=N, rank=N, graph=NAME, pass=N|NAME[:before|:after], "
@@ -123,7 +120,8 @@ Error Ambiguous(const Ref& ref, const std::vector<std::string>& selectors) {
   for (const std::string& selector : std::span(selectors).first(std::min(selectors.size(), kShown)))
     list += fmt::format("\n  {}#{}", ref.file, selector);
   if (selectors.size() > kShown) list += fmt::format("\n  and {} more", selectors.size() - kShown);
-  return Error("{}{}: say which one:{}", kSeveral, ref.text, list);
+  return Error(ErrorCode::kAmbiguous, "REF names several graphs: {}: say which one:{}", ref.text,
+               list);
 }
 
 DiffOptions OptionsFor(const Snapshot& before, const Snapshot& after) {
@@ -184,7 +182,7 @@ Result<Snapshot> LoadRef(std::string_view text, const LoadOptions& options) {
 Result<SnapshotPair> LoadRefs(std::string_view before, std::string_view after,
                               const LoadOptions& options) {
   Result<Snapshot> first = LoadRef(before, options);
-  if (!first && !first.error().message().starts_with(kSeveral)) return std::move(first).error();
+  if (!first && first.error().code() != ErrorCode::kAmbiguous) return std::move(first).error();
   STRATA_TRY(Snapshot second, LoadRef(after, options));
   if (!first) return std::move(first).error();
   return SnapshotPair{*std::move(first), std::move(second)};

@@ -62,8 +62,8 @@ struct LoadOptions {
 /// Finds and loads the one graph that `ref` names: in a trace, in a log, or as the text of a graph
 /// (FX or Strata's own); the content of the file decides which it is.
 ///
-/// Errors: no such file, not a graph, nothing of that name, and several graphs: then the further
-/// lines list the REFs of all.
+/// Errors: no such file, not a graph, nothing of that name, and several graphs: then the code is
+/// kAmbiguous, and the further lines list the REFs of all.
 Result<Snapshot> LoadRef(std::string_view ref, const LoadOptions& options = {});
 
 struct SnapshotPair {
@@ -74,7 +74,7 @@ struct SnapshotPair {
 Result<SnapshotPair> LoadRefs(std::string_view before, std::string_view after,
                               const LoadOptions& options = {});
 
-/// The Error for a REF that names several snapshots; `selectors` say which.
+/// The error, of code kAmbiguous, for a REF that names several snapshots; `selectors` say which.
 Error Ambiguous(const Ref& ref, const std::vector<std::string>& selectors);
 
 }  // namespace strata

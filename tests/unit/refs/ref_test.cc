@@ -148,6 +148,17 @@ TEST_CASE("a REF that names several graphs lists them") {
                        "  {0}#run=1,graph=step,pass=0:before\n"
                        "  {0}#run=1,graph=optimizer,pass=0:before",
                        path));
+  CHECK(LoadRef(path).error().code() == ErrorCode::kAmbiguous);
+}
+
+TEST_CASE("of two REFs, the error of one without a graph goes before that of one with several") {
+  const TempDir folder;
+  const std::string several = WriteTrace(folder), none = folder / "none.txt";
+  OrDie(WriteFile(none, "no graph\n"));
+  CHECK(MessageOf(LoadRefs(several, none)).starts_with("not a graph: "));
+  CHECK(MessageOf(LoadRefs(none, several)).starts_with("not a graph: "));
+  CHECK(LoadRefs(several, several).error().code() == ErrorCode::kAmbiguous);
+  CHECK(LoadRefs(several + "#run=2", several).error().code() == ErrorCode::kAmbiguous);
 }
 
 TEST_CASE("a REF that names nothing says what there is") {
