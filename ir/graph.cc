@@ -1,6 +1,7 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <string>
 
 #include "ir/module.h"
 
@@ -35,6 +36,13 @@ std::string_view Graph::name(NodeId id) const {
 std::string_view Graph::value_name(ValueId id) const {
   const Value& v = value(id);
   return v.name.valid() ? module_->str(v.name) : name(v.def);
+}
+
+std::string Graph::unique_value_name(ValueId id) const {
+  const Value& v = value(id);
+  std::string name(value_name(id));
+  if (!v.name.valid() && node(v.def).num_results > 1) name += "$" + std::to_string(v.index);
+  return name;
 }
 
 std::vector<NodeId> Graph::placeholders() const {

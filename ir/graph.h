@@ -3,6 +3,7 @@
 #include <iterator>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -105,6 +106,9 @@ class Graph {
   std::string_view name(NodeId id) const;  ///< node name
   /// The name under which the value is printed: of its node, or of its element.
   std::string_view value_name(ValueId id) const;
+  /// The same, `split$1` for the second of several results without names of their own: no other
+  /// value has this name.
+  std::string unique_value_name(ValueId id) const;
 
   /// Nodes in program order: `for (NodeId id : graph.nodes())`.
   class NodeRange;

@@ -1,10 +1,12 @@
 """Runs the graph of graph.py in PyTorch.
 
     python run.py INPUTS.safetensors [OUTPUTS.safetensors] [--profile TRACE.json]
+    torchrun --nproc-per-node N run.py …     a graph of N ranks
 
 INPUTS has the names of `graph.INPUTS`: what `strata train --dump-inputs` writes. OUTPUTS gets the results by the names
 of `graph.OUTPUTS`. TRACE gets what torch.profiler measures, with a range for each node: `mm_3: aten.mm.default
-(model.py:12)`. Needs PyTorch and nothing else.
+(model.py:12)`. Needs PyTorch and nothing else. Files of a graph of several ranks have whole tensors: each rank takes its
+part of the inputs, and rank 0 writes what the parts of the results make.
 """
 
 import argparse
@@ -20,6 +22,10 @@ import types
 import torch
 
 import graph
+
+NUM_RANKS = getattr(graph, "NUM_RANKS", 1)
+if NUM_RANKS > 1:
+    import ranks
 
 with open(graph.__file__, encoding="utf-8") as file:
     SOURCE = file.read()
@@ -74,6 +80,8 @@ def inputs_of(path):
     missing = [name for name in [*graph.INPUTS, *graph.CONSTANTS] if name not in tensors]
     if missing:
         sys.exit(f"{path} lacks inputs of the graph: {', '.join(missing)}")
+    if NUM_RANKS > 1:
+        tensors |= parts_of(path, tensors)
     arguments = list(inspect.signature(graph.GraphModule.forward).parameters.values())[1:]
     for name, argument in zip(graph.INPUTS, arguments):
         # "f32[2, s0][s0, 1]cpu": a symbol may be any size.
@@ -88,6 +96,14 @@ def inputs_of(path):
             given = f"{SHORT[tensor.dtype]}[{', '.join(map(str, tensor.shape))}]"
             sys.exit(f"{path} is of another graph: {name} is {given}, not {wanted.group(0)}")
     return [tensors[name] for name in graph.INPUTS], {path: tensors[path] for path in graph.CONSTANTS}
+
+
+def parts_of(path, tensors):
+    """What this rank holds of the inputs."""
+    for name, sizes in zip(graph.INPUTS, graph.INPUT_SIZES):
+        if list(tensors[name].shape) != sizes:
+            sys.exit(f"{path} is of another graph: {name} is {list(tensors[name].shape)}, not {sizes}")
+    return {name: ranks.shard(tensors[name], cuts) for name, cuts in zip(graph.INPUTS, graph.INPUT_CUTS)}
 
 
 def save(path, tensors):
@@ -182,6 +198,8 @@ def main():
     parser.add_argument("--profile", metavar="TRACE.json")
     options = parser.parse_args()
     check_operators()
+    if NUM_RANKS > 1:
+        ranks.start(NUM_RANKS, graph.GROUPS)
     inputs, constants = inputs_of(options.inputs)
     module = module_of(with_ranges() if options.profile else graph.GraphModule, constants)
     with torch.no_grad():
@@ -189,6 +207,12 @@ def main():
     if not isinstance(results, (list, tuple)):
         results = [results]
     outputs = {name: result for name, result in zip(graph.OUTPUTS, results) if isinstance(result, torch.Tensor)}
+    if NUM_RANKS > 1:
+        cuts = dict(zip(graph.OUTPUTS, graph.OUTPUT_CUTS))
+        outputs = {name: ranks.gather(result, cuts[name]) for name, result in outputs.items()}
+        ranks.end()
+        if outputs and None in outputs.values():
+            return
     if options.outputs:
         save(options.outputs, outputs)
     for name, result in outputs.items():

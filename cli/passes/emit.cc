@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "cli/core/command.h"
 #include "cli/core/flags.h"
 #include "cli/passes/emit_cpp.h"
+#include "cli/passes/emit_ranks.h"
 #include "embedded/strata_emit_assets.h"
 #include "ir/fx/fx.h"
 #include "ir/ops.h"
@@ -21,8 +23,8 @@
 namespace strata::cli {
 namespace {
 
-/// What a program of one process cannot do, in either language.
-Status CheckRunsAlone(const Graph& graph) {
+/// What a program cannot do, in either language; one in C++ has no ranks.
+Status CheckRunsOutside(const Graph& graph, bool has_ranks) {
   for (const NodeId node : graph.nodes()) {
     if (graph.node(node).kind != NodeKind::kCall) continue;
     const std::string_view op = graph.op(node);
@@ -32,9 +34,10 @@ Status CheckRunsAlone(const Graph& graph) {
           "training with attn_type = 'sdpa'",
           graph.name(node), graph.name_text());
     }
-    if (TraitsOf(op).collective) {
+    if (TraitsOf(op).collective && !has_ranks) {
       return Error(
-          "{} is a collective, and a program of one process has no other ranks: {}: emit a "
+          "{} is a collective, and a program in C++ has no other ranks: {}: emit it in Python, or "
+          "a "
           "snapshot before the pass place",
           graph.name(node), graph.name_text());
     }
@@ -63,11 +66,16 @@ Status CheckRunsInLibTorch(const Graph& graph) {
   return Ok();
 }
 
+/// An operator of Strata that ranks.py or graph.py has.
+bool IsWrittenInPython(std::string_view op) {
+  return op == kFusedOp || op == kAxisIndexOp || op == kAxisShardOp;
+}
+
 /// Strata's own operators, and symbols that the text cannot bind, cannot run in PyTorch alone.
 Status CheckRunsInPyTorch(const Graph& graph) {
   for (const NodeId node : graph.nodes()) {
     const std::string_view op = graph.op(node);
-    if (op.starts_with("strata.") && op != kFusedOp) {
+    if (op.starts_with("strata.") && !IsWrittenInPython(op)) {
       return Error(
           "{} calls {}, which PyTorch does not have: {}: emit a snapshot before the pass "
           "that made it",
@@ -105,16 +113,27 @@ void TakeOwnForm(Graph& graph) {
     rewriter.SetAttribute(node, "argument", "");
 }
 
-/// A node that runs a body calls it.
-std::string WithCalledBodies(std::string text) {
-  constexpr std::string_view kCall = "torch.ops.strata.fused.default(", kOwn = "run_body(";
-  for (size_t at = text.find(kCall); at != std::string::npos; at = text.find(kCall, at))
-    text.replace(at, kCall.size(), kOwn);
+/// Calls the functions that graph.py and ranks.py have for Strata's own operators.
+std::string WithOwnFunctions(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> kFunctions[] = {
+      {"torch.ops.strata.fused.default(", "run_body("},
+      {"torch.ops.strata.axis_index.default(", "_ranks.axis_index("},
+      {"torch.ops.strata.axis_shard.default(", "_ranks.axis_shard("}};
+  for (const auto& [call, own] : kFunctions) {
+    for (size_t at = text.find(call); at != std::string::npos; at = text.find(call, at))
+      text.replace(at, call.size(), own);
+  }
   return text;
 }
 
-/// graph.py: the names of inputs and outputs, and the module.
-std::string GraphPy(const Graph& graph, std::string_view ref) {
+/// graph.py: the names of inputs and outputs, what its ranks are, and the module.
+Result<std::string> GraphPy(const Graph& graph, std::string_view ref) {
+  std::string ranks, import_ranks;
+  if (IsOfSeveralRanks(graph)) {
+    STRATA_TRY(ranks, RanksPy(graph));
+    ranks += '\n';
+    import_ranks = "\nimport ranks as _ranks  # nodes are named without an underscore\n";
+  }
   std::string inputs, constants, outputs;
   for (const NodeId node : graph.placeholders())
     inputs += fmt::format("    {},\n", Literal(InputName(graph, node)));
@@ -123,21 +142,21 @@ std::string GraphPy(const Graph& graph, std::string_view ref) {
       constants += fmt::format("    {},\n", Literal(graph.op(node)));
   }
   for (const ValueId value : graph.operands(graph.output()))
-    outputs += fmt::format("    {},\n", Literal(graph.value_name(value)));
+    outputs += fmt::format("    {},\n", Literal(graph.unique_value_name(value)));
   return fmt::format(
       "# The graph {}, written by strata emit. run.py runs it.\n\n"
       "from math import inf, nan\n\n"
       "import torch\n"
-      "{}from torch import device\n\n"
+      "{}from torch import device\n{}\n"
       "Max, Min = max, min\n\n\n"
       "def Mod(a, b):\n"
       "    return a % b\n\n\n"
       "def run_body(body, *inputs, **_):\n"
       "    return body(*inputs)\n\n\n"
-      "INPUTS = [\n{}]\n\nCONSTANTS = [\n{}]\n\nOUTPUTS = [\n{}]\n\n\n{}",
+      "INPUTS = [\n{}]\n\nCONSTANTS = [\n{}]\n\nOUTPUTS = [\n{}]\n\n{}\n{}",
       Literal(ref),
       HasPrims(graph) ? "import torch._inductor.inductor_prims  # more of torch.ops.prims\n" : "",
-      inputs, constants, outputs, WithCalledBodies(PrintFx(graph)));
+      import_ranks, inputs, constants, outputs, ranks, WithOwnFunctions(PrintFx(graph)));
 }
 
 }  // namespace
@@ -155,13 +174,15 @@ Result<Exit> RunEmit(Args args) {
                "CMakeLists.txt");
   flags.Example("strata emit 'run.strata#graph=step,pass=fuse:before' -o step");
   flags.Example("python step/run.py inputs.safetensors outputs.safetensors");
+  flags.Example("torchrun --nproc-per-node 4 step/run.py inputs.safetensors outputs.safetensors");
   flags.Example("strata emit 'run.strata#graph=step' --lang cpp -o step");
   STRATA_TRY(const bool go_on, flags.Parse(args));
   if (!go_on) return Exit::kOk;
   if (folder.empty()) return Error("-o is missing: say where the program goes, as in -o step");
 
   STRATA_TRY(const Snapshot snapshot, LoadRef(ref, load));
-  STRATA_RETURN_IF_ERROR(CheckRunsAlone(snapshot.graph()));
+  const bool has_ranks = language == "python" && IsOfSeveralRanks(snapshot.graph());
+  STRATA_RETURN_IF_ERROR(CheckRunsOutside(snapshot.graph(), has_ranks));
   STRATA_TRY(AtomicFolder program, AtomicFolder::Create(folder));
   if (language == "cpp") {
     STRATA_RETURN_IF_ERROR(CheckRunsInLibTorch(snapshot.graph()));
@@ -171,8 +192,10 @@ Result<Exit> RunEmit(Args args) {
   }
   STRATA_RETURN_IF_ERROR(CheckRunsInPyTorch(snapshot.graph()));
   TakeOwnForm(snapshot.module->graph(snapshot.graph_id));
-  STRATA_RETURN_IF_ERROR(program.Write("graph.py", GraphPy(snapshot.graph(), ref)));
+  STRATA_TRY(const std::string graph, GraphPy(snapshot.graph(), ref));
+  STRATA_RETURN_IF_ERROR(program.Write("graph.py", graph));
   STRATA_RETURN_IF_ERROR(program.Write("run.py", assets::kRunPy));
+  if (has_ranks) STRATA_RETURN_IF_ERROR(program.Write("ranks.py", assets::kRanksPy));
   STRATA_RETURN_IF_ERROR(program.Commit());
   return Exit::kOk;
 }

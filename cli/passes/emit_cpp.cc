@@ -330,8 +330,9 @@ std::string OutputTable(const Graph& graph) {
   const std::span<const Arg> args = graph.args(graph.output());
   const bool is_list = args.size() == 1 && args[0].is_span();
   for (const Arg& arg : is_list ? graph.elements(args[0]) : args) {
-    outputs +=
-        fmt::format("    {},\n", CppString(arg.is_value() ? graph.value_name(arg.value()) : ""));
+    outputs += fmt::format(
+        "    {},\n",
+        CppString(arg.is_value() ? graph.unique_value_name(arg.value()) : std::string()));
   }
   return outputs;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,10 +11,12 @@
 #include "base/json.h"
 #include "cli/core/command.h"
 #include "cli/core/flags.h"
+#include "cli/prove/prove_ranks.h"
 #include "cli/prove/value_pairs.h"
 #include "ir/fingerprint.h"
 #include "refs/ref.h"
 #include "runtime/aten/threads.h"
+#include "runtime/exec/graph_ranks.h"
 
 namespace strata::cli {
 namespace {
@@ -106,6 +109,42 @@ std::string ToText(const MatchedGraphs& matched, const ValueComparison& comparis
   return text;
 }
 
+/// Graphs of several ranks run on all of them, each on its part of the inputs.
+Result<ValueComparison> CompareOnRanks(const GraphRanks& ranks, const Graph& before,
+                                       const Graph& after, const MatchedGraphs& matched,
+                                       const CompareFlags& flags) {
+  const auto seed = static_cast<uint64_t>(flags.seed);
+  std::vector<NamedTensors> inputs;
+  NamedTensors more;
+  if (flags.inputs) {
+    STRATA_TRY(const NamedTensors whole, LoadTensors(*flags.inputs));
+    STRATA_TRY(inputs, ranks.Share(whole));
+  } else {
+    STRATA_TRY(inputs, ranks.Draw(seed));
+    STRATA_TRY(more, DrawInputs(after, seed));
+  }
+  return CompareValuesOnRanks(before, after, matched, inputs, more, flags.tolerance);
+}
+
+std::string MeshText(const std::optional<GraphRanks>& ranks) {
+  return ranks ? "the mesh " + ranks->mesh().Text() : "one rank";
+}
+
+Result<ValueComparison> CompareAlone(const Graph& before, const Graph& after,
+                                     const MatchedGraphs& matched, const CompareFlags& flags) {
+  NamedTensors inputs, more;
+  if (flags.inputs) {
+    STRATA_TRY(inputs, LoadTensors(*flags.inputs));
+  } else {
+    const auto seed = static_cast<uint64_t>(flags.seed);
+    STRATA_TRY(inputs, DrawInputs(before, seed));
+    STRATA_TRY(more, DrawInputs(after, seed));
+  }
+  NamedTensors after_inputs = TransferInputs(matched, inputs);
+  after_inputs.merge(more);
+  return CompareValues(before, after, matched.pairs, inputs, after_inputs, flags.tolerance);
+}
+
 }  // namespace
 
 Result<Exit> RunCompareValues(Args args) {
@@ -118,19 +157,17 @@ Result<Exit> RunCompareValues(Args args) {
   const bool same_trace = !before.origin.empty() && before.origin == after.origin &&
                           before.graph_name == after.graph_name;
   STRATA_TRY(const MatchedGraphs matched, MatchGraphs(before.graph(), after.graph(), same_trace));
-  NamedTensors inputs, more;
-  if (flags.inputs) {
-    STRATA_TRY(inputs, LoadTensors(*flags.inputs));
-  } else {
-    const auto seed = static_cast<uint64_t>(flags.seed);
-    STRATA_TRY(inputs, DrawInputs(before.graph(), seed));
-    STRATA_TRY(more, DrawInputs(after.graph(), seed));
+  STRATA_TRY(const std::optional<GraphRanks> ranks, GraphRanks::Of(before.graph()));
+  STRATA_TRY(const std::optional<GraphRanks> others, GraphRanks::Of(after.graph()));
+  if (MeshText(ranks) != MeshText(others)) {
+    return Error(
+        "graphs of different ranks: {} is of {}, {} of {}: name two states before the pass lower, "
+        "or two after it",
+        before.ref, MeshText(ranks), after.ref, MeshText(others));
   }
-  NamedTensors after_inputs = TransferInputs(matched, inputs);
-  after_inputs.merge(more);
   STRATA_TRY(const ValueComparison comparison,
-             CompareValues(before.graph(), after.graph(), matched.pairs, inputs, after_inputs,
-                           flags.tolerance));
+             ranks ? CompareOnRanks(*ranks, before.graph(), after.graph(), matched, flags)
+                   : CompareAlone(before.graph(), after.graph(), matched, flags));
   if (comparison.compared() == 0) {
     return Error(
         "nothing to compare: {} and {}: no value of one stands for one of the other; name "

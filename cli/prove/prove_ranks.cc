@@ -164,10 +164,6 @@ Result<std::vector<GraphRun>> RunOnRanks(ThreadTeam& team, const Graph& graph,
 
 }  // namespace
 
-bool HasGlobalTypes(const Graph& graph) {
-  return !graph.attribute(graph.output(), kGlobalTypeAttribute).empty();
-}
-
 Result<std::string> ProveLowering(const Graph& before, const Graph& after,
                                   std::initializer_list<const NamedTensors*> inputs) {
   STRATA_TRY(const Mesh mesh, MeshOf(after));
@@ -209,28 +205,18 @@ Result<std::string> ProveLowering(const Graph& before, const Graph& after,
 
 Result<ValueComparison> CompareValuesOnRanks(const Graph& before, const Graph& after,
                                              const MatchedGraphs& matched,
+                                             const std::vector<NamedTensors>& inputs,
+                                             const NamedTensors& more,
                                              const ValueTolerance& tolerance) {
   STRATA_TRY(const Mesh mesh, MeshOf(before));
-  STRATA_TRY(const std::vector<Sharding> shardings, InputShardings(before, mesh));
-  std::vector<NamedTensors> draws;  // by part: ranks that hold the same part read the same
-  for (int64_t part = 0; part < mesh.num_ranks(); ++part) {
-    STRATA_TRY(NamedTensors drawn, DrawInputs(before, static_cast<uint64_t>(part)));
-    draws.push_back(std::move(drawn));
-  }
-  const std::vector<NodeId> placeholders = before.placeholders();
-  STRATA_TRY(const NamedTensors more, DrawInputs(after, 0));
   std::vector<ValueComparison> comparisons(static_cast<size_t>(mesh.num_ranks()));
   ThreadTeam team(mesh);
   STRATA_RETURN_IF_ERROR(team.Run([&](int64_t rank) -> Status {
-    NamedTensors inputs = draws[0];
-    for (size_t i = 0; i < placeholders.size(); ++i) {
-      const std::string name = InputName(before, placeholders[i]);
-      inputs[name] = draws[static_cast<size_t>(shardings[i].PartOf(rank))].at(name);
-    }
-    NamedTensors after_inputs = TransferInputs(matched, inputs);
+    const NamedTensors& of_rank = inputs[static_cast<size_t>(rank)];
+    NamedTensors after_inputs = TransferInputs(matched, of_rank);
     after_inputs.insert(more.begin(), more.end());
     STRATA_TRY(comparisons[static_cast<size_t>(rank)],
-               CompareValues(before, after, matched.pairs, inputs, after_inputs, tolerance));
+               CompareValues(before, after, matched.pairs, of_rank, after_inputs, tolerance));
     return Ok();
   }));
   const auto differing = std::ranges::find_if(

@@ -1,6 +1,7 @@
 #pragma once
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/prove/value_pairs.h"
@@ -9,9 +10,6 @@
 #include "runtime/files/tensor_io.h"
 
 namespace strata::cli {
-
-/// Whether `lower` wrote the graph and it is whole: parts do not know the types of what they save.
-bool HasGlobalTypes(const Graph& graph);
 
 /// Runs a graph on one rank, and what `lower` made of it on all ranks of its mesh, each on its part
 /// of the same inputs, and compares what comes out with what the ranks' parts make. Sums round in
@@ -24,9 +22,12 @@ Result<std::string> ProveLowering(const Graph& before, const Graph& after,
                                   std::initializer_list<const NamedTensors*> inputs);
 
 /// As CompareValues, on every rank of the graphs' mesh: the comparison of the first rank where
-/// values differ, else of rank 0. REQUIRES: both are lowered.
+/// values differ, else of rank 0. `inputs`: of the first graph, by rank; `more`: what the second
+/// one takes beside them. REQUIRES: `lower` wrote both.
 Result<ValueComparison> CompareValuesOnRanks(const Graph& before, const Graph& after,
                                              const MatchedGraphs& matched,
+                                             const std::vector<NamedTensors>& inputs,
+                                             const NamedTensors& more,
                                              const ValueTolerance& tolerance);
 
 }  // namespace strata::cli

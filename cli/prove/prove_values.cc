@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,7 @@
 #include "passes/core/chunk_attributes.h"
 #include "passes/placement/placement.h"
 #include "runtime/exec/compare_values.h"
+#include "runtime/exec/graph_ranks.h"
 #include "runtime/files/tensor_io.h"
 
 namespace strata::cli {
@@ -64,7 +67,12 @@ Result<NamedTensors> ProvePasses::InputsOf(const Graph& graph, Signs signs) cons
 
 Result<ValueComparison> ProvePasses::Compare(const Graph& before, const Graph& after,
                                              const MatchedGraphs& matched) const {
-  if (HasGlobalTypes(after)) return CompareValuesOnRanks(before, after, matched, tolerance_);
+  if (HasGlobalTypes(after)) {
+    STRATA_TRY(const std::optional<GraphRanks> ranks, GraphRanks::Of(before));
+    STRATA_TRY(const std::vector<NamedTensors> inputs, ranks->Draw(0));
+    STRATA_TRY(const NamedTensors more, DrawInputs(after, 0));
+    return CompareValuesOnRanks(before, after, matched, inputs, more, tolerance_);
+  }
   STRATA_TRY(const NamedTensors inputs, InputsOf(before));
   STRATA_TRY(NamedTensors more, InputsOf(after));
   NamedTensors after_inputs = TransferInputs(matched, inputs);

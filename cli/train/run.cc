@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +15,7 @@
 #include "refs/ref.h"
 #include "runtime/aten/threads.h"
 #include "runtime/exec/compare_values.h"
+#include "runtime/exec/graph_ranks.h"
 #include "runtime/exec/profile.h"
 
 namespace strata::cli {
@@ -25,7 +28,10 @@ struct RunFlags {
 };
 
 Result<bool> ParseFlags(Args args, RunFlags& out) {
-  Flags flags("run", "executes a recorded graph");
+  Flags flags(
+      "run",
+      "executes a recorded graph; one of several ranks on all of them, as threads, each on its "
+      "part of the inputs");
   flags.Positional("REF", &out.ref, "the graph");
   flags.Option("--inputs", "FILE", &out.inputs,
                "safetensors file with the names of the inputs, from train --dump-inputs (default: "
@@ -51,6 +57,26 @@ std::string Summary(const at::Tensor& tensor) {
   return others == 0 ? text : fmt::format("{}  {} not finite", text, others);
 }
 
+/// A graph of several ranks runs on all of them; its results are wholes, too.
+Result<std::vector<std::pair<std::string, at::Tensor>>> RunSnapshot(const Graph& graph,
+                                                                    const RunFlags& flags) {
+  std::optional<NamedTensors> given;
+  if (flags.inputs) {
+    STRATA_TRY(given, LoadTensors(*flags.inputs));
+  }
+  const auto seed = static_cast<uint64_t>(flags.seed);
+  STRATA_TRY(const std::optional<GraphRanks> ranks, GraphRanks::Of(graph));
+  if (!ranks) {
+    if (given) return RunGraph(graph, *given);
+    STRATA_TRY(const NamedTensors drawn, DrawInputs(graph, seed));
+    return RunGraph(graph, drawn);
+  }
+  STRATA_TRY(const std::vector<NamedTensors> inputs,
+             given ? ranks->Share(*given) : ranks->Draw(seed));
+  const auto num_ranks = static_cast<int>(ranks->mesh().num_ranks());
+  return ranks->Run(inputs, std::max(1, NumThreads() / num_ranks));
+}
+
 }  // namespace
 
 Result<Exit> RunRun(Args args) {
@@ -65,13 +91,7 @@ Result<Exit> RunRun(Args args) {
   }
   SetThreads(ChooseThreads(flags.threads));
   STRATA_TRY(const Snapshot snapshot, LoadRef(flags.ref));
-  NamedTensors inputs;
-  if (flags.inputs) {
-    STRATA_TRY(inputs, LoadTensors(*flags.inputs));
-  } else {
-    STRATA_TRY(inputs, DrawInputs(snapshot.graph(), static_cast<uint64_t>(flags.seed)));
-  }
-  STRATA_TRY(const auto outputs, RunGraph(snapshot.graph(), inputs));
+  STRATA_TRY(const auto outputs, RunSnapshot(snapshot.graph(), flags));
   std::string table;
   for (const auto& [name, tensor] : outputs)
     table += fmt::format("{}  {}\n", name, Summary(tensor));

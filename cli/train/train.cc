@@ -329,8 +329,12 @@ Result<Exit> TrainHere(const TrainFlags& flags, Args args) {
   if (flags.place && flags.control) {
     return Error("--control supports ranks that are threads only: leave --nproc out");
   }
-  if (config.parallelism.mesh.num_ranks() > 1 && flags.inputs) {
-    return Error("--dump-inputs supports one rank only: parallelism: take degrees of 1");
+  if (flags.place && flags.inputs) {
+    return Error("--dump-inputs supports ranks that are threads only: leave --nproc out");
+  }
+  if (config.parallelism.mesh != config.parallelism.stage_mesh && flags.inputs) {
+    return Error(
+        "--dump-inputs does not support pipelines: parallelism.pipeline_parallel_degree: take 1");
   }
   STRATA_TRY(const RunStart start,
              FindRunStart(config, {.resume = flags.resume, .overwrite = flags.overwrite}));

@@ -399,7 +399,7 @@ class Lowering {
     const ValueId shared = v.alias_of.valid() ? v.alias_of : WaitedFor(value);
     const SlotId owner = shared.valid() ? SlotOf(shared) : SlotId();
     plan_.slots.Add({.value = scope_.fused.valid() ? ValueId{} : value,
-                     .name = std::string(graph().value_name(value)),
+                     .name = graph().unique_value_name(value),
                      .type = v.type.valid() ? module_.types().ToString(v.type) : "",
                      .layout = LayoutOf(module_, v.type, plan_.sizes),
                      .storage = owner.valid() ? plan_.slots[owner].storage : slot});

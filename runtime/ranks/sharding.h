@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -12,6 +13,7 @@
 #include "ir/graph.h"
 #include "ir/symbol_sizes.h"
 #include "passes/placement/mesh.h"
+#include "passes/placement/shard_cuts.h"
 
 namespace strata {
 
@@ -19,15 +21,15 @@ namespace strata {
 /// that ranks do not divide evenly is continued by zeros.
 class Sharding {
  public:
-  /// Of a type with placements, as it is printed: `DTensor(f32[256, 64][64, 1]cpu, S(0)R)`, one
-  /// placement per axis of `mesh`. A plain type is on every rank.
-  /// Errors: another number of placements, partial values, symbols that are not in `symbols`.
+  Sharding() = default;  ///< of a number
+  explicit Sharding(ShardCuts cuts) : cuts_(std::move(cuts)) {}
+  /// Of a type with placements. Errors: those of ParseShardCuts.
   static Result<Sharding> Parse(std::string_view type, const Mesh& mesh,
                                 const SymbolSizes& symbols = {});
 
   /// Of the whole tensor.
-  const std::vector<int64_t>& sizes() const { return sizes_; }
-  bool is_replicated() const { return cuts_.empty(); }
+  const std::vector<int64_t>& sizes() const { return cuts_.sizes; }
+  bool is_replicated() const { return cuts_.cuts.empty(); }
 
   /// Which of the different parts `rank` holds, from 0.
   int64_t PartOf(int64_t rank) const;
@@ -40,23 +42,14 @@ class Sharding {
   friend bool operator==(const Sharding&, const Sharding&) = default;
 
  private:
-  /// An axis cuts a dimension into as many parts as it has ranks.
-  struct Cut {
-    MeshAxis axis;
-    int64_t dim = 0;
-    int64_t size = 0;   ///< of the dimension before
-    int64_t chunk = 0;  ///< and after, the last chunks continued by zeros
-    friend bool operator==(const Cut&, const Cut&) = default;
-  };
   at::Tensor GatherFrom(size_t cut, int64_t rank, std::span<const at::Tensor> parts) const;
 
-  std::vector<int64_t> sizes_;
-  std::vector<Cut> cuts_;  ///< in the order in which they are made
+  ShardCuts cuts_;
 };
 
 /// The shardings of a lowered graph's inputs, in the order of its placeholders, or of its outputs,
-/// none for an output None: from the attribute `global` of the nodes. Symbols are their hints.
-/// Errors: a graph that is not lowered; those of Sharding::Parse.
+/// none for an output None (passes/placement/shard_cuts.h). Symbols are their hints.
+/// Errors: those of InputCuts.
 Result<std::vector<Sharding>> InputShardings(const Graph& graph, const Mesh& mesh);
 Result<std::vector<std::optional<Sharding>>> OutputShardings(const Graph& graph, const Mesh& mesh);
 

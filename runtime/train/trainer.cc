@@ -1,7 +1,10 @@
 #include "runtime/train/trainer.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/InferenceMode.h>
@@ -10,6 +13,7 @@
 
 #include "runtime/config/course.h"
 #include "runtime/files/tensor_io.h"
+#include "runtime/ranks/sharding.h"
 #include "runtime/trace/scope.h"
 #include "runtime/train/rank_training.h"
 #include "runtime/train/trainer_state.h"
@@ -29,6 +33,28 @@ void AddExecuted(const std::vector<const Plan*>& plans, StepReport& report) {
     if (!is_known)
       report.executed.push_back({.graph = plan->graph, .fingerprint = plan->graph_fingerprint});
   }
+}
+
+/// What the graphs of all ranks read, from what each rank kept: `lower` wrote the graphs.
+Result<NamedTensors> WholeInputs(const Module& module, const Mesh& mesh,
+                                 std::span<const std::unique_ptr<RankTraining>> ranks) {
+  NamedTensors whole;
+  for (const GraphId id : module.programs()) {
+    const Graph& graph = module.graph(id);
+    STRATA_TRY(const std::vector<Sharding> shardings, InputShardings(graph, mesh));
+    const std::vector<NodeId> placeholders = graph.placeholders();
+    for (size_t i = 0; i < placeholders.size(); ++i) {
+      const std::string name = InputName(graph, placeholders[i]);
+      if (whole.contains(name)) continue;
+      std::vector<Tensor> parts;
+      for (const std::unique_ptr<RankTraining>& rank : ranks) {
+        const NamedTensors& kept = rank->graphs().kept_inputs();
+        if (const auto part = kept.find(name); part != kept.end()) parts.push_back(part->second);
+      }
+      if (parts.size() == ranks.size()) whole.emplace(name, shardings[i].Gather(parts));
+    }
+  }
+  return whole;
 }
 
 }  // namespace
@@ -174,14 +200,17 @@ const std::vector<MeasuredAction>& Trainer::MeasuredActions() const {
 }
 
 void Trainer::KeepInputs() {
-  for (const std::unique_ptr<RankTraining>& rank : state_->programs())
+  for (const std::unique_ptr<RankTraining>& rank : state_->ranks.all())
     rank->graphs().KeepInputs();
 }
 
 Status Trainer::SaveInputs(const std::string& path) const {
   NamedTensors kept;
-  for (const std::unique_ptr<RankTraining>& rank : state_->programs())
-    kept.insert(rank->graphs().kept_inputs().begin(), rank->graphs().kept_inputs().end());
+  if (state_->ranks.is_distributed()) {
+    STRATA_TRY(kept, WholeInputs(module(), config().parallelism.mesh, state_->ranks.all()));
+  } else {
+    kept = state_->first().graphs().kept_inputs();
+  }
   const std::vector<std::pair<std::string, Tensor>> tensors(kept.begin(), kept.end());
   return SaveTensors(path, tensors);
 }

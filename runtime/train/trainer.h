@@ -129,9 +129,10 @@ class Trainer {
   /// without rank 0, and without a pipeline.
   const std::vector<MeasuredAction>& MeasuredActions() const;
 
-  /// Keeps copies of what the graphs of the next step read. REQUIRES: compiled.
+  /// Keeps copies of what the graphs of the next step read. REQUIRES: compiled; all ranks are of
+  /// this process, and none is of a pipeline.
   void KeepInputs();
-  /// Writes them, by the names of the inputs (runtime/files/tensor_io.h).
+  /// Writes them, whole, by the names of the inputs (runtime/files/tensor_io.h).
   Status SaveInputs(const std::string& path) const;
 
   /// What a run needs to resume from here. The bytes are valid until the next step. REQUIRES of
