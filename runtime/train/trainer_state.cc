@@ -22,6 +22,7 @@
 #include "runtime/train/programs/joint_program.h"
 #include "runtime/train/programs/param_groups.h"
 #include "runtime/train/programs/schedule.h"
+#include "runtime/train/random_numbers.h"
 #include "runtime/train/state_sharding.h"
 #include "runtime/train/training_state.h"
 
@@ -202,6 +203,7 @@ Status TrainerState::Distribute() {
     STRATA_TRY(owners, StageOwners::Make(*traced.module, spec, *schedule));
     loss_rank = owners->loss * config.parallelism.stage_mesh.num_ranks();
   }
+  draws_random = DrawsRandomNumbers(*traced.module);
   STRATA_TRY(StateSharding sharding,
              StateSharding::Make(traced, spec, config.parallelism.stage_mesh,
                                  owners ? &*owners : nullptr));
@@ -258,6 +260,7 @@ UpdateRates TrainerState::Rates() const {
 
 Result<double> TrainerState::RunGraphs() {
   STRATA_TRY(const std::vector<BatchTensors> batches, TakeBatches());
+  if (draws_random) SeedStep(config.seed, steps_done);
   double loss = 0.0;
   std::vector<at::Tensor> spans(schedule ? actions.size() : 0);
   STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {

@@ -97,7 +97,8 @@ struct TrainerState {
   std::vector<MeasuredAction> measured;
   TrainingRanks ranks;  // after what their threads use
 
-  int64_t num_runs = 0;  // steps of this run
+  bool draws_random = false;  // numbers in its steps
+  int64_t num_runs = 0;       // steps of this run
   int64_t steps_done = 0;
   int64_t tokens_seen = 0;
   int64_t step_tokens = 0;  // of the last step

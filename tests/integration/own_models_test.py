@@ -58,6 +58,20 @@ graph step
   output([loss, g])
 """
 
+# Half of the parameter's elements are dropped.
+DROPOUT = """\
+graph step
+  a = placeholder : f32[8][1]cpu
+  tokens = placeholder : i64[2, 4][4, 1]cpu
+  labels = placeholder : i64[2, 4][4, 1]cpu
+  keep = aten.bernoulli.p(a, 0.5) : f32[8][1]cpu
+  kept = aten.mul.Tensor(a, keep) : f32[8][1]cpu
+  square = aten.mul.Tensor(kept, kept) : f32[8][1]cpu
+  loss = aten.sum.default(square) : f32[][]cpu
+  g = aten.mul.Tensor(kept, 2) : f32[8][1]cpu
+  output([loss, g])
+"""
+
 
 def read_tensors(path):
     """Name -> (dtype, shape, bytes) of a safetensors file."""
@@ -240,6 +254,24 @@ class OwnModelsTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("joint.txt: output 1, g, may be the gradient of a or of b, which have its sizes: a is taken as "
                       "the parameter; list parameters before constants", done.stderr)
+
+    def test_random_numbers_depend_on_seed_and_step_only(self):
+        self.write("joint.txt", DROPOUT)
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        write_tensors(self.path("init.safetensors"), {"a": ("F32", [8], draw(8, 1.0, 3))})
+
+        def losses(name, *options):
+            self.run_strata("train", "config.toml", "--program", "joint.txt", "--metrics", name, *options)
+            return self.losses(name)
+
+        init = ("--init", "init.safetensors")
+        whole = losses("whole.jsonl", *init)
+        self.assertEqual(losses("again.jsonl", *init), whole)
+        self.assertNotEqual(losses("other.jsonl", *init, "--set", "seed=2"), whole)
+        kept = (*init, "--set", "checkpoint.enable=true", "--set", "checkpoint.interval=3", "--set",
+                "checkpoint.folder=c")
+        begun = losses("begun.jsonl", *kept, "--set", "steps=3")
+        self.assertEqual(begun + losses("rest.jsonl", *kept, "--resume"), whole)
 
     def test_a_model_in_a_library_trains(self):
         torch = glob.glob(os.path.join(ROOT, ".venv", "lib", "python3*", "site-packages", "torch"))
