@@ -3,11 +3,11 @@
 
 namespace strata {
 
-// Products of f32 matrices on a CPU, rounded as the library likes that is the fastest there.
+// Products of f32 matrices on a CPU, by the fastest library there: they round as it does.
 //
 // MKL, which ATen calls, uses 256-bit registers on processors that are not Intel's. oneDNN, which
-// LibTorch contains for narrow types, uses the 512-bit ones that the processor has: it takes half
-// the time. The choice depends on the processor only, so that each run has the same bits.
+// LibTorch contains for narrow types, uses their 512-bit registers and takes half of the time. The
+// choice depends on the processor only, so each run on it has the same bits.
 
 /// Whether oneDNN multiplies here.
 bool UsesOneDnn();
