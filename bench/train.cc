@@ -222,7 +222,8 @@ Result<std::vector<int>> ThreadsOf(const std::vector<std::string>& words) {
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (error != std::errc() || end != word.data() + word.size() || number < 1 ||
         number > kMaxThreads) {
-      return Error("'{}' is no number of threads: --threads: from 1 to {}", word, kMaxThreads);
+      return Error("--threads must be {}: strata bench train: see 'strata bench train --help'",
+                   number > kMaxThreads ? fmt::format("at most {}", kMaxThreads) : "at least 1");
     }
     threads.push_back(number);
   }
@@ -265,8 +266,8 @@ Result<Exit> BenchTrain(Args args) {
     }
   }
   STRATA_TRY(const std::vector<const BenchShape*> shapes, FindShapes(options.shapes));
-  if (options.python.empty()) options.python = FindPeerPython();
   STRATA_TRY(const std::vector<int> threads, ThreadsOf(options.threads));
+  if (options.python.empty()) options.python = FindPeerPython();
   for (const BenchShape* shape : shapes) {
     for (const int count : threads)
       STRATA_RETURN_IF_ERROR(MeasureShape(*shape, options, count));
