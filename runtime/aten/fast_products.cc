@@ -8,6 +8,8 @@
 #include <ATen/ops/bmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 #include <torch/library.h>
 
 namespace at::native {
@@ -34,6 +36,17 @@ void Multiply(const Tensor& a, const Tensor& b, const Tensor& out) {
   at::native::mkldnn_matmul(a, b, out, /*beta=*/0.0F, /*alpha=*/1.0F);
 }
 
+/// Whether it does not refuse to: it asks for instructions that ONEDNN_MAX_CPU_ISA may rule out.
+bool Multiplies() {
+  const Tensor a = at::zeros({1, 1}), out = at::zeros({1, 1});
+  try {
+    Multiply(a, a, out);
+    return true;
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
 Tensor FastMmKernel(const Tensor& a, const Tensor& b) {
   Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
   return FastMm(out, a, b);
@@ -56,7 +69,8 @@ Tensor& FastBmmOutKernel(const Tensor& a, const Tensor& b, Tensor& out) {
 
 bool UsesOneDnn() {
   static const bool uses = at::hasMKLDNN() && at::hasMKL() &&
-                           at::native::mkldnn_matmul != nullptr && HasWideRegistersOfOthers();
+                           at::native::mkldnn_matmul != nullptr && HasWideRegistersOfOthers() &&
+                           Multiplies();
   return uses && at::globalContext().userEnabledMkldnn();
 }
 
