@@ -25,8 +25,9 @@ std::string RunningPlan::CurrentNode() {
   if (id >= plan.steps.end_id()) return {};
   const PlanStep& step = plan.steps[id];
   const bool is_named = !step.results.empty() && step.results[0].valid();
-  return fmt::format("{} of graph {}, {}", is_named ? plan.slots[step.results[0]].name : step.op,
-                     plan.graph, step.where);
+  const std::string& name = is_named ? plan.slots[step.results[0]].name : step.op;
+  const std::string place = fmt::format("{} of graph {}", name, plan.graph);
+  return step.where == name ? place : place + ", " + step.where;
 }
 
 }  // namespace strata

@@ -285,10 +285,10 @@ TEST_CASE("ranks that meet in different collectives are told which") {
     return Ok();
   }));
   CHECK_EQ(message,
-           "rank 0: graph g failed: unknown: y = _c10d_functional.all_reduce.default(x: f32[4], "
+           "rank 0: graph g failed: y: y = _c10d_functional.all_reduce.default(x: f32[4], "
            "'sum', 'fsdp'): ranks call different collectives: rank 0 all_reduce(f32[4], sum) over "
-           "fsdp in y of graph g, unknown; rank 1 all_gather_into_tensor(f32[4]) over fsdp in y of "
-           "graph g, unknown");
+           "fsdp in y of graph g; rank 1 all_gather_into_tensor(f32[4]) over fsdp in y of "
+           "graph g");
 }
 
 TEST_CASE("a rank that does not come is named after the timeout") {
