@@ -168,6 +168,7 @@ c10::Device TrainerState::state_place() const {
 
 Status TrainerState::Compile(const CompileWatch& watch) {
   STRATA_RETURN_IF_ERROR(MakeGraphs(watch));
+  draws_random = DrawsRandomNumbers(*traced.module);
   if (config.parallelism.mesh.num_ranks() > 1) STRATA_RETURN_IF_ERROR(Distribute());
   std::mutex one_at_a_time;  // they make the same kernels
   return ranks.ForEach([&](int64_t rank, RankTraining& training) {
@@ -203,7 +204,6 @@ Status TrainerState::Distribute() {
     STRATA_TRY(owners, StageOwners::Make(*traced.module, spec, *schedule));
     loss_rank = owners->loss * config.parallelism.stage_mesh.num_ranks();
   }
-  draws_random = DrawsRandomNumbers(*traced.module);
   STRATA_TRY(StateSharding sharding,
              StateSharding::Make(traced, spec, config.parallelism.stage_mesh,
                                  owners ? &*owners : nullptr));

@@ -269,7 +269,7 @@ class OwnModelsTest(unittest.TestCase):
         self.assertEqual(losses("again.jsonl", *init), whole)
         self.assertNotEqual(losses("other.jsonl", *init, "--set", "seed=2"), whole)
         kept = (*init, "--set", "checkpoint.enable=true", "--set", "checkpoint.interval=3", "--set",
-                "checkpoint.folder=c")
+                "checkpoint.folder=c", "--set", "checkpoint.last_save_model_only=false")
         begun = losses("begun.jsonl", *kept, "--set", "steps=3")
         self.assertEqual(begun + losses("rest.jsonl", *kept, "--resume"), whole)
 
