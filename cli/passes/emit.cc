@@ -66,16 +66,16 @@ Status CheckRunsInLibTorch(const Graph& graph) {
   return Ok();
 }
 
-/// An operator of Strata that ranks.py or graph.py has.
-bool IsWrittenInPython(std::string_view op) {
-  return op == kFusedOp || op == kAxisIndexOp || op == kAxisShardOp;
+/// An operator of Strata that graph.py has, or for ranks ranks.py.
+bool IsWrittenInPython(std::string_view op, bool has_ranks) {
+  return op == kFusedOp || (has_ranks && (op == kAxisIndexOp || op == kAxisShardOp));
 }
 
 /// Strata's own operators, and symbols that the text cannot bind, cannot run in PyTorch alone.
-Status CheckRunsInPyTorch(const Graph& graph) {
+Status CheckRunsInPyTorch(const Graph& graph, bool has_ranks) {
   for (const NodeId node : graph.nodes()) {
     const std::string_view op = graph.op(node);
-    if (op.starts_with("strata.") && !IsWrittenInPython(op)) {
+    if (op.starts_with("strata.") && !IsWrittenInPython(op, has_ranks)) {
       return Error(
           "{} calls {}, which PyTorch does not have: {}: emit a snapshot before the pass "
           "that made it",
@@ -190,7 +190,7 @@ Result<Exit> RunEmit(Args args) {
     STRATA_RETURN_IF_ERROR(program.Commit());
     return Exit::kOk;
   }
-  STRATA_RETURN_IF_ERROR(CheckRunsInPyTorch(snapshot.graph()));
+  STRATA_RETURN_IF_ERROR(CheckRunsInPyTorch(snapshot.graph(), has_ranks));
   TakeOwnForm(snapshot.module->graph(snapshot.graph_id));
   STRATA_TRY(const std::string graph, GraphPy(snapshot.graph(), ref));
   STRATA_RETURN_IF_ERROR(program.Write("graph.py", graph));

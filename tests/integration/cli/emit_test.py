@@ -155,6 +155,12 @@ class EmitTest(unittest.TestCase):
         for printed in (self.run_command(sys.executable, "out/run.py", "in.safetensors"), self.profiled()[0]):
             self.assertTrue(printed.startswith("s = 40.0\n"), printed)
 
+    def test_a_graph_of_ranks_says_how_it_is_started(self):
+        self.train("llama3", "multiple_of = 8", "--set", "parallelism.data_parallel_shard_degree=2")
+        self.run_command(self.strata, "emit", "t.strata#graph=step", "-o", "out")
+        self.assertIn("the graph is of 2 ranks: start it with torchrun --nproc-per-node 2 out/run.py",
+                      self.run_command(sys.executable, "out/run.py", "in.safetensors", code=1))
+
     def test_ranges_say_where_a_node_comes_from(self):
         self.train("llama3", "multiple_of = 8")
         self.run_command(self.strata, "emit", "t.strata#graph=step", "-o", "out")
@@ -170,14 +176,14 @@ class EmitTest(unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.join(self.folder, "out")))
         self.assertIn("-o is missing", self.run_command(self.strata, "emit", "g.txt", code=2))
 
-    def test_graphs_of_several_ranks_and_offloaded_values_are_refused(self):
-        for name, options, why in (
-                ("ranks", ["--set", "parallelism.data_parallel_shard_degree=2"],
-                 "all_gather_into_tensor is a collective, and a program of one process has no other ranks: step"),
-                ("offload", ["--compile.memory_policy", "sac_and_offload"],
+    def test_ranks_in_cpp_and_offloaded_values_are_refused(self):
+        for name, options, languages, why in (
+                ("ranks", ["--set", "parallelism.data_parallel_shard_degree=2"], ["cpp"],
+                 "all_gather_into_tensor is a collective, and a program in C++ has no other ranks: step"),
+                ("offload", ["--compile.memory_policy", "sac_and_offload"], ["python", "cpp"],
                  "calls ao.offload.default, which PyTorch has in Python only: step")):
             self.train("llama3", "multiple_of = 8", *options, dump=False)
-            for language in ("python", "cpp"):
+            for language in languages:
                 with self.subTest(name, language=language):
                     text = self.run_command(self.strata, "emit", "t.strata#graph=step", "--lang", language, "-o", "out",
                                             code=2)
