@@ -28,8 +28,8 @@ class GraphRanks {
 
   const Mesh& mesh() const { return mesh_; }
 
-  /// What each rank reads of whole inputs, by their names. What is not an input of the graph, as its
-  /// constants, all ranks read. Errors: an input that is missing or has other sizes.
+  /// What each rank reads of whole inputs, by their names. What is not an input of the graph, as
+  /// its constants, all ranks read. Errors: an input that is missing or has other sizes.
   Result<std::vector<NamedTensors>> Share(const NamedTensors& whole) const;
   /// Synthetic inputs, as DrawInputs: ranks that hold the same part of an input read the same.
   Result<std::vector<NamedTensors>> Draw(uint64_t seed) const;
