@@ -17,9 +17,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 LOG = os.path.join(ROOT, "tests", "data", "logs", "graph_trainer_2layer_torch2.14.1.log.zst")
 PROGRAM = f"{LOG}#pass=0:before"
 DATA = os.path.join(ROOT, "tests", "data", "own_program")
-sys.path.insert(0, DATA)
+sys.path[:0] = [DATA, os.path.join(ROOT, "tests", "support")]
 
 import make_losses  # noqa: E402
+from tensor_files import read_tensors, write_tensors  # noqa: E402
 
 LOOP = """\
 vocab_size = {vocab}
@@ -71,28 +72,6 @@ graph step
   g = aten.mul.Tensor(kept, 2) : f32[8][1]cpu
   output([loss, g])
 """
-
-
-def read_tensors(path):
-    """Name -> (dtype, shape, bytes) of a safetensors file."""
-    with open(path, "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
-        data = file.read()
-    header.pop("__metadata__", None)
-    return {name: (entry["dtype"], entry["shape"], data[slice(*entry["data_offsets"])])
-            for name, entry in header.items()}
-
-
-def write_tensors(path, tensors):
-    """The same back, from name -> (dtype, shape, bytes)."""
-    header, data = {}, b""
-    for name, (dtype, shape, chunk) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(chunk)]}
-        data += chunk
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
 
 
 def draw(elements, scale, seed):

@@ -3,7 +3,6 @@
     train_errors_test.py STRATA
 """
 
-import json
 import os
 import resource
 import shutil
@@ -14,25 +13,11 @@ import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+
+from tensor_files import read_tensors, write_tensors  # noqa: E402
+
 FIXTURE = os.path.join(ROOT, "tests", "data", "numerics", "llama3_small")
-
-
-def write_safetensors(path, tensors):
-    """tensors: name -> (dtype, shape, bytes)"""
-    header, data = {}, b""
-    for name, (dtype, shape, blob) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(blob)]}
-        data += blob
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
-
-
-def read_safetensors(path):
-    with open(path, "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header, data = json.loads(file.read(length)), file.read()
-    return {name: (e["dtype"], e["shape"], data[slice(*e["data_offsets"])]) for name, e in header.items()}
 
 
 class TrainErrorsTest(unittest.TestCase):
@@ -121,25 +106,25 @@ class TrainErrorsTest(unittest.TestCase):
 
     def test_tokens(self):
         self.fails("no such file: {dir}/none: check the path", "--tokens=" + self.path("none"))
-        tokens = read_safetensors(self.tokens)
+        tokens = read_tensors(self.tokens)
         dtype, shape, data = tokens["tokens"]
         bad = self.path("bad")
-        write_safetensors(bad, {"tokens": (dtype, shape, struct.pack("<q", 31) + data[8:])})
+        write_tensors(bad, {"tokens": (dtype, shape, struct.pack("<q", 31) + data[8:])})
         self.fails("token 31 is not in the vocabulary: {dir}/bad: tokens[0, 0, 0] must be in [0, 31); use tokens of "
                    "this vocabulary or another vocab_size", "--tokens=" + bad)
-        write_safetensors(bad, {"ids": tokens["tokens"]})
+        write_tensors(bad, {"ids": tokens["tokens"]})
         self.fails("no tensor 'tokens': {dir}/bad: store I64 [steps, batch, seq + 1] under this name",
                    "--tokens=" + bad)
 
     def test_initial_parameters(self):
         self.fails("no safetensors files: {dir}: name a folder that holds some", "--init=" + self.folder.name)
-        tensors = read_safetensors(self.init)
+        tensors = read_tensors(self.init)
         dtype, shape, data = tensors.pop("norm.weight")
         bad = self.path("bad")
-        write_safetensors(bad, tensors)
+        write_tensors(bad, tensors)
         self.fails("tensors do not fit the model (1 missing): {dir}/bad: missing: norm.weight; give the parameters of "
                    "this configuration", "--init=" + bad)
-        write_safetensors(bad, {**tensors, "norm.weight": (dtype, [2, shape[0] // 2], data)})
+        write_tensors(bad, {**tensors, "norm.weight": (dtype, [2, shape[0] // 2], data)})
         self.fails("tensors do not fit the model (1 misshapen): {dir}/bad: misshapen: norm.weight is F32 [2, 9], not "
                    "F32 [18]; give the parameters of this configuration", "--init=" + bad)
         with open(bad, "wb") as file:

@@ -14,6 +14,10 @@ import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+
+from tensor_files import read_tensors  # noqa: E402
+
 COMMON = """\
 dim = 16
 n_heads = 4
@@ -154,14 +158,7 @@ class EmitCppTest(unittest.TestCase):
 
     def tensors(self, name):
         """Name -> (dtype, shape, bytes)."""
-        data = self.read(name)
-        (length,) = struct.unpack("<Q", data[:8])
-        header = json.loads(data[8:8 + length])
-        header.pop("__metadata__", None)
-        begin = 8 + length
-        return {key: (entry["dtype"], entry["shape"],
-                      data[begin + entry["data_offsets"][0]:begin + entry["data_offsets"][1]])
-                for key, entry in header.items()}
+        return read_tensors(self.path(name))
 
     def test_what_pytorch_lacks_is_refused(self):
         with open(self.path("g.txt"), "w", encoding="utf-8") as file:

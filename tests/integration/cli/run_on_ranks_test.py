@@ -3,7 +3,6 @@
     run_on_ranks_test.py STRATA
 """
 
-import json
 import os
 import socket
 import struct
@@ -13,6 +12,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
+from tensor_files import read_tensors  # noqa: E402
 from strata_case import StrataCase, main, sets  # noqa: E402
 
 CONFIG = """\
@@ -36,15 +36,8 @@ class RunOnRanksTest(StrataCase):
         return done.stdout
 
     def tensors(self, name):
-        """Name -> (type, shape, bytes)."""
-        data = self.read(name)
-        (length,) = struct.unpack("<Q", data[:8])
-        header = json.loads(data[8:8 + length])
-        header.pop("__metadata__", None)
-        begin = 8 + length
-        return {key: (entry["dtype"], entry["shape"],
-                      data[begin + entry["data_offsets"][0]:begin + entry["data_offsets"][1]])
-                for key, entry in header.items()}
+        """Name -> (dtype, shape, bytes)."""
+        return read_tensors(self.path(name))
 
     def train(self, name, *degrees, batch=4):
         """Writes NAME.strata and NAME.safetensors, the inputs of its graphs. `batch`: of each rank of the data."""
