@@ -17,7 +17,7 @@ struct LoadedTokenizer {
 /// Builds a tokenizer from the text of a `tokenizer.json`; `path` names it in errors.
 ///
 /// Errors: not JSON (kCorrupt), a part that is missing or of another form (kCorrupt), a kind of
-/// tokenizer that is not implemented (kUnsupported).
+/// tokenizer, normalizer or pre-tokenizer that is not supported (kUnsupported).
 Result<LoadedTokenizer> ParseTokenizer(const std::string& text, const std::string& path);
 
 }  // namespace strata
