@@ -80,10 +80,7 @@ std::vector<Tensor> RankTraining::StepArguments(const BatchInputs& batch) const 
   std::vector<Tensor> arguments = state_.parameters;
   arguments.insert(arguments.end(), state_.buffers.begin(), state_.buffers.end());
   if (state_.rope_table.defined()) arguments.push_back(state_.rope_table);
-  if (spec_.program) {
-    const std::span<const Tensor> constants = spec_.program->constant_values();
-    arguments.insert(arguments.end(), constants.begin(), constants.end());
-  }
+  arguments.insert(arguments.end(), state_.constants.begin(), state_.constants.end());
   arguments.insert(arguments.end(), batch.begin(), batch.end());
   return arguments;
 }

@@ -116,7 +116,6 @@ Result<std::unique_ptr<TrainerState>> TrainerState::Make(TrainSetup setup) {
       stored.insert(stored.end(), constants.begin(), constants.end());
     }
     STRATA_TRY(given, InitialWeights::Match(*std::move(setup.init), config, stored));
-    if (setup.program) setup.program->SetConstants(*given);
   }
   if (auto groups = AdamWOfParameters(config.optimizer, specs.parameters); !groups) {
     return std::move(groups).error();

@@ -5,12 +5,14 @@
 #include <utility>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/view_as_real.h>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "runtime/config/parameters.h"
 #include "runtime/files/tensor_io.h"
+#include "runtime/train/programs/joint_program.h"
 
 namespace strata {
 namespace {
@@ -62,13 +64,10 @@ Status ReadInto(const TensorFiles& files, const TensorView& target, Tensor& tens
 }
 
 /// Rejects tensors of other models: one with fewer layers would take a part of them.
-Status CheckNoOthers(const TensorFiles& files, const ModelSpecs& specs) {
+Status CheckNoOthers(const TensorFiles& files, const std::vector<TensorView>& views) {
   for (const TensorView* stored : files.tensors()) {
-    const auto is_it = [&](const ParameterSpec& spec) { return spec.name == stored->name; };
-    if (std::ranges::none_of(specs.parameters, is_it) &&
-        std::ranges::none_of(specs.buffers, is_it)) {
+    if (std::ranges::find(views, stored->name, &TensorView::name) == views.end())
       return Misfit(files, fmt::format("the model has no {}", OneLine(stored->name)));
-    }
   }
   return Ok();
 }
@@ -92,6 +91,10 @@ TrainingState::TrainingState(const TrainSpec& spec, const std::optional<InitialW
     buffers.push_back(InitialValue(tensor, config, given).to(device));
   optimizer = InitialState(config, parameters);
   rope_table = RopeTable(config);
+  if (spec.program && given) {
+    constant_specs_ = spec.program->constants();
+    constants = spec.program->Constants(*given);
+  }
   MoveTo(device);
 }
 
@@ -104,6 +107,7 @@ std::vector<Tensor*> TrainingState::Tensors() {
   add(parameters);
   add(buffers);
   tensors.push_back(&rope_table);
+  add(constants);
   add(optimizer.exp_avg);
   add(optimizer.exp_avg_sq);
   tensors.push_back(&optimizer.step);
@@ -132,10 +136,20 @@ std::vector<TensorView> TrainingState::Views(std::span<const ParameterSpec> spec
   return views;
 }
 
+/// As files have them: of a complex tensor real and imaginary parts.
+std::vector<Tensor> TrainingState::StoredConstants() const {
+  std::vector<Tensor> stored = constants;
+  for (Tensor& tensor : stored)
+    if (tensor.is_complex()) tensor = at::view_as_real(tensor);
+  return stored;
+}
+
 std::vector<TensorView> TrainingState::ModelViews() const {
   std::vector<TensorView> views = Views(specs_.parameters, parameters, "{}");
   for (TensorView& buffer : Views(specs_.buffers, buffers, "{}"))
     views.push_back(std::move(buffer));
+  for (TensorView& constant : Views(constant_specs_, StoredConstants(), "{}"))
+    views.push_back(std::move(constant));
   return views;
 }
 
@@ -158,10 +172,13 @@ Status TrainingState::Restore(const Checkpoint& checkpoint,
         "checkpoint of the model alone: {}: it holds no optimizer state; start from it with --init",
         checkpoint.model.path());
   }
-  STRATA_RETURN_IF_ERROR(CheckNoOthers(checkpoint.model, specs_));
+  STRATA_RETURN_IF_ERROR(CheckNoOthers(checkpoint.model, ModelViews()));
   const std::vector<ParameterSpec>& specs = specs_.parameters;
   STRATA_RETURN_IF_ERROR(ReadAll(checkpoint.model, Views(specs, parameters, "{}"), parameters));
   STRATA_RETURN_IF_ERROR(ReadAll(checkpoint.model, Views(specs_.buffers, buffers, "{}"), buffers));
+  std::vector<Tensor> stored_constants = StoredConstants();
+  STRATA_RETURN_IF_ERROR(
+      ReadAll(checkpoint.model, Views(constant_specs_, stored_constants, "{}"), stored_constants));
   if (exclude.optimizer) return Ok();
   const TensorFiles& stored = *checkpoint.optimizer;
   STRATA_RETURN_IF_ERROR(

@@ -29,19 +29,21 @@ class TrainingState {
   std::vector<at::Tensor> parameters, buffers;
   OptimizerState optimizer;
   at::Tensor rope_table;  ///< of the model; steps read it; undefined: none
+  /// Of a program, in the order of JointProgram::constants; it may change them in place.
+  std::vector<at::Tensor> constants;
 
   ModelTensors model() const {
     return {.parameters = parameters, .buffers = buffers, .rope_table = rope_table};
   }
 
-  /// Each tensor: parameters, buffers, rope table, exp_avg, exp_avg_sq, step, learning rates. A
-  /// copy of a state has the same tensors.
+  /// Each tensor: parameters, buffers, rope table, constants, exp_avg, exp_avg_sq, step, learning
+  /// rates. A copy of a state has the same tensors.
   std::vector<at::Tensor*> Tensors();
   void MoveTo(c10::Device device);
 
   // Named views. Their bytes are valid until the next step: those of a GPU are copies that
   // `ReleaseViews` frees.
-  std::vector<TensorView> ModelViews() const;  ///< parameters, then buffers
+  std::vector<TensorView> ModelViews() const;  ///< parameters, then buffers, then constants
   std::vector<TensorView> OptimizerViews() const;
   /// Of one tensor for each parameter, by its name.
   std::vector<TensorView> ViewsByParameter(std::span<const at::Tensor> tensors) const;
@@ -54,9 +56,11 @@ class TrainingState {
  private:
   std::vector<TensorView> Views(std::span<const ParameterSpec> specs,
                                 std::span<const at::Tensor> tensors, std::string_view format) const;
+  std::vector<at::Tensor> StoredConstants() const;
   TensorView ViewOnHost(std::string name, const at::Tensor& tensor) const;
 
   ModelSpecs specs_;
+  std::vector<ParameterSpec> constant_specs_;
   mutable std::vector<at::Tensor> host_copies_;
 };
 

@@ -73,6 +73,27 @@ graph step
   output([loss, g])
 """
 
+# A batch norm's running mean: the step writes it, and reads it in the next one.
+RUNNING_MEAN = """\
+graph step
+  a = placeholder : f32[8][1]cpu
+  running_mean = placeholder : f32[8][1]cpu
+  tracked = placeholder : i64[][]cpu
+  turn = placeholder : c64[8][1]cpu
+  tokens = placeholder : i64[2, 4][4, 1]cpu
+  labels = placeholder : i64[2, 4][4, 1]cpu
+  next = aten.lerp.Scalar(running_mean, a, 0.5) : f32[8][1]cpu
+  written = aten.copy_.default(running_mean, next) : f32[8][1]cpu
+  counted = aten.add_.Tensor(tracked, 1) : i64[][]cpu
+  angle = aten.angle.default(turn) : f32[8][1]cpu
+  off = aten.sub.Tensor(a, next) : f32[8][1]cpu
+  turned = aten.add.Tensor(off, angle) : f32[8][1]cpu
+  square = aten.mul.Tensor(turned, turned) : f32[8][1]cpu
+  loss = aten.sum.default(square) : f32[][]cpu
+  g = aten.mul.Tensor(turned, 2) : f32[8][1]cpu
+  output([loss, g])
+"""
+
 
 def draw(elements, scale, seed):
     """fp32 values in (-scale, scale), from a linear congruential generator."""
@@ -220,7 +241,8 @@ class OwnModelsTest(unittest.TestCase):
                         "m.jsonl", "--save", "end.safetensors", "--trace", "t.strata")
         losses = self.losses("m.jsonl")
         self.assertLess(losses[-1], losses[0])
-        self.assertEqual(sorted(read_tensors(self.path("end.safetensors"))), ["primals_3", "primals_4"])
+        self.assertEqual(sorted(read_tensors(self.path("end.safetensors"))),
+                         ["_tensor_constant0", "primals_1", "primals_3", "primals_4"])
         self.assertIn("aten.ones", self.run_strata("show", "t.strata#graph=step,pass=0:before"))
 
     def test_an_input_that_may_be_a_parameter_is_named(self):
@@ -251,6 +273,34 @@ class OwnModelsTest(unittest.TestCase):
                 "checkpoint.folder=c", "--set", "checkpoint.last_save_model_only=false")
         begun = losses("begun.jsonl", *kept, "--set", "steps=3")
         self.assertEqual(begun + losses("rest.jsonl", *kept, "--resume"), whole)
+
+    def test_what_a_step_writes_is_saved_and_resumed(self):
+        self.write("joint.txt", RUNNING_MEAN)
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        begin = {"a": ("F32", [8], draw(8, 1.0, 3)), "running_mean": ("F32", [8], draw(8, 1.0, 4)),
+                 "tracked": ("I64", [], struct.pack("<q", 0)), "turn#complex": ("F32", [8, 2], draw(16, 1.0, 5))}
+        write_tensors(self.path("init.safetensors"), begin)
+
+        def train(name, init, *options):
+            self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", init, "--metrics",
+                            f"{name}.jsonl", "--save", f"{name}.safetensors", *options)
+            return self.losses(f"{name}.jsonl"), read_tensors(self.path(f"{name}.safetensors"))
+
+        losses, end = train("whole", "init.safetensors")
+        self.assertEqual(set(end), set(begin))
+        self.assertEqual(struct.unpack("<q", end["tracked"][2]), (6,))
+        self.assertEqual(end["turn#complex"], begin["turn#complex"])
+        self.assertNotEqual(end["running_mean"], begin["running_mean"])
+
+        kept = ("--set", "checkpoint.enable=true", "--set", "checkpoint.interval=3", "--set", "checkpoint.folder=c",
+                "--set", "checkpoint.last_save_model_only=false")
+        begun, _ = train("begun", "init.safetensors", *kept, "--set", "steps=3")
+        rest, resumed = train("rest", "init.safetensors", *kept, "--resume")
+        self.assertEqual(begun + rest, losses)
+        self.assertEqual(resumed, end)
+        # What was saved starts a training.
+        _, after = train("again", "whole.safetensors")
+        self.assertEqual(struct.unpack("<q", after["tracked"][2]), (12,))
 
     def test_a_model_in_a_library_trains(self):
         torch = glob.glob(os.path.join(ROOT, ".venv", "lib", "python3*", "site-packages", "torch"))

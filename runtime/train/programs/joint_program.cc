@@ -108,8 +108,8 @@ Result<std::shared_ptr<JointProgram>> JointProgram::Make(const Module& module, G
   return program;
 }
 
-void JointProgram::SetConstants(const InitialWeights& given) {
-  constant_values_.resize(form_.constants.size());
+std::vector<Tensor> JointProgram::Constants(const InitialWeights& given) const {
+  std::vector<Tensor> tensors(form_.constants.size());
   const auto set = [&](const ProgramForm::Input& input) {
     if (input.role != Role::kConstant) return;
     const ParameterSpec& spec = form_.constants[input.index];
@@ -117,10 +117,11 @@ void JointProgram::SetConstants(const InitialWeights& given) {
     STRATA_CHECK(stored != nullptr, "{} is not in the file", spec.name);
     Tensor tensor = CopyOf(*stored);
     if (spec.name.ends_with(kComplexEnd)) tensor = at::view_as_complex(tensor.to(at::kFloat));
-    constant_values_[input.index] = tensor.to(ToScalarType(input.dtype));
+    tensors[input.index] = tensor.to(ToScalarType(input.dtype));
   };
   std::ranges::for_each(form_.inputs, set);
   std::ranges::for_each(form_.attributes, set);
+  return tensors;
 }
 
 std::vector<Tensor> JointProgram::MetaConstants() const {

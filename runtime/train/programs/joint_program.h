@@ -31,9 +31,8 @@ class JointProgram {
   /// Where the form of the graph has more than one reading.
   const std::vector<std::string>& warnings() const { return form_.warnings; }
 
-  void SetConstants(const InitialWeights& given);
-  /// In the order of `constants`, in the types that the graph wants.
-  std::span<const at::Tensor> constant_values() const { return constant_values_; }
+  /// In the order of `constants`, in the types that the graph wants. REQUIRES: `given` has them.
+  std::vector<at::Tensor> Constants(const InitialWeights& given) const;
   /// The same without values, on the Meta device.
   std::vector<at::Tensor> MetaConstants() const;
 
@@ -55,7 +54,6 @@ class JointProgram {
   GraphId graph_;
   Plan plan_;  ///< of the graph on Meta devices
   ProgramForm form_;
-  std::vector<at::Tensor> constant_values_;
 };
 
 }  // namespace strata
