@@ -196,6 +196,19 @@ TEST_CASE("log: damage is reported, and the intact records are used") {
   }
 }
 
+TEST_CASE("log: damage is reported in the order of the log") {
+  std::string text;
+  for (int i = 0; i < 3; ++i) {
+    std::string changed = Artifact("g", GraphText(i));
+    changed.replace(changed.find("torch.ops"), 5, "TORCH");
+    text += changed + "V1120 18:28:13.658000 9595 x.py:10] {\"rank\": 0}\nnothing\n";
+  }
+  std::vector<size_t> lines;
+  for (const LogDiagnostic& diagnostic : Read(text).diagnostics)
+    lines.push_back(diagnostic.line);
+  CHECK_EQ(lines, std::vector<size_t>{1, 12, 11, 13, 24, 23, 25, 36, 35});
+}
+
 TEST_CASE("log: strings of stack frames, including negative ids and later definitions") {
   const std::string prefix = "V1120 18:28:13.658000 9595 x.py:10] ";
   const LogContent log =

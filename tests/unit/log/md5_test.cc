@@ -1,6 +1,9 @@
 #include "tlparse-export/torch_trace/read/md5.h"
 
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -28,6 +31,22 @@ TEST_CASE("md5: lengths around block boundaries") {
   CHECK_EQ(Md5Hex(std::string(64, 'x')), "c1bb4f81d892b2d57947682aeb252456");
   CHECK_EQ(Md5Hex(std::string(65, 'x')), "1bc932052302d074bdec39795fe00cf6");
   CHECK_EQ(Md5Hex(std::string(1000, 'x')), "398533d48111e9f664b1f64cb10c4b63");
+}
+
+TEST_CASE("md5: many texts at once") {
+  // Of all lengths around block boundaries, so that lanes end at different times.
+  std::vector<std::string> texts;
+  for (size_t n = 0; n < 300; ++n)
+    texts.push_back(std::string(n * 37 % 300, static_cast<char>('a' + n % 26)));
+  texts.push_back(std::string(100'000, 'x'));
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{2}, size_t{9}, views.size()}) {
+    const std::span some = std::span(views).last(count);
+    const std::vector<std::string> sums = Md5HexOfAll(some);
+    REQUIRE_EQ(sums.size(), count);
+    for (size_t i = 0; i < count; ++i)
+      CHECK_EQ(sums[i], Md5Hex(some[i]));
+  }
 }
 
 }  // namespace

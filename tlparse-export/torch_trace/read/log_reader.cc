@@ -105,20 +105,24 @@ void LogReader::Feed(std::string_view bytes) {
 void LogReader::Finish() {
   if (!partial_.empty()) TakeLine(std::exchange(partial_, {}));
   FinishRecord();
+  Deliver();
 }
 
 void LogReader::FinishWholeRecord() {
-  if (!is_open_ || !partial_.empty()) return;
-  if (open_->has_payload && !open_->is_broken) {
+  const auto is_whole = [&] {
+    if (!partial_.empty()) return false;
+    if (!open_->has_payload || open_->is_broken) return true;
     const std::string_view text(open_->payload);
-    if (text.empty() || Md5Hex(text.substr(0, text.size() - 1)) != Lower(open_->md5)) return;
-  }
-  FinishRecord();
+    return !text.empty() && Md5Hex(text.substr(0, text.size() - 1)) == open_->md5;
+  };
+  if (is_open_ && is_whole()) FinishRecord();
+  Deliver();
 }
 
 void LogReader::Restart() {
   partial_.clear();
   FinishRecord();
+  Deliver();
   line_ = 0;
 }
 
@@ -158,13 +162,6 @@ void LogReader::TakePayloadLine(std::string_view line) {
 }
 
 void LogReader::OpenRecord(std::string_view line, const LogHeader& header) {
-  // What earlier records allocated is used again, unless it was much.
-  constexpr size_t kMuch = size_t{8} << 20;
-  std::string payload = std::move(open_->payload);
-  payload.clear();
-  if (payload.capacity() > kMuch) payload.shrink_to_fit();
-  *open_ = Open{};
-  open_->payload = std::move(payload);
   is_open_ = true;
   open_->line = line_;
   open_->header = line;
@@ -185,7 +182,7 @@ void LogReader::OpenRecord(std::string_view line, const LogHeader& header) {
   const JsonField* md5 = FindField(open_->envelope, "has_payload");
   if (md5 != nullptr && md5->value != "null") {
     open_->has_payload = true;
-    open_->md5 = ReadJsonString(md5->value).value_or("");
+    open_->md5 = Lower(ReadJsonString(md5->value).value_or(""));
   }
   if (auto wrapped = UnwrapRecord(open_->envelope)) Unwrap(*std::move(wrapped));
 }
@@ -206,13 +203,80 @@ void LogReader::Unwrap(WrappedRecord record) {
 }
 
 void LogReader::FinishRecord() {
+  // Enough to fill the lanes of Md5HexOfAll; a log of small records is delivered by numbers.
+  constexpr size_t kMostBytes = size_t{4} << 20, kMost = 512;
   if (!is_open_) return;
   is_open_ = false;
-  Open& open = *open_;
-  if (open.is_broken) return;
-  const bool is_for_people = open.wrapped && open.wrapped->payload == WrappedRecord::Payload::kNone;
+  if (open_->is_broken) {
+    *open_ = Open{};
+    return;
+  }
+  if (open_->has_payload && !open_->is_for_people()) FinishPayload(*open_);
+  finished_bytes_ += open_->payload.size();
+  finished_.push_back(std::move(open_));
+  if (unused_.empty()) unused_.push_back(std::make_unique<Open>());
+  open_ = std::move(unused_.back());
+  unused_.pop_back();
+  if (finished_bytes_ >= kMostBytes || finished_.size() >= kMost) Deliver();
+}
+
+void LogReader::FinishPayload(Open& record) {
+  if (!record.payload.empty()) record.payload.pop_back();
+  if (record.wrapped && record.wrapped->payload == WrappedRecord::Payload::kBase64) {
+    if (auto bytes = FromBase64(record.payload)) {
+      record.payload = *std::move(bytes);
+      record.md5 = Md5Hex(record.payload);
+    }
+  }
+  record.hash = HashBytes(record.payload);
+}
+
+void LogReader::Deliver() {
+  // What payloads allocated is used again, up to this much.
+  constexpr size_t kKeptBytes = size_t{8} << 20;
+  size_t kept = 0;
+  for (const std::unique_ptr<Open>& record : unused_)
+    kept += record->payload.capacity();
+  SumPayloads();
+  for (std::unique_ptr<Open>& record : finished_) {
+    DeliverRecord(*record);
+    std::string payload = std::move(record->payload);
+    *record = Open{};
+    if (kept + payload.capacity() <= kKeptBytes) {
+      kept += payload.capacity();
+      payload.clear();
+      record->payload = std::move(payload);
+    }
+    unused_.push_back(std::move(record));
+  }
+  finished_.clear();
+  finished_bytes_ = 0;
+}
+
+bool LogReader::IsKnown(const Open& record) const {
+  const Known& known = known_[record.hash.lo % kKnown];
+  return known.hash == record.hash && known.md5 == record.md5;
+}
+
+/// Computes the md5 of each text among the finished payloads that is not known, once.
+void LogReader::SumPayloads() {
+  std::vector<Open*> summed;
+  std::vector<std::string_view> texts;
+  FlatMap<Hash128, bool> seen;
+  for (const std::unique_ptr<Open>& record : finished_) {
+    const bool is_verified = record->has_payload && !record->is_for_people();
+    if (!is_verified || IsKnown(*record) || !seen.Emplace(record->hash, true).second) continue;
+    summed.push_back(record.get());
+    texts.push_back(record->payload);
+  }
+  std::vector<std::string> sums = Md5HexOfAll(texts);
+  for (size_t i = 0; i < sums.size(); ++i)
+    summed[i]->actual_md5 = std::move(sums[i]);
+}
+
+void LogReader::DeliverRecord(Open& open) {
   std::optional<ReadPayload> payload;
-  if (open.has_payload && !is_for_people) payload = Verify(open.payload);
+  if (open.has_payload && !open.is_for_people()) payload = Verify(open);
   const JsonField* rank_field = FindField(open.envelope, "rank");
   const std::optional<int64_t> number = rank_field ? ReadJsonInt(rank_field->value) : std::nullopt;
   std::optional<int32_t> rank;
@@ -225,7 +289,7 @@ void LogReader::FinishRecord() {
     if (IsContextKey(field.key)) continue;
     ++events;
     if (field.key == "str") {
-      AddString(field.value);
+      AddString(open.line, field.value);
       continue;
     }
     LogRecord record;
@@ -239,53 +303,53 @@ void LogReader::FinishRecord() {
     record.takes_tangents = record.has_graph && TakesTangents(payload->text);
     sink_.OnRecord(std::move(record), rank, open.thread, payload ? &*payload : nullptr);
   }
-  if (events == 0) Diagnose(open.line, "a record without an event");
+  if (events == 0) sink_.OnDiagnostic({open.line, "a record without an event"});
 }
 
-void LogReader::AddString(std::string_view value) {
+void LogReader::AddString(size_t line, std::string_view value) {
   const auto pair = ReadJsonArray(value);
   const auto text = pair && pair->size() == 2 ? ReadJsonString((*pair)[0]) : std::nullopt;
   const auto id = text ? ReadJsonInt((*pair)[1]) : std::nullopt;
   if (!id) {
-    Diagnose(open_->line, "a string record that is not [\"text\", id]");
+    sink_.OnDiagnostic({line, "a string record that is not [\"text\", id]"});
     return;
   }
   sink_.OnString(*id, *text);
 }
 
-ReadPayload LogReader::Verify(std::string& payload) {
-  if (!payload.empty()) payload.pop_back();
-  std::string md5 = Lower(open_->md5);
-  if (open_->wrapped && open_->wrapped->payload == WrappedRecord::Payload::kBase64) {
-    if (auto bytes = FromBase64(payload)) {
-      payload = *std::move(bytes);
-      md5 = Md5Hex(payload);
-    }
-  }
-  Hash128 hash = HashBytes(payload);
-  const Known& known = known_[hash.lo % kKnown];
-  if (known.hash == hash && known.md5 == md5) return {payload, hash, known.is_graph};
-  std::string actual = Md5Hex(payload);
-  if (actual != md5) {
-    if (Repair(payload, md5)) {
-      actual = md5;
+/// Of a line that is read: what stands before it is delivered first.
+void LogReader::Diagnose(size_t line, std::string what) {
+  Deliver();
+  sink_.OnDiagnostic({line, std::move(what)});
+}
+
+ReadPayload LogReader::Verify(Open& record) {
+  std::string& payload = record.payload;
+  if (IsKnown(record)) return {payload, record.hash, known_[record.hash.lo % kKnown].is_graph};
+  std::string actual = std::move(record.actual_md5);
+  if (actual.empty()) actual = Md5Hex(payload);
+  if (actual != record.md5) {
+    if (Repair(record.blanks, payload, record.md5)) {
+      actual = record.md5;
     } else {
-      Diagnose(open_->line, "the payload is not what its md5 says: it was cut or changed");
+      sink_.OnDiagnostic(
+          {record.line, "the payload is not what its md5 says: it was cut or changed"});
       if (AllLinesEndWithReturn(payload)) payload = WithoutReturns(payload);
       actual = Md5Hex(payload);
     }
-    hash = HashBytes(payload);
+    record.hash = HashBytes(payload);
   }
-  Known& entry = known_[hash.lo % kKnown];
-  entry = {std::move(actual), hash, LooksLikeFxGraph(payload)};
-  return {payload, hash, entry.is_graph};
+  Known& entry = known_[record.hash.lo % kKnown];
+  entry = {std::move(actual), record.hash, LooksLikeFxGraph(payload)};
+  return {payload, record.hash, entry.is_graph};
 }
 
-/// Undoes what editors and transports do to a file, where the checksum says so.
-bool LogReader::Repair(std::string& text, const std::string& md5) const {
+/// Undoes what editors and transports do to a file, where the checksum says so. `blanks`: see Open.
+bool LogReader::Repair(const std::vector<size_t>& blanks, std::string& text,
+                       const std::string& md5) {
   std::string with_blanks;
   size_t from = 0;
-  for (const size_t blank : open_->blanks) {
+  for (const size_t blank : blanks) {
     if (blank > text.size()) break;  // behind the last line
     with_blanks.append(text, from, blank - from).push_back('\n');
     from = blank;
