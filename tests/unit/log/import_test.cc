@@ -307,5 +307,23 @@ TEST_CASE("import: frees are compared with uses") {
                                     "log:3:6: 'x' is not freed after its last use (g)"});
 }
 
+TEST_CASE("import: sizes with which symbols were created are kept as hints") {
+  constexpr std::string_view kContext = R"(, "frame_id": 0, "frame_compile_id": 0, "attempt": 0)";
+  const std::string created = fmt::format(
+      "V1120 18:32:38.396000 14073 torch/x.py:10] {{\"create_symbol\": {{\"symbol\": \"s77\", "
+      "\"val\": \"5\"}}{}}}\n",
+      kContext);
+  const std::string graph = R"(class A(torch.nn.Module):
+    def forward(self, x: "f32[s77][1]cpu"):
+        return x
+)";
+  Imported imported(created + Artifact("g", graph, kContext));
+  const auto module =
+      imported.trace->LoadSnapshot(imported.trace->runs()[0].graphs[0].snapshots[0]);
+  REQUIRE_OK(module);
+  DimTable& dims = (*module)->dims();
+  CHECK_EQ(dims.Hint(dims.Sym("s77")), 5);
+}
+
 }  // namespace
 }  // namespace strata

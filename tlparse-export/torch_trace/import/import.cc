@@ -272,6 +272,7 @@ class LogImporter::Impl {
     module->RenameGraph(GraphId{0}, name);
     run.input_paths.Learn(item.record.compile, module->graph(GraphId{0}));
     run.input_paths.Apply(item.record.compile, *module);
+    ApplyHints(item.hints, *module);
     const Graph& graph = cache_.Add(number, std::move(module));
     STRATA_TRY(text.snapshot, trace_.AddSnapshot(run.id, name, graph, attributes));
     return text.snapshot;

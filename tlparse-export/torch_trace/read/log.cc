@@ -9,6 +9,7 @@
 #include "tlparse-export/torch_trace/read/log_graphs.h"
 #include "tlparse-export/torch_trace/read/log_reader.h"
 #include "tlparse-export/torch_trace/read/log_runs.h"
+#include "tlparse-export/torch_trace/read/symbol_hints.h"
 
 namespace strata {
 namespace {
@@ -114,6 +115,16 @@ InputPaths InputPathsOf(const LogContent& log, const LogRun& run, const std::str
   return paths;
 }
 
+/// The hints of a compilation's symbols.
+Hints HintsOf(const LogRun& run, const std::string& compile) {
+  SymbolHints hints;
+  for (const LogRecord& record : run.records) {
+    if (record.kind == "create_symbol" && record.compile == compile)
+      hints.Learn(compile, record.envelope);
+  }
+  return hints.Of(compile);
+}
+
 }  // namespace
 
 Result<LogContent> ReadLog(std::string_view text, std::string_view path,
@@ -166,6 +177,7 @@ Result<FxDocument> LogContent::Parse(const LogRun& run, const LogGraph& graph,
   STRATA_TRY(FxDocument document,
              ParseFx(payloads[static_cast<size_t>(snapshot.payload)].text, options));
   InputPathsOf(*this, run, record.compile).Apply(record.compile, *document.module);
+  ApplyHints(HintsOf(run, record.compile), *document.module);
   return document;
 }
 

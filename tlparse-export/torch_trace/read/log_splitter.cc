@@ -108,7 +108,11 @@ void LogSplitter::OnRecord(LogRecord record, std::optional<int32_t> rank, std::s
   if (error_) return;
   ++batch_.num_records;
   const size_t run = runs_.RunOf(rank, thread);
-  if (run == starts_.size()) starts_.push_back(record.prefix);
+  if (run == starts_.size()) {
+    starts_.push_back(record.prefix);
+    hints_.emplace_back();
+  }
+  if (record.kind == "create_symbol") hints_[run].Learn(record.compile, record.envelope);
   if (record.has_graph) {
     AddGraph(run, std::move(record), *payload);
   } else if (ComesInCrowds(record, payload)) {
@@ -165,7 +169,10 @@ void LogSplitter::AddGraph(size_t run, LogRecord record, const ReadPayload& payl
     const bool is_odd = !parsed->is_canonical || !IsLine(payload.text, plain) ||
                         parsed->document.num_diagnostics > 0;
     if (is_odd) item.text = payload.text;
-    if (seen_plain_.Emplace(item.plain_hash, true).second) item.parsed = std::move(parsed);
+    if (seen_plain_.Emplace(item.plain_hash, true).second) {
+      item.parsed = std::move(parsed);
+      item.hints = hints_[run].Of(record.compile);
+    }
   }
   item.record = std::move(record);
   batch_.items.push_back(std::move(item));

@@ -13,6 +13,7 @@
 #include "store/database/hash.h"
 #include "tlparse-export/torch_trace/read/log_reader.h"
 #include "tlparse-export/torch_trace/read/log_runs.h"
+#include "tlparse-export/torch_trace/read/symbol_hints.h"
 
 namespace strata {
 
@@ -56,6 +57,7 @@ struct LogItem {
   std::vector<size_t> lines;           ///< of a crowd: where each record stood
   Hash128 hash, plain_hash;            ///< of a graph's text, and of it without its graph id
   std::shared_ptr<ParsedText> parsed;  ///< of a graph that its log shows for the first time
+  Hints hints;                         ///< of its symbols, as far as the log says them
 };
 
 /// A part of a log, ready to be stored.
@@ -125,6 +127,7 @@ class LogSplitter final : private LogSink {
   LogReader reader_;
   LogBatch batch_;
   std::vector<std::string> starts_;                         // by run
+  std::vector<SymbolHints> hints_;                          // by run
   std::map<std::pair<size_t, std::string>, Crowd> crowds_;  // by run and kind
   size_t crowd_bytes_ = 0;
   FlatMap<Hash128, bool> seen_texts_, seen_plain_, unreadable_;
