@@ -44,6 +44,12 @@ std::string CacheText(const History& ran, const History& from) {
   return out;
 }
 
+std::string ExcerptText(const History& history) {
+  if (!history.is_excerpt) return "";
+  return fmt::format("  {} is output of TORCH_LOGS: only the graphs in it were compared\n",
+                     Visible(history.ref));
+}
+
 }  // namespace
 
 std::string DivergenceText(const std::optional<Divergence>& divergence,
@@ -53,7 +59,7 @@ std::string DivergenceText(const std::optional<Divergence>& divergence,
   if (!divergence) {
     return fmt::format("{}{} and {} agree to the end\n", code.empty() ? "" : "the graphs of ",
                        Visible(a.ref), Visible(b.ref)) +
-           CacheText(a, b) + CacheText(b, a) + code_text;
+           CacheText(a, b) + CacheText(b, a) + ExcerptText(a) + ExcerptText(b) + code_text;
   }
   const HistoryStep& step = DivergenceStep(*divergence, a, b);
   std::string out;

@@ -48,24 +48,34 @@ std::vector<uint64_t> KeysOf(const History& history, const std::vector<std::stri
 
 /// The graphs on which each pass of each compilation ended, in order.
 using PassEnds = std::map<std::pair<std::string, std::string>, std::vector<int32_t>>;
-PassEnds PassEndsOf(const History& history) {
+PassEnds PassEndsOf(const History& history, bool by_compilation) {
   PassEnds ends;
   for (const HistoryStep& step : history.steps) {
     const std::string_view pass = PassOf(history, step);
-    if (!pass.empty())
-      ends[{CompilationOf(history, step), std::string(pass)}].push_back(step.graph);
+    if (pass.empty()) continue;
+    const std::string compilation = by_compilation ? CompilationOf(history, step) : "";
+    ends[{compilation, std::string(pass)}].push_back(step.graph);
   }
   return ends;
 }
 
-/// Gives graphs of `cached` that came as the results of passes the names that `other` has for the
-/// graphs of these passes.
+/// False of the output of TORCH_LOGS without the prefixes of its lines.
+bool StatesCompilations(const History& history) {
+  return std::ranges::any_of(history.records,
+                             [](const GraphRecord& record) { return !record.compilation.empty(); });
+}
+
+/// Gives graphs of `cached`, which may be an excerpt, that came as the results of passes the names
+/// that `other` has for the graphs of these passes.
 void NameAsOther(const History& cached, const History& other, std::vector<std::string>& names) {
-  if (cached.cached.empty()) return;
-  const PassEnds here = PassEndsOf(cached), there = PassEndsOf(other);
+  if (cached.cached.empty() && !cached.is_excerpt) return;
+  const bool by_compilation = StatesCompilations(cached) && StatesCompilations(other);
+  const PassEnds here = PassEndsOf(cached, by_compilation),
+                 there = PassEndsOf(other, by_compilation);
   for (const auto& [pass, graphs] : here) {
     const auto found = there.find(pass);
-    if (found == there.end() || !cached.cached.contains(pass.first)) continue;
+    if (found == there.end()) continue;
+    if (!cached.is_excerpt && !cached.cached.contains(pass.first)) continue;
     for (size_t i = 0; i < std::min(graphs.size(), found->second.size()); ++i) {
       const auto graph = static_cast<size_t>(graphs[i]);
       if (cached.records[graph].ends_pass.empty()) continue;
@@ -82,6 +92,33 @@ void NameByAotId(const History& folder, const History& other, std::vector<std::s
     const auto found = there.find(id);
     if (found == there.end()) continue;
     names[static_cast<size_t>(graph)] = other.graphs[static_cast<size_t>(found->second)];
+  }
+}
+
+/// The graphs that came with records of a name, by compilation, in order.
+std::map<std::string, std::vector<size_t>> GraphsOfRecord(const History& history,
+                                                          std::string_view name,
+                                                          bool by_compilation) {
+  std::map<std::string, std::vector<size_t>> graphs;
+  for (size_t g = 0; g < history.records.size(); ++g) {
+    const GraphRecord& record = history.records[g];
+    if (record.name == name) graphs[by_compilation ? record.compilation : ""].push_back(g);
+  }
+  return graphs;
+}
+
+/// TORCH_LOGS calls the graph of a program without gradients its forward graph, too.
+void NameInference(const History& excerpt, const History& other, std::vector<std::string>& names) {
+  if (!excerpt.is_excerpt || other.is_excerpt) return;
+  const bool by_compilation = StatesCompilations(excerpt) && StatesCompilations(other);
+  const auto forward = GraphsOfRecord(other, "aot_forward_graph", by_compilation);
+  const auto inference = GraphsOfRecord(other, "aot_inference_graph", by_compilation);
+  for (const auto& [compilation, here] :
+       GraphsOfRecord(excerpt, "aot_forward_graph", by_compilation)) {
+    const auto there = inference.find(compilation);
+    if (there == inference.end() || forward.contains(compilation)) continue;
+    for (size_t i = 0; i < std::min(here.size(), there->second.size()); ++i)
+      names[here[i]] = other.graphs[there->second[i]];
   }
 }
 
@@ -112,13 +149,15 @@ GraphNames MatchGraphNames(const History& a, const History& b) {
   }
   NameAsOther(a, b, names.a);
   NameAsOther(b, a, names.b);
+  NameInference(a, b, names.a);
+  NameInference(b, a, names.b);
   NameByAotId(a, b, names.a);
   NameByAotId(b, a, names.b);
   return names;
 }
 
 bool MayLack(const History& other, const History& history, const HistoryStep& step) {
-  if (IsFromCache(history, step, other)) return true;
+  if (other.is_excerpt || IsFromCache(history, step, other)) return true;
   return PassOf(history, step) != kPostGradPass && IsFolderAgainstLog(history, other);
 }
 

@@ -70,6 +70,8 @@ struct History {
   bool stable_ids = false;
   std::vector<std::string> graphs;
   std::vector<GraphRecord> records;  ///< by graph, of logs; else empty
+  /// Its graphs are those that were asked for with TORCH_LOGS, not all that there were.
+  bool is_excerpt = false;
   /// Compilations whose graphs or code came from a compiler cache: their passes did not run.
   std::set<std::string> cached;
   std::vector<HistorySnapshot> snapshots;
@@ -102,17 +104,18 @@ bool SameGraph(const History& history, int32_t a, int32_t b);
 std::string DescribeStep(const History& history, const HistoryStep& step);
 
 /// Names under which the graphs of two runs correspond, by graph. They are the graphs' own, but a
-/// graph that came from a cache as the result of a pass has the name of the graph on which the
-/// other run ran this pass, and one of a debug folder the name of the other run's graph with its
-/// id (see GraphsByAotId). If both histories have one graph, both have its name in `a`.
+/// graph that came from a cache, or into an excerpt, as the result of a pass has the name of the
+/// graph on which the other run ran this pass, and one of a debug folder the name of the other
+/// run's graph with its id (see GraphsByAotId). If both histories have one graph, both have its
+/// name in `a`.
 struct GraphNames {
   std::vector<std::string> a, b;
 };
 GraphNames MatchGraphNames(const History& a, const History& b);
 
 /// Whether `other` may lack this step of `history` although it did the same: a cache had the
-/// result, or one of both is a debug folder, and the step another one than the pass
-/// post_grad_graph, whose result alone both hold (see IsOfDebugFolder).
+/// result, `other` is an excerpt, or one of both is a debug folder, and the step another one than
+/// the pass post_grad_graph, whose result alone both hold (see IsOfDebugFolder).
 bool MayLack(const History& other, const History& history, const HistoryStep& step);
 
 /// What `history` did and `other` took from a cache, in order: `pass 1 'joint_graph'`,

@@ -40,6 +40,7 @@ bool IsCached(const History& history, const std::string& compilation) {
 Status AddLone(const History& history, int32_t lone, const History& other, bool is_before,
                std::vector<CodeDifference>& differences) {
   const GeneratedCode& code = CodeOf(history, lone);
+  if (other.is_excerpt) return Ok();
   if (IsCached(other, code.compilation) != IsCached(history, code.compilation)) return Ok();
   CodeDifference difference;
   (is_before ? difference.a : difference.b) = lone;

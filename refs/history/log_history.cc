@@ -21,6 +21,7 @@
 #include "tlparse-export/torch_trace/read/decompress.h"
 #include "tlparse-export/torch_trace/read/log_graphs.h"
 #include "tlparse-export/torch_trace/read/pasted_text.h"
+#include "tlparse-export/torch_trace/read/torch_logs.h"
 
 namespace strata {
 namespace {
@@ -107,6 +108,7 @@ class LogHistory {
     history_.rank = run_.rank;
     for (const LogRecord& record : run_.records) {
       if (IsCacheHit(record.name)) history_.cached.insert(record.compile);
+      if (record.has_graph && IsOfTorchLogs(record.envelope)) history_.is_excerpt = true;
     }
     AddGraphs();
     AddPassRefs();

@@ -17,26 +17,28 @@
 #include "refs/history/step_refs.h"
 #include "tlparse-export/torch_trace/export/stored_records.h"
 #include "tlparse-export/torch_trace/read/log_graphs.h"
+#include "tlparse-export/torch_trace/read/torch_logs.h"
 
 namespace strata {
 namespace {
 
-/// The records that the graphs of an imported run came with; none when it was not a log.
-Result<std::vector<GraphRecord>> RecordsOf(TraceReader& trace, const StoredRun& run) {
+/// Sets the records that the graphs of an imported run came with; none when it was not a log.
+Status AddRecords(TraceReader& trace, const StoredRun& run, History& history) {
   STRATA_TRY(const std::vector<StoredRecord> stored, ReadGraphRecords(trace, run));
-  if (stored.empty()) return std::vector<GraphRecord>();
+  if (stored.empty()) return Ok();
+  history.is_excerpt = std::ranges::any_of(
+      stored, [](const StoredRecord& record) { return IsOfTorchLogs(record.envelope); });
   std::map<SnapshotId, const StoredRecord*> first;
   for (const StoredRecord& record : stored)
     first.try_emplace(record.snapshot, &record);
-  std::vector<GraphRecord> records;
   for (const StoredGraph& graph : run.graphs) {
     const auto found = first.find(graph.snapshots[0]);
-    records.push_back(found == first.end()
-                          ? GraphRecord{}
-                          : GraphRecord{found->second->compile, found->second->name,
-                                        std::string(PassEndedBy(found->second->name))});
+    history.records.push_back(found == first.end()
+                                  ? GraphRecord{}
+                                  : GraphRecord{found->second->compile, found->second->name,
+                                                std::string(PassEndedBy(found->second->name))});
   }
-  return records;
+  return Ok();
 }
 
 /// The snapshots of all graphs of a run, in the order in which they were recorded.
@@ -208,7 +210,7 @@ Result<History> HistoryOfRun(const std::shared_ptr<TraceReader>& trace, const St
   history.rank = run.info.rank;
   if (run.info.is_of_all_ranks) history.num_ranks = run.info.world;
   history.stable_ids = run.info.kind != RunKind::kImport;
-  STRATA_TRY(history.records, RecordsOf(*trace, run));
+  STRATA_RETURN_IF_ERROR(AddRecords(*trace, run, history));
   for (const ArtifactInfo& artifact : run.artifacts) {
     if (IsCacheHit(artifact.name)) history.cached.insert(CompileOf(artifact));
   }

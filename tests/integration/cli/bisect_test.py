@@ -3,7 +3,9 @@
     bisect_test.py STRATA
 """
 
+import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
@@ -113,6 +115,45 @@ class CompilerCacheTest(RunsCase):
         report = self.json("ranks", "r", code=0)
         self.assertEqual(report["classes"], [[0, 1]])
         self.assertIn("rank 1 took from a compiler cache", self.run_strata("ranks", "r").stdout)
+
+
+def torch_logs(text, with_prefixes=True):
+    """What TORCH_LOGS=aot_graphs,post_grad_graphs prints where TORCH_TRACE writes `text`."""
+    titles = {"aot_inference_graph": "Forward graph 0", "inductor_post_grad_graph": "AFTER POST GRAD"}
+    out = "step 1\n"
+    for header, payload in re.findall(r"(?m)^V\S+ [^{]*(\{.*\})\n((?:\t.*\n)*)", text):
+        envelope = json.loads(header)
+        title = titles.get(envelope.get("artifact", {}).get("name"))
+        if title is None:
+            continue
+        tag = "__post_grad_graphs" if "POST" in title else "__aot_graphs"
+        at = f"{envelope['frame_id']}/{envelope['frame_compile_id']}"
+        prefix = f"V1122 09:21:42.497000 12524 torch/x.py:2417] [{at}] [{tag}] " if with_prefixes else ""
+        lines = ["TRACED GRAPH", f" ===== {title} ====="] + [line[1:] for line in payload.splitlines()]
+        out += "".join(prefix + line + "\n" for line in lines)
+    return out
+
+
+class ExcerptTest(RunsCase):
+    """The output of TORCH_LOGS has the graphs that were asked for alone."""
+
+    def test_it_agrees_with_the_log_of_the_program(self):
+        self.write("a.log", inference(False))
+        for with_prefixes in (True, False):
+            self.write("a.txt", torch_logs(inference(False), with_prefixes))
+            self.assertEqual(self.run_strata("import", "a.txt", "-o", "a.strata").returncode, 0)
+            for a, b in (("a.log", "a.txt"), ("a.txt", "a.log"), ("a.strata", "a.log")):
+                done = self.run_strata("bisect", a, b)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+                self.assertIn("is output of TORCH_LOGS: only the graphs in it were compared", done.stdout)
+            os.remove(os.path.join(self.folder, "a.strata"))
+
+    def test_what_both_have_is_compared(self):
+        self.write("a.log", inference(False))
+        self.write("a.txt", torch_logs(inference(False)).replace("aten.exp2.default", "aten.expm1.default"))
+        done = self.run_strata("bisect", "a.log", "a.txt")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("change aten.exp2.default to aten.expm1.default", done.stdout)
 
 
 if __name__ == "__main__":

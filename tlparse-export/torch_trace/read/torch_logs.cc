@@ -16,6 +16,8 @@ namespace strata {
 namespace {
 
 constexpr std::string_view kTraced = "TRACED GRAPH";
+/// In the metadata of a record.
+constexpr std::string_view kTorchLogsKey = "torch_logs";
 
 /// A line without what terminals, editors and loggers put around it.
 struct LogsLine {
@@ -189,7 +191,7 @@ class Converter {
     out_ += place.empty() ? kPlace : place;
     JsonWriter json(out_);
     json.BeginObject().Key("artifact").BeginObject().Field("name", name_);
-    json.Field("encoding", "string").EndObject();
+    json.Field("encoding", "string").Field(kTorchLogsKey, true).EndObject();
     if (first_.rank >= 0) json.Field("rank", first_.rank);
     WriteCompile(first_.compile, json);
     json.Field("has_payload", Md5Hex(text)).EndObject();
@@ -229,6 +231,11 @@ std::optional<std::string> TraceOfTorchLogs(std::string_view text) {
   std::string log = Converter().Run(text);
   if (log.empty()) return std::nullopt;
   return log;
+}
+
+bool IsOfTorchLogs(std::string_view envelope) {
+  return envelope.starts_with("{\"artifact\"") &&
+         envelope.find(fmt::format("\"{}\"", kTorchLogsKey)) != std::string_view::npos;
 }
 
 std::string WithTorchLogsRead(std::string text) {

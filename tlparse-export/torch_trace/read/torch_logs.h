@@ -17,6 +17,9 @@ bool LooksLikeTorchLogs(std::string_view head);
 /// Other text is left out. None when there are no graphs.
 std::optional<std::string> TraceOfTorchLogs(std::string_view text);
 
+/// Whether a record with this envelope is one that TraceOfTorchLogs made.
+bool IsOfTorchLogs(std::string_view envelope);
+
 /// `text`, or the log that TraceOfTorchLogs makes of it where it LooksLikeTorchLogs.
 std::string WithTorchLogsRead(std::string text);
 
