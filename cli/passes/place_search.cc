@@ -160,7 +160,7 @@ Result<Placed> PlaceOnOneOf(const PlaceFlags& flags, const Topology& topology, i
 }
 
 std::string MeshText(int64_t stages, const std::string& mesh) {
-  if (stages == 1) return mesh;
+  if (stages == 1) return mesh.empty() ? "of one rank" : mesh;
   return fmt::format("pp={}{}{}", stages, mesh.empty() ? "" : ",", mesh);
 }
 
