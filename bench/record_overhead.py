@@ -61,7 +61,7 @@ def compile_once(layers, trace):
     import torch._inductor.compile_fx  # noqa: F401  # imports do not count
 
     import strata
-    from strata import _recorder
+    from strata import _run
 
     model, tokens, freqs = Model(), torch.randint(100, (2, 17)), torch.randn(16, 16)
     spent = [0.0, 0]  # seconds, depth
@@ -83,7 +83,7 @@ def compile_once(layers, trace):
         setattr(owner, name, call)
 
     for name in ("begin", "finish", "keep_text", "see", "note_replacement"):
-        timed(_recorder.Run, name)
+        timed(_run.Run, name)
     compiled = torch.compile(model, backend=strata.backend("inductor"))
     usage = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     start = time.perf_counter()

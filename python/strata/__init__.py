@@ -13,8 +13,8 @@ __version__ = "0.1.0"
 # Where a name comes from: imported on first use, so that `import strata` costs nothing.
 _NAMES = {
     "record": "strata._recorder",
-    "watch": "strata._recorder",
-    "watch_list": "strata._recorder",
+    "watch": "strata._watch",
+    "watch_list": "strata._watch",
     "backend": "strata._recorder",
     "diff": "strata._look",
     "show": "strata._look",
@@ -22,7 +22,7 @@ _NAMES = {
     "view": "strata._look",
     "attach_profile": "strata._look",
     "Diff": "strata._look",
-    "RecordingWarning": "strata._run",
+    "RecordingWarning": "strata._open",
     "Error": "strata._program",
     "run": "strata._program",
 }

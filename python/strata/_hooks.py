@@ -7,6 +7,9 @@ import functools
 import sys
 
 from strata._lineage import Watch
+from strata._open import current, guard
+from strata._things import name_of
+from strata._watch import watch_list
 
 # What a graph is called that is first seen in a subsystem of Inductor.
 _SUBSYSTEMS = {"pre_grad_passes": "pre_grad", "joint_graph_passes": "joint", "post_grad_passes": "post_grad"}
@@ -15,11 +18,8 @@ _installed = []  # the one set of wraps of the process
 
 
 class Hooks:
-    def __init__(self, torch, runs, current, guard, cache):
+    def __init__(self, torch, cache):
         self._torch = torch
-        self._runs = runs
-        self._current = current
-        self._guard = guard
         self._cache = cache
         self._wraps = []
         self._watch = None
@@ -32,10 +32,10 @@ class Hooks:
         _installed.append(self)
         if len(_installed) > 1:
             return
-        self._watch = Watch(self._torch, self._runs, self._guard)
+        self._watch = Watch(self._torch)
         self._watch.install()
         for install in (self._observer, self._partitioners, self._pass_managers, self._pass_base, self._caches):
-            with self._guard(install.__name__.strip("_")):
+            with guard(install.__name__.strip("_")):
                 install()
         self.catch_up()
 
@@ -45,14 +45,14 @@ class Hooks:
         if active is not self:
             active.catch_up()
             return
-        with self._guard("own_partitioner"):
+        with guard("own_partitioner"):
             self._own_partitioner()
         if len(sys.modules) == self._modules:
             return
         self._modules = len(sys.modules)
         for install in (self._names_of_partitioners, self._export, self._graph_trainers, self._generated_code,
                         self._cpp_kernels):
-            with self._guard(install.__name__.strip("_")):
+            with guard(install.__name__.strip("_")):
                 install()
 
     def remove(self):
@@ -92,8 +92,6 @@ class Hooks:
     def _observer(self):
         from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
-        from strata._things import name_of
-
         steps = []  # of observers that are entered by themselves
 
         def subsystem(observer):
@@ -104,7 +102,7 @@ class Hooks:
 
         def wrap_apply(original):
             def apply(observer, pass_fn, *args, **kwargs):
-                run = self._current()
+                run = current()
                 if run is None:
                     return original(observer, pass_fn, *args, **kwargs)
                 name, label = pass_name(observer), name_of(pass_fn)
@@ -119,7 +117,7 @@ class Hooks:
         def wrap_enter(original):
             def enter(observer):
                 result = original(observer)
-                run = self._current()
+                run = current()
                 if run is not None:
                     step = run.begin(pass_name(observer), None, (observer.gm,), graph_name=subsystem(observer),
                                      key=observer)
@@ -158,7 +156,7 @@ class Hooks:
     def _wrap_partitioners(self, module):
         def wrap(original):
             def partition(*args, **kwargs):
-                run = self._current()
+                run = current()
                 if run is None:
                     return original(*args, **kwargs)
                 return run.call(original.__name__, original, args, kwargs, graph_name="joint")
@@ -177,7 +175,7 @@ class Hooks:
 
             def wrap_own(original):
                 def partition(partitioner, *args, **kwargs):
-                    run = self._current()
+                    run = current()
                     if run is None:
                         return original(partitioner, *args, **kwargs)
                     return run.call(f"{name}:partition", functools.partial(original, partitioner), args, kwargs,
@@ -194,12 +192,10 @@ class Hooks:
         from torch.fx.passes import pass_manager as older
         from torch.fx.passes.infra.pass_manager import PassManager
 
-        from strata._things import name_of
-
         def wrap_with(solve):
             def wrap(original):
                 def call(manager, source, *args, **kwargs):
-                    run = self._current()
+                    run = current()
                     if run is None:
                         return original(manager, source, *args, **kwargs)
                     if not manager._validated:
@@ -224,7 +220,7 @@ class Hooks:
 
         def wrap(original):
             def call(fx_pass, *args, **kwargs):
-                run = self._current()
+                run = current()
                 if run is None:
                     return original(fx_pass, *args, **kwargs)
                 return run.call(type(fx_pass).__name__, functools.partial(original, fx_pass), args, kwargs, key=fx_pass,
@@ -241,7 +237,7 @@ class Hooks:
 
         def wrap(original):
             def run_decompositions(program, *args, **kwargs):
-                run = self._current()
+                run = current()
                 if run is None:
                     return original(program, *args, **kwargs)
                 return run.call("run_decompositions", original, (program, *args), kwargs, graph_name="export")
@@ -254,12 +250,10 @@ class Hooks:
 
     def _graph_trainers(self):
         """`apply_graph_passes(gm, example_inputs, passes, …)` of torchtitan, in every loaded module that has it."""
-        from strata._recorder import watch_list
-
         def wrap(original):
             def apply_graph_passes(gm, example_inputs, passes, *args, **kwargs):
-                if self._current() is not None:
-                    with self._guard("list of passes"):
+                if current() is not None:
+                    with guard("list of passes"):
                         passes = watch_list(passes)
                 return original(gm, example_inputs, passes, *args, **kwargs)
 
@@ -280,9 +274,9 @@ class Hooks:
         original, call = lowering.__dict__[name], getattr(lowering, name)
 
         def save_output_code(code):
-            run = self._current()
+            run = current()
             if run is not None:
-                with self._guard("code"):
+                with guard("code"):
                     run.keep_text("inductor_output_code", _with_nodes(code, self._kernels))
                 self._kernels.clear()
             return call(code) if call is not None else None
@@ -300,8 +294,8 @@ class Hooks:
         def wrap(original):
             def define_kernel(scheduling, src_code, nodes, *args, **kwargs):
                 name = original(scheduling, src_code, nodes, *args, **kwargs)
-                if self._current() is not None:
-                    with self._guard("kernel"):
+                if current() is not None:
+                    with guard("kernel"):
                         origins = [origin for item in nodes for origin in item.node.get_origins()]
                         self._kernels.setdefault(name, {}).update(dict.fromkeys(origins))
                 return name

@@ -7,6 +7,8 @@ interpreted, replace_all_uses_with and replace_input_with what replaces what. Na
 import itertools
 import threading
 
+from strata._open import guard, runs
+
 _numbers = itertools.count(1)
 
 
@@ -95,12 +97,10 @@ def original(info):
 
 
 class Watch:
-    """Wraps the functions while it is installed. `runs()` are the open runs: each keeps what it saw."""
+    """Wraps the functions while it is installed. Each open run keeps what it saw."""
 
-    def __init__(self, torch, runs, guard):
+    def __init__(self, torch):
         self._fx = torch.fx
-        self._runs = runs
-        self._guard = guard
         self._local = threading.local()
         self._wraps = []
 
@@ -154,8 +154,8 @@ class Watch:
     def _node_copy(self, original):
         def node_copy(graph, node, *args, **kwargs):
             copy = original(graph, node, *args, **kwargs)
-            for run in self._runs():
-                with self._guard("copy"):
+            for run in runs():
+                with guard("copy"):
                     info = info_of(copy, run.attribute)
                     info.source, info.same = (info_of(node, run.attribute),), True
             return copy
@@ -179,14 +179,14 @@ class Watch:
         return replace_input_with
 
     def _note(self, old, new):
-        for run in self._runs():
-            with self._guard("replace"):
+        for run in runs():
+            with guard("replace"):
                 if isinstance(old, self._fx.Node) and isinstance(new, self._fx.Node):
                     run.note_replacement(info_of(old, run.attribute), info_of(new, run.attribute))
 
     def _run_node(self, original):
         def run_node(interpreter, n, *args, **kwargs):
-            if not self._runs():
+            if not runs():
                 return original(interpreter, n, *args, **kwargs)
             made = []
             stack = self._stack()
@@ -195,8 +195,8 @@ class Watch:
                 return original(interpreter, n, *args, **kwargs)
             finally:
                 stack.pop()
-                for run in self._runs() if made else ():
-                    with self._guard("interpret"):
+                for run in runs() if made else ():
+                    with guard("interpret"):
                         self._interpreted(run, n, made)
 
         return run_node

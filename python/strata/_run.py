@@ -11,49 +11,10 @@ import threading
 import time
 import warnings
 
+from strata._open import RecordingWarning, guard, opened
 from strata._things import class_name, describe, flat, innermost
 
 _lock = threading.RLock()
-_runs = []  # open recordings, the innermost last
-
-
-class RecordingWarning(UserWarning):
-    """Something could not be recorded; the program goes on."""
-
-
-def runs():
-    """The open runs."""
-    return tuple(_runs)
-
-
-def current():
-    """The run that records now, or None."""
-    return _runs[-1] if _runs else None
-
-
-class _Guard:
-    """`with _guard("what"):` what fails inside is a warning. One object for all uses."""
-
-    __slots__ = ("_what",)
-
-    def __init__(self, what):
-        self._what = what
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        if kind is None or not issubclass(kind, Exception):
-            return False
-        run = current()
-        if run is not None:
-            run.warn(self._what, f"not recorded: {self._what}: {kind.__name__}")
-        return True
-
-
-@functools.lru_cache(maxsize=None)
-def _guard(what):
-    return _Guard(what)
 
 
 class Run:
@@ -82,13 +43,13 @@ class Run:
 
     @property
     def is_open(self):
-        return self in _runs
+        return self in opened
 
     def __enter__(self):
         with _lock:
-            with _guard("start"):
+            with guard("start"):
                 self._open()
-            _runs.append(self)
+            opened.append(self)
         return self
 
     def _open(self):
@@ -102,7 +63,7 @@ class Run:
         self._exchange = _exchange.ExchangeFile(self.folder, self.warn)
         self._exchange.open(self._head)
         self._make_snapshots()
-        self._hooks = _hooks.Hooks(torch, runs, current, _guard, self._cache)
+        self._hooks = _hooks.Hooks(torch, self._cache)
         self._hooks.install()
         self._exit.callback(self._hooks.remove)
 
@@ -125,9 +86,9 @@ class Run:
 
     def __exit__(self, kind, error, trace):
         with _lock:
-            if self in _runs:
-                _runs.remove(self)
-            with _guard("end"):
+            if self in opened:
+                opened.remove(self)
+            with guard("end"):
                 self._close()
         return False
 
@@ -219,7 +180,7 @@ class Run:
                 outer.inner.append(name)
             return None
         step = self._local.step = _Step(name, key)
-        with _lock, _guard("before"):
+        with _lock, guard("before"):
             self._begin(step, fn, things, graph_name)
         step.start = time.perf_counter_ns()
         return step
@@ -229,7 +190,7 @@ class Run:
         self._local.step = None
         # A pass that forked belongs to the parent alone.
         if step.number and step.pid == os.getpid():
-            with _lock, _guard("after"):
+            with _lock, guard("after"):
                 self._end(step, ns, result, error)
 
     def keep_text(self, name, text):
@@ -290,7 +251,7 @@ class Run:
 
     def see(self, thing, graph_name):
         """Takes the first snapshot of a graph outside of a pass."""
-        with _lock, _guard(graph_name):
+        with _lock, guard(graph_name):
             found = self.graph_of(thing)
             if found is not None and self._snapshots.state(found[0]) is None:
                 state = self._snapshots.add(found[0], self._unique(graph_name))
@@ -372,11 +333,11 @@ def _after_fork():
     """The child of a fork writes a file of its own."""
     global _lock
     _lock = threading.RLock()
-    for run in _runs:
+    for run in opened:
         exchange = run._exchange
         if exchange is None or not exchange.is_on:
             continue
-        with _guard("fork"):
+        with guard("fork"):
             from strata import _exchange
 
             if exchange._descriptor >= 0:
