@@ -28,12 +28,6 @@ Status CheckRunsOutside(const Graph& graph, bool has_ranks) {
   for (const NodeId node : graph.nodes()) {
     if (graph.node(node).kind != NodeKind::kCall) continue;
     const std::string_view op = graph.op(node);
-    if (op == kBlockMaskOp) {
-      return Error(
-          "{} computes a block mask, which PyTorch does outside of graphs: {}: emit a graph of a "
-          "training with attn_type = 'sdpa'",
-          graph.name(node), graph.name_text());
-    }
     if (TraitsOf(op).collective && !has_ranks) {
       return Error(
           "{} is a collective, and a program in C++ has no other ranks: {}: emit it in Python, or "
@@ -56,19 +50,43 @@ bool HasPrims(const Graph& graph) {
                              [&](NodeId node) { return graph.op(node).starts_with("prims."); });
 }
 
-/// Operators that Inductor's decompositions leave in graphs are not in LibTorch.
+/// LibTorch has neither the operators that Inductor's decompositions leave nor flex attention.
 Status CheckRunsInLibTorch(const Graph& graph) {
   for (const NodeId node : graph.nodes()) {
-    if (graph.node(node).kind != NodeKind::kCall || !graph.op(node).starts_with("prims.")) continue;
+    if (graph.node(node).kind != NodeKind::kCall) continue;
+    const std::string_view op = graph.op(node);
+    if (!op.starts_with("prims.") && op != kBlockMaskOp && !IsFlexOp(op)) continue;
     return Error("{} calls {}, which PyTorch has in Python only: {}: take --lang python",
-                 graph.name(node), graph.op(node), graph.name_text());
+                 graph.name(node), op, graph.name_text());
   }
   return Ok();
 }
 
-/// An operator of Strata that graph.py has, or for ranks ranks.py.
+/// An operator of Strata as a function in Python. Nodes are named without an underscore in front.
+struct OwnFunction {
+  std::string_view op;
+  std::string_view name;
+  std::string_view definition;  ///< in graph.py; empty: ranks.py has it
+};
+constexpr OwnFunction kOwnFunctions[] = {{kFusedOp, "_run_body", R"(
+def _run_body(body, *inputs, **_):
+    return body(*inputs)
+)"},
+                                         {kBlockMaskOp, "_create_block_mask", R"(
+def _create_block_mask(mask_mod, sizes, buffers, device):
+    from torch.nn.attention.flex_attention import create_block_mask
+    *scores, queries, keys = sizes
+    mask = create_block_mask(
+        lambda b, h, q, kv: mask_mod(b, h, q, kv, *buffers), *scores, device, (queries, keys))
+    return mask.as_tuple()[2:10]  # counts and indices of blocks
+)"},
+                                         {kAxisIndexOp, "_ranks.axis_index", ""},
+                                         {kAxisShardOp, "_ranks.axis_shard", ""}};
+
 bool IsWrittenInPython(std::string_view op, bool has_ranks) {
-  return op == kFusedOp || (has_ranks && (op == kAxisIndexOp || op == kAxisShardOp));
+  return std::ranges::any_of(kOwnFunctions, [&](const OwnFunction& own) {
+    return own.op == op && (has_ranks || !own.definition.empty());
+  });
 }
 
 /// Strata's own operators, and symbols that the text cannot bind, cannot run in PyTorch alone.
@@ -113,17 +131,19 @@ void TakeOwnForm(Graph& graph) {
     rewriter.SetAttribute(node, "argument", "");
 }
 
-/// Calls the functions that graph.py and ranks.py have for Strata's own operators.
+/// The text of a module that calls functions instead of Strata's operators, after those functions.
 std::string WithOwnFunctions(std::string text) {
-  constexpr std::pair<std::string_view, std::string_view> kFunctions[] = {
-      {"torch.ops.strata.fused.default(", "run_body("},
-      {"torch.ops.strata.axis_index.default(", "_ranks.axis_index("},
-      {"torch.ops.strata.axis_shard.default(", "_ranks.axis_shard("}};
-  for (const auto& [call, own] : kFunctions) {
-    for (size_t at = text.find(call); at != std::string::npos; at = text.find(call, at))
-      text.replace(at, call.size(), own);
+  std::string definitions;
+  for (const OwnFunction& own : kOwnFunctions) {
+    const std::string call = fmt::format("torch.ops.{}(", own.op);
+    const std::string replacement = fmt::format("{}(", own.name);
+    size_t at = text.find(call);
+    if (at != std::string::npos && !own.definition.empty())
+      definitions += fmt::format("{}\n", own.definition);
+    for (; at != std::string::npos; at = text.find(call, at))
+      text.replace(at, call.size(), replacement);
   }
-  return text;
+  return fmt::format("{}\n{}", definitions, text);
 }
 
 /// graph.py: the names of inputs and outputs, what its ranks are, and the module.
@@ -151,9 +171,7 @@ Result<std::string> GraphPy(const Graph& graph, std::string_view ref) {
       "Max, Min = max, min\n\n\n"
       "def Mod(a, b):\n"
       "    return a % b\n\n\n"
-      "def run_body(body, *inputs, **_):\n"
-      "    return body(*inputs)\n\n\n"
-      "INPUTS = [\n{}]\n\nCONSTANTS = [\n{}]\n\nOUTPUTS = [\n{}]\n\n{}\n{}",
+      "INPUTS = [\n{}]\n\nCONSTANTS = [\n{}]\n\nOUTPUTS = [\n{}]\n\n{}{}",
       Literal(ref),
       HasPrims(graph) ? "import torch._inductor.inductor_prims  # more of torch.ops.prims\n" : "",
       import_ranks, inputs, constants, outputs, ranks, WithOwnFunctions(PrintFx(graph)));

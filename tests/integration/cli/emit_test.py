@@ -83,8 +83,8 @@ class EmitTest(unittest.TestCase):
                          *(["--dump-inputs", "in.safetensors"] if dump else []), "--passes", passes, "--overwrite",
                          *options)
 
-    def check_bits(self, graph, folder, least=None):
-        """The program of a graph gives what the executor gives."""
+    def both_results(self, graph, folder):
+        """What the program of a graph gives in PyTorch, and what the executor gives."""
         ref = f"t.strata#graph={graph}"
         self.run_command(self.strata, "emit", ref, "-o", folder)
         self.run_command(sys.executable, f"{folder}/run.py", "in.safetensors", "python.safetensors")
@@ -97,6 +97,10 @@ class EmitTest(unittest.TestCase):
         first, second = (run.load(os.path.join(self.folder, f"{name}.safetensors"))
                          for name in ("python", "executor"))
         sys.path.pop(0)
+        return first, second
+
+    def check_bits(self, graph, folder, least=None):
+        first, second = self.both_results(graph, folder)
         # An optimizer returns the norm alone; parameters are written in place.
         self.assertGreater(len(first), least if least is not None else 10 if graph == "step" else 0)
         for name, tensor in first.items():
@@ -199,7 +203,28 @@ class EmitTest(unittest.TestCase):
                 self.train("llama3", "multiple_of = 8", passes=passes)
                 self.check_bits("step", name)
                 with open(os.path.join(self.folder, name, "graph.py"), encoding="utf-8") as file:
-                    self.assertIn("run_body(", file.read())
+                    self.assertIn("_run_body(", file.read())
+
+    def test_flex_attention_is_that_of_pytorch_within_rounding(self):
+        """Kernels sum scores in another order than PyTorch's matrix of all scores: a few rounding steps of float32
+        (1.2e-7) of the largest element, with a reserve of ten."""
+        with open(os.path.join(self.folder, "tokens.bin"), "wb") as file:  # documents of 9 tokens, uint16
+            file.write(b"".join(struct.pack("<H", 0 if i % 9 == 8 else 1 + i % 61) for i in range(512)))
+        documents = ["--set", "attn_mask_type=block_causal", "--set", "dataloader.dataset=tokens",
+                     "--set", "dataloader.dataset_path=tokens.bin", "--set", "dataloader.end_of_document=0"]
+        for name, options in (("window", ["--set", "flex.window=5"]), ("documents", documents),
+                              ("scores", ["--set", "flex.alibi=true", "--set", "flex.soft_cap=20"])):
+            with self.subTest(name):
+                self.train("llama3", "multiple_of = 8", "--set", "attn_type=flex", *options,
+                           passes="dce,canonicalize,fuse")
+                first, second = self.both_results("step", name)
+                self.assertGreater(len(first), 10)
+                for key, tensor in first.items():
+                    error = (tensor - second[key]).abs().max().item()
+                    self.assertLessEqual(error, 2e-5 * second[key].abs().max().item(), key)
+                self.assertIn("which PyTorch has in Python only: step: take --lang python",
+                              self.run_command(self.strata, "emit", "t.strata#graph=step", "--lang", "cpp", "-o", "cpp",
+                                               code=2))
 
     def test_cc_2_a_program_that_was_loaded_runs_when_its_folder_is_gone(self):
         self.emit_doubling()
