@@ -11,6 +11,7 @@ Lines of one paragraph or comment are joined, so a phrase may be broken across l
 everywhere. Retired identifiers are searched in the code of C++ sources, outside of comments and strings.
 """
 
+import functools
 import io
 import os
 import re
@@ -52,13 +53,12 @@ def spans(cell):
 
 
 def retired_words(text):
-    """[(pattern, term)] of the tables with a column `retired`."""
+    """[(regular expression, term)] of the tables with a column `retired`."""
     words = []
     for header, rows in tables(text):
         if header[-1] == "retired":
             for row in rows:
-                words += [(re.compile(rf"(?<![\w-])(?:{span})(?![\w-])", re.IGNORECASE), row[0])
-                          for span in spans(row[-1])]
+                words += [(span, row[0]) for span in spans(row[-1])]
     return words
 
 
@@ -195,24 +195,25 @@ def prose(path, text):
 # --- Findings ---------------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=None)
+def whole_words(expressions):
+    """Matches one of the regular expressions where it is whole words."""
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(expressions)})(?![\w-])", re.IGNORECASE)
+
+
 def findings_in(block, words):
     """(line, word, term) of a block of prose."""
     text, starts = "", []
     for line, part in block:
-        starts.append((len(text), line))
-        text += part.strip() + " "
+        if part.strip():
+            starts.append((len(text), line))
+            text += " ".join(part.split()) + " "  # patterns are written with single spaces
     text = re.sub(r"``?[^`]+``?", lambda span: "`" * len(span[0]), text)
-    # White space becomes one space without a change of offsets: patterns are written with single spaces.
-    squeezed, offsets = [], []
-    for offset, char in enumerate(text):
-        if char.isspace() and squeezed and squeezed[-1] == " ":
-            continue
-        squeezed.append(" " if char.isspace() else char)
-        offsets.append(offset)
-    line_text = "".join(squeezed)
-    for pattern, term in words:
-        for match in pattern.finditer(line_text):
-            line = max(line for start, line in starts if start <= offsets[match.start()])
+    if not whole_words(tuple(word for word, _ in words)).search(text):
+        return  # most prose, for which one search is faster than one for each word
+    for word, term in words:
+        for match in whole_words((word,)).finditer(text):
+            line = max(line for start, line in starts if start <= match.start())
             yield line, match[0], term
 
 
