@@ -94,6 +94,28 @@ graph step
   output([loss, g])
 """
 
+# Features in floats, by the number of their row.
+FEATURES = """\
+graph step
+  a = placeholder : f32[3][1]cpu
+  features = placeholder : f32[8, 3][3, 1]cpu
+  classes = placeholder : i64[8][1]cpu
+  tokens = placeholder : i64[2, 4][4, 1]cpu
+  labels = placeholder : i64[2, 4][4, 1]cpu
+  x = aten.index.Tensor(features, [tokens]) : f32[2, 4, 3][12, 3, 1]cpu
+  wanted = aten.index.Tensor(classes, [tokens]) : i64[2, 4][4, 1]cpu
+  terms = aten.mul.Tensor(x, a) : f32[2, 4, 3][12, 3, 1]cpu
+  found = aten.sum.dim_IntList(terms, [2]) : f32[2, 4][4, 1]cpu
+  off = aten.sub.Tensor(found, wanted) : f32[2, 4][4, 1]cpu
+  square = aten.mul.Tensor(off, off) : f32[2, 4][4, 1]cpu
+  loss = aten.sum.default(square) : f32[][]cpu
+  twice = aten.mul.Tensor(off, 2) : f32[2, 4][4, 1]cpu
+  apart = aten.unsqueeze.default(twice, 2) : f32[2, 4, 1][4, 1, 1]cpu ~twice
+  parts = aten.mul.Tensor(x, apart) : f32[2, 4, 3][12, 3, 1]cpu
+  g = aten.sum.dim_IntList(parts, [0, 1]) : f32[3][1]cpu
+  output([loss, g])
+"""
+
 
 def draw(elements, scale, seed):
     """fp32 values in (-scale, scale), from a linear congruential generator."""
@@ -301,6 +323,23 @@ class OwnModelsTest(unittest.TestCase):
         # What was saved starts a training.
         _, after = train("again", "whole.safetensors")
         self.assertEqual(struct.unpack("<q", after["tracked"][2]), (12,))
+
+    def test_tokens_are_numbers_of_rows_of_other_data(self):
+        self.write("joint.txt", FEATURES)
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        rows = draw(24, 1.0, 7)
+        write_tensors(self.path("init.safetensors"), {
+            "a": ("F32", [3], draw(3, 1.0, 3)), "features": ("F32", [8, 3], rows),
+            "classes": ("I64", [8], struct.pack("<8q", *range(8)))})
+        order = [row % 8 for row in range(6 * 2 * 5)]
+        write_tensors(self.path("tokens.safetensors"),
+                      {"tokens": ("I64", [6, 2, 5], struct.pack(f"<{len(order)}q", *order))})
+        self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--tokens",
+                        "tokens.safetensors", "--metrics", "m.jsonl")
+        a, features = struct.unpack("<3f", draw(3, 1.0, 3)), struct.unpack("<24f", rows)
+        first = [row for number in range(2) for row in order[5 * number:5 * number + 4]]
+        loss = sum((sum(a[i] * features[3 * row + i] for i in range(3)) - row)**2 for row in first)
+        self.assertAlmostEqual(self.losses("m.jsonl")[0], loss, delta=1e-4)
 
     def test_a_model_in_a_library_trains(self):
         torch = glob.glob(os.path.join(ROOT, ".venv", "lib", "python3*", "site-packages", "torch"))
