@@ -13,9 +13,9 @@ namespace strata {
 // exp: range reduction to [-ln2/2, ln2/2] and a polynomial (Cephes), within 2 ulp; written without
 // branches so that a loop over it becomes vector code. Beyond the range of float it is 0 or
 // infinity, NaN stays.
-const std::string_view kCppPreamble = R"(#include <cmath>
-#include <cstdint>
-#include <cstring>
+const std::string_view kCppPreamble = R"(#include <stdint.h>
+#define STRATA_INLINE inline __attribute__((always_inline))  // also in loops that become vector code
+#define STRATA_UNROLLED _Pragma("GCC unroll 8")
 namespace {
 // ATen's sum of a row (SumKernel.cpp): vectors of 32 bytes, four sums of them side by side, each in
 // four levels that are added up every 2^k vectors; then the four, the rest, the lanes.
@@ -33,8 +33,11 @@ template <class V> inline V strata_sum_vectors(const V* x, int64_t size) {
   int64_t i = 0;
   while (i + step <= quarter) {
     for (int64_t j = 0; j < step; ++j, ++i)
+      STRATA_UNROLLED
       for (int k = 0; k < 4; ++k) sums[0][k] += x[4 * i + k];
+    STRATA_UNROLLED
     for (int level = 1; level < 4; ++level) {
+      STRATA_UNROLLED
       for (int k = 0; k < 4; ++k) {
         sums[level][k] += sums[level - 1][k];
         sums[level - 1][k] = V{};
@@ -43,10 +46,14 @@ template <class V> inline V strata_sum_vectors(const V* x, int64_t size) {
     }
   }
   for (; i < quarter; ++i)
+    STRATA_UNROLLED
     for (int k = 0; k < 4; ++k) sums[0][k] += x[4 * i + k];
+  STRATA_UNROLLED
   for (int level = 1; level < 4; ++level)
+    STRATA_UNROLLED
     for (int k = 0; k < 4; ++k) sums[0][k] += sums[level][k];
   for (i = 4 * quarter; i < size; ++i) sums[0][0] += x[i];
+  STRATA_UNROLLED
   for (int k = 1; k < 4; ++k) sums[0][0] += sums[0][k];
   return sums[0][0];
 }
@@ -60,34 +67,34 @@ template <int64_t n> inline float strata_aten_sum(const float* x) {
   return sum;
 }
 struct strata_bf16 { uint16_t bits; };
-inline float strata_load(float x) { return x; }
-inline double strata_load(double x) { return x; }
-inline float strata_load(strata_bf16 x) {
+STRATA_INLINE float strata_load(float x) { return x; }
+STRATA_INLINE double strata_load(double x) { return x; }
+STRATA_INLINE float strata_load(strata_bf16 x) {
   return __builtin_bit_cast(float, (uint32_t)x.bits << 16);
 }
-inline void strata_store(float* p, float x) { *p = x; }
-inline void strata_store(double* p, double x) { *p = x; }
-inline void strata_store(strata_bf16* p, float x) {
+STRATA_INLINE void strata_store(float* p, float x) { *p = x; }
+STRATA_INLINE void strata_store(double* p, double x) { *p = x; }
+STRATA_INLINE void strata_store(strata_bf16* p, float x) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, x);
   p->bits = x != x ? 0x7fc0 : (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
 }
-inline float strata_round(float x) {
+STRATA_INLINE float strata_round(float x) {
   strata_bf16 y;
   strata_store(&y, x);
   return strata_load(y);
 }
-inline float strata_abs(float x) { return __builtin_fabsf(x); }
-inline double strata_abs(double x) { return __builtin_fabs(x); }
-inline float strata_fma(float a, float b, float c) { return STRATA_CONTRACTS ? __builtin_fmaf(a, b, c) : a * b + c; }
-inline double strata_fma(double a, double b, double c) { return STRATA_CONTRACTS ? __builtin_fma(a, b, c) : a * b + c; }
-inline double strata_inf() { return __builtin_inf(); }
-inline double strata_nan() { return __builtin_nan(""); }
-inline float strata_sqrt(float x) { return __builtin_sqrtf(x); }
-inline double strata_sqrt(double x) { return __builtin_sqrt(x); }
-inline float strata_log(float x) { return std::log(x); }
-inline double strata_log(double x) { return std::log(x); }
-inline double strata_exp(double x) { return std::exp(x); }
-inline float strata_exp(float x) {
+STRATA_INLINE float strata_abs(float x) { return __builtin_fabsf(x); }
+STRATA_INLINE double strata_abs(double x) { return __builtin_fabs(x); }
+STRATA_INLINE float strata_fma(float a, float b, float c) { return STRATA_CONTRACTS ? __builtin_fmaf(a, b, c) : a * b + c; }
+STRATA_INLINE double strata_fma(double a, double b, double c) { return STRATA_CONTRACTS ? __builtin_fma(a, b, c) : a * b + c; }
+STRATA_INLINE double strata_inf() { return __builtin_inf(); }
+STRATA_INLINE double strata_nan() { return __builtin_nan(""); }
+STRATA_INLINE float strata_sqrt(float x) { return __builtin_sqrtf(x); }
+STRATA_INLINE double strata_sqrt(double x) { return __builtin_sqrt(x); }
+STRATA_INLINE float strata_log(float x) { return __builtin_logf(x); }
+STRATA_INLINE double strata_log(double x) { return __builtin_log(x); }
+STRATA_INLINE double strata_exp(double x) { return __builtin_exp(x); }
+STRATA_INLINE float strata_exp(float x) {
   const float low = -104.0f, high = 88.8f;
   float c = x < low ? low : x;
   c = c > high ? high : c;
@@ -105,16 +112,16 @@ inline float strata_exp(float x) {
   p *= __builtin_bit_cast(float, (half + 127) << 23);
   return p * __builtin_bit_cast(float, (rest + 127) << 23);
 }
-template <class T> inline T strata_tanh(T x) {
+template <class T> STRATA_INLINE T strata_tanh(T x) {
   const T e = strata_exp((T)-2 * strata_abs(x));
   const T t = ((T)1 - e) / ((T)1 + e);
   return x < 0 ? -t : t;
 }
-template <class T> inline T strata_silu_backward(T g, T x) {
+template <class T> STRATA_INLINE T strata_silu_backward(T g, T x) {
   const T s = (T)1 / ((T)1 + strata_exp(-x));
   return g * s * ((T)1 + x * ((T)1 - s));
 }
-template <class T> inline T strata_max(T a, T b) { return a > b || a != a ? a : b; }
+template <class T> STRATA_INLINE T strata_max(T a, T b) { return a > b || a != a ? a : b; }
 }  // namespace
 )";
 

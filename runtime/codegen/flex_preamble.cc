@@ -2,68 +2,74 @@
 
 namespace strata {
 
+// Compiled on first use, with `-O2`: what is called from several places has one body, loops over
+// scratch memory have constant sizes, and loops that must be vectors say so.
+//
 // Products are computed in tiles of registers; a vector of sums takes one fused multiply-add per
-// number of the left operand. Rows of scratch memory are padded to whole vectors with zeros.
-const std::string_view kFlexPreamble = R"code(#include <type_traits>
-namespace {
+// number of the left operand. Rows of scratch memory are padded to whole vectors with zeros, and
+// blocks of rows to whole tiles, whose further rows are not read.
+const std::string_view kFlexPreamble = R"code(namespace {
 #if defined(__AVX512F__)
 typedef float strata_wide __attribute__((vector_size(64), aligned(4)));
 constexpr int strata_rows = 8;
 #else
 typedef float strata_wide __attribute__((vector_size(32), aligned(4)));
-constexpr int strata_rows = 4;
+constexpr int strata_rows = 6;
 #endif
 constexpr int64_t strata_lanes = sizeof(strata_wide) / sizeof(float);
-constexpr int64_t strata_padded(int64_t n) { return (n + strata_lanes - 1) / strata_lanes * strata_lanes; }
+constexpr int64_t strata_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+constexpr int64_t strata_padded(int64_t n) { return strata_up(n, strata_lanes); }
+#define STRATA_ONE_BODY __attribute__((noinline, noclone))
 #if defined(__clang__)
-#define STRATA_FUSED __attribute__((noinline))
+#define STRATA_FUSED
 #define STRATA_FUSE _Pragma("clang fp contract(fast)")
 #else
-#define STRATA_FUSED __attribute__((noinline, optimize("fp-contract=fast")))
+#define STRATA_FUSED __attribute__((optimize("fp-contract=fast")))
 #define STRATA_FUSE
 #endif
 
-// R rows and V vectors of c += a b; a[m, k] is a[m * am + k * ak].
-template <int R, int V, int64_t n>
-STRATA_FUSED void strata_tile(const float* a, int64_t am, int64_t ak, const float* b, float* c, int64_t size) {
+// strata_rows rows and V vectors of c += a b; a[m, k] is a[m * am + k * ak], rows of b and c are n
+// apart.
+template <int V>
+STRATA_ONE_BODY STRATA_FUSED void strata_tile(const float* a, int64_t am, int64_t ak, const float* b, float* c, int64_t n, int64_t size) {
   STRATA_FUSE
-  strata_wide sums[R][V];
-  for (int r = 0; r < R; ++r)
+  strata_wide sums[strata_rows][V];
+  STRATA_UNROLLED
+  for (int r = 0; r < strata_rows; ++r)
+    STRATA_UNROLLED
     for (int v = 0; v < V; ++v) sums[r][v] = *(const strata_wide*)(c + r * n + v * strata_lanes);
-  for (int64_t k = 0; k < size; ++k) {
+  for (int64_t k = 0; k < size; ++k, a += ak, b += n) {
     strata_wide row[V];
-    for (int v = 0; v < V; ++v) row[v] = *(const strata_wide*)(b + k * n + v * strata_lanes);
-    for (int r = 0; r < R; ++r)
-      for (int v = 0; v < V; ++v) sums[r][v] += a[r * am + k * ak] * row[v];
+    STRATA_UNROLLED
+    for (int v = 0; v < V; ++v) row[v] = *(const strata_wide*)(b + v * strata_lanes);
+    STRATA_UNROLLED
+    for (int r = 0; r < strata_rows; ++r)
+      STRATA_UNROLLED
+      for (int v = 0; v < V; ++v) sums[r][v] += a[r * am] * row[v];
   }
-  for (int r = 0; r < R; ++r)
+  STRATA_UNROLLED
+  for (int r = 0; r < strata_rows; ++r)
+    STRATA_UNROLLED
     for (int v = 0; v < V; ++v) *(strata_wide*)(c + r * n + v * strata_lanes) = sums[r][v];
 }
 
-// c[rows, n] += a[rows, size] b[size, n]; n is a multiple of the lanes.
+// c[rows, n] += a[rows, size] b[size, n]; n is a multiple of the lanes, and there is room for rows
+// up to a whole tile.
 template <int64_t n>
 inline void strata_product(const float* a, int64_t am, int64_t ak, const float* b, float* c, int64_t rows, int64_t size) {
-  int64_t r = 0;
-  for (; r + strata_rows <= rows; r += strata_rows) {
-    int64_t i = 0;
-    for (; i + 2 * strata_lanes <= n; i += 2 * strata_lanes)
-      strata_tile<strata_rows, 2, n>(a + r * am, am, ak, b + i, c + r * n + i, size);
-    for (; i < n; i += strata_lanes)
-      strata_tile<strata_rows, 1, n>(a + r * am, am, ak, b + i, c + r * n + i, size);
-  }
-  for (; r < rows; ++r) {
-    int64_t i = 0;
-    for (; i + 2 * strata_lanes <= n; i += 2 * strata_lanes)
-      strata_tile<1, 2, n>(a + r * am, am, ak, b + i, c + r * n + i, size);
-    for (; i < n; i += strata_lanes)
-      strata_tile<1, 1, n>(a + r * am, am, ak, b + i, c + r * n + i, size);
+  for (int64_t r = 0; r < rows; r += strata_rows) {
+    for (int64_t i = 0; i + 2 * strata_lanes <= n; i += 2 * strata_lanes)
+      strata_tile<2>(a + r * am, am, ak, b + i, c + r * n + i, n, size);
+    if constexpr (n / strata_lanes % 2 != 0)
+      strata_tile<1>(a + r * am, am, ak, b + n - strata_lanes, c + r * n + n - strata_lanes, n, size);
   }
 }
 
 // to[rows, n] of from[rows, width], whose rows are `stride` apart.
 template <int64_t n, int64_t width, class T>
-inline void strata_pack(const T* from, int64_t stride, float* to, int64_t rows) {
+STRATA_ONE_BODY void strata_pack(const T* from, int64_t stride, float* to, int64_t rows) {
   for (int64_t r = 0; r < rows; ++r) {
+#pragma omp simd
     for (int64_t i = 0; i < width; ++i) to[r * n + i] = strata_load(from[r * stride + i]);
     for (int64_t i = width; i < n; ++i) to[r * n + i] = 0;
   }
@@ -71,54 +77,105 @@ inline void strata_pack(const T* from, int64_t stride, float* to, int64_t rows) 
 
 // The same transposed: to[width, n] with a column per row.
 template <int64_t n, int64_t width, class T>
-inline void strata_pack_columns(const T* from, int64_t stride, float* to, int64_t rows) {
+STRATA_ONE_BODY void strata_pack_columns(const T* from, int64_t stride, float* to, int64_t rows) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t i = 0; i < width; ++i) to[i * n + r] = strata_load(from[r * stride + i]);
   for (int64_t i = 0; i < width; ++i)
     for (int64_t r = rows; r < n; ++r) to[i * n + r] = 0;
 }
 
+// to[rows, width] = factor from[rows, n]
+template <int64_t n, int64_t width, class T>
+STRATA_ONE_BODY void strata_unpack(const float* from, float factor, T* to, int64_t stride, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r)
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) strata_store(to + r * stride + i, from[r * n + i] * factor);
+}
+
 inline void strata_clear(float* x, int64_t count) {
   for (int64_t i = 0; i < count; ++i) x[i] = 0;
 }
 
-inline float strata_magnitude(float x) { return strata_abs(x); }
-inline int64_t strata_magnitude(int64_t x) { return x < 0 ? -x : x; }
-inline int32_t strata_magnitude(int32_t x) { return x < 0 ? -x : x; }
+STRATA_INLINE float strata_magnitude(float x) { return strata_abs(x); }
+STRATA_INLINE int64_t strata_magnitude(int64_t x) { return x < 0 ? -x : x; }
+STRATA_INLINE int32_t strata_magnitude(int32_t x) { return x < 0 ? -x : x; }
 // As ATen: towards minus infinity, also of whole numbers.
-template <class A, class B> inline auto strata_floor_divide(A a, B b) {
-  if constexpr (std::is_integral<A>::value && std::is_integral<B>::value) {
+template <class A, class B> STRATA_INLINE auto strata_floor_divide(A a, B b) {
+  if constexpr ((A)1 / (A)2 == 0 && (B)1 / (B)2 == 0) {  // of whole numbers
     if (b == 0) return (int64_t)0;
     const int64_t quotient = (int64_t)a / b;
     return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
   } else {
-    return std::floor((float)a / (float)b);
+    return __builtin_floorf((float)a / (float)b);
   }
 }
-template <class A, class B> inline auto strata_remainder(A a, B b) {
+template <class A, class B> STRATA_INLINE auto strata_remainder(A a, B b) {
   return a - strata_floor_divide(a, b) * b;
 }
 
 constexpr float strata_ln2 = 0.693147180559945309f;
 
-inline int64_t strata_min(int64_t a, int64_t b) { return a < b ? a : b; }
+STRATA_INLINE int64_t strata_min(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// A block of scores: modified, and -inf where the mask says so. `raw` may be null.
-template <class S, bool is_full, int64_t n>
-inline void strata_scores(const typename S::Buffers& buffers, float* scores, float* raw, int64_t b, int64_t h, int64_t q0, int64_t k0, int64_t rows, int64_t columns) {
-  for (int64_t r = 0; r < rows; ++r) {
-    float* const row = scores + r * n;
-    const int32_t q = (int32_t)(q0 + r);
+// The rows of the block that begins at `first`: a constant where blocks divide them.
+template <int64_t total, int64_t block>
+STRATA_INLINE int64_t strata_extent(int64_t first) {
+  return total % block == 0 ? block : strata_min(block, total - first);
+}
+
+// The key of column i of a block; beyond the last key, the last, as bodies may read buffers there.
+template <class S>
+STRATA_INLINE int32_t strata_key(int64_t k0, int64_t i) {
+  const int32_t k = (int32_t)(k0 + i), last = (int32_t)S::keys - 1;
+  return S::keys % S::key_block == 0 && S::key_block % strata_lanes == 0 ? k : k < last ? k : last;
+}
+
+// What becomes of a product of query and key: modified, and -inf where the mask says so.
+template <class S, bool is_full>
+STRATA_INLINE float strata_score(const typename S::Buffers& buffers, float score, bool is_key, int32_t b, int32_t h, int32_t q, int32_t k) {
+  const float modified = S::score_mod(buffers, score, b, h, q, k);
+  return is_key & (is_full || S::mask_mod(buffers, b, h, q, k)) ? modified : -__builtin_inff();
+}
+
+// Of a row of products the scores; the largest, or `maximum`.
+template <class S, bool is_full>
+STRATA_ONE_BODY float strata_scores(const typename S::Buffers& buffers, float* row, float maximum, int32_t b, int32_t h, int32_t q, int64_t k0) {
+  const int64_t columns = strata_extent<S::keys, S::key_block>(k0);
+#pragma omp simd reduction(max:maximum)
+  for (int64_t i = 0; i < strata_padded(S::key_block); ++i) {
+    row[i] = strata_score<S, is_full>(buffers, row[i] * S::scale, i < columns, b, h, q, strata_key<S>(k0, i));
+    maximum = row[i] > maximum ? row[i] : maximum;
+  }
+  return maximum;
+}
+
+// A row of scores becomes weights; their sum.
+template <int64_t n>
+STRATA_ONE_BODY float strata_weights(float* row, float base) {
+  float total = 0;
+#pragma omp simd reduction(+:total)
+  for (int64_t i = 0; i < n; ++i) {
+    row[i] = row[i] == -__builtin_inff() ? 0 : strata_exp(row[i] - base);
+    total += row[i];
+  }
+  return total;
+}
+
+// Of a row of products of query and key, and of the gradient and values: weights, and the gradients
+// of the products.
+template <class S, bool is_full>
+STRATA_ONE_BODY void strata_score_gradients(const typename S::Buffers& buffers, float* weights, float* gradients, float base, float delta, int32_t b, int32_t h, int32_t q, int64_t k0) {
+  const int64_t columns = strata_extent<S::keys, S::key_block>(k0);
 #pragma omp simd
-    for (int64_t i = 0; i < columns; ++i) {
-      const float score = row[i] * S::scale;
-      const int32_t k = (int32_t)(k0 + i);
-      if (raw != nullptr) raw[r * n + i] = score;
-      float modified = S::score_mod(buffers, score, (int32_t)b, (int32_t)h, q, k);
-      if (!is_full) modified = S::mask_mod(buffers, (int32_t)b, (int32_t)h, q, k) ? modified : -__builtin_inff();
-      row[i] = modified;
-    }
-    for (int64_t i = columns; i < n; ++i) row[i] = -__builtin_inff();
+  for (int64_t i = 0; i < strata_padded(S::key_block); ++i) {
+    const int32_t k = strata_key<S>(k0, i);
+    const float raw = weights[i] * S::scale;
+    const float score = strata_score<S, is_full>(buffers, raw, i < columns, b, h, q, k);
+    const bool is_seen = score != -__builtin_inff();
+    const float weight = is_seen ? strata_exp(score - base) : 0;
+    const float gradient = S::joint(buffers, raw, weight * (gradients[i] - delta), b, h, q, k);
+    weights[i] = weight;
+    gradients[i] = is_seen ? gradient * S::scale : 0;
   }
 }
 
@@ -140,12 +197,13 @@ void strata_flex_forward(void* const* arguments, int64_t begin, int64_t end) {
   constexpr int64_t key_block = strata_padded(S::key_block);
   constexpr int64_t query_blocks = (S::queries + S::query_block - 1) / S::query_block;
   constexpr int64_t key_blocks = (S::keys + S::key_block - 1) / S::key_block;
-  static thread_local float query[S::query_block * width], keys[S::width * key_block], values[S::key_block * value_width], scores[S::query_block * key_block], sums[S::query_block * value_width], maxima[S::query_block], totals[S::query_block];
+  constexpr int64_t query_rows = strata_up(S::query_block, strata_rows);
+  static thread_local float query[query_rows * width], keys[S::width * key_block], values[S::key_block * value_width], scores[query_rows * key_block], sums[query_rows * value_width], maxima[S::query_block], totals[S::query_block];
   const auto buffers = S::buffers_of(arguments);
   const int32_t* const* const blocks = (const int32_t* const*)(arguments + 3);
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t block = unit % query_blocks, h = unit / query_blocks % S::heads, b = unit / query_blocks / S::heads;
-    const int64_t q0 = block * S::query_block, rows = strata_min(S::query_block, S::queries - q0);
+    const int64_t q0 = block * S::query_block, rows = strata_extent<S::queries, S::query_block>(q0);
     const int64_t kv_head = h / (S::heads / S::kv_heads);
     const T* const key = (const T*)arguments[1] + b * S::key_strides[0] + kv_head * S::key_strides[1];
     const T* const value = (const T*)arguments[2] + b * S::value_strides[0] + kv_head * S::value_strides[1];
@@ -160,31 +218,21 @@ void strata_flex_forward(void* const* arguments, int64_t begin, int64_t end) {
       const int64_t count = blocks[2 * kind][mask_row];
       for (int64_t j = 0; j < count; ++j) {
         const int64_t k0 = blocks[2 * kind + 1][mask_row * key_blocks + j] * S::key_block;
-        const int64_t columns = strata_min(S::key_block, S::keys - k0);
+        const int64_t columns = strata_extent<S::keys, S::key_block>(k0);
         strata_pack_columns<key_block, S::width>(key + k0 * S::key_strides[2], S::key_strides[2], keys, columns);
         strata_pack<value_width, S::value_width>(value + k0 * S::value_strides[2], S::value_strides[2], values, columns);
         strata_clear(scores, rows * key_block);
         strata_product<key_block>(query, width, 1, keys, scores, rows, S::width);
-        if (kind == 0) {
-          strata_scores<S, false, key_block>(buffers, scores, nullptr, b, h, q0, k0, rows, columns);
-        } else {
-          strata_scores<S, true, key_block>(buffers, scores, nullptr, b, h, q0, k0, rows, columns);
-        }
         for (int64_t r = 0; r < rows; ++r) {
           float* const row = scores + r * key_block;
-          float maximum = maxima[r];
-#pragma omp simd reduction(max:maximum)
-          for (int64_t i = 0; i < key_block; ++i) maximum = row[i] > maximum ? row[i] : maximum;
+          const auto modify = kind == 0 ? strata_scores<S, false> : strata_scores<S, true>;
+          const float maximum = modify(buffers, row, maxima[r], (int32_t)b, (int32_t)h, (int32_t)(q0 + r), k0);
           const float base = maximum == -__builtin_inff() ? 0 : maximum;
           const float factor = strata_exp(maxima[r] - base);
-          float total = 0;
-#pragma omp simd reduction(+:total)
-          for (int64_t i = 0; i < key_block; ++i) {
-            row[i] = row[i] == -__builtin_inff() ? 0 : strata_exp(row[i] - base);
-            total += row[i];
-          }
+          const float total = strata_weights<key_block>(row, base);
           totals[r] = totals[r] * factor + total;
           maxima[r] = maximum;
+#pragma omp simd
           for (int64_t i = 0; i < value_width; ++i) sums[r * value_width + i] *= factor;
         }
         strata_product<value_width>(scores, key_block, 1, values, sums, rows, columns);
@@ -194,8 +242,8 @@ void strata_flex_forward(void* const* arguments, int64_t begin, int64_t end) {
     float* const logsumexp = (float*)arguments[S::results + 1] + (b * S::heads + h) * S::queries + q0;
     for (int64_t r = 0; r < rows; ++r) {
       const float inverse = totals[r] == 0 ? 0 : 1 / totals[r];
-      for (int64_t i = 0; i < S::value_width; ++i) strata_store(out + r * S::out_strides[2] + i, sums[r * value_width + i] * inverse);
-      logsumexp[r] = totals[r] == 0 ? -__builtin_inff() : (maxima[r] + std::log(totals[r])) / strata_ln2;
+      strata_unpack<value_width, S::value_width>(sums + r * value_width, inverse, out + r * S::out_strides[2], 0, 1);
+      logsumexp[r] = totals[r] == 0 ? -__builtin_inff() : (maxima[r] + strata_log(totals[r])) / strata_ln2;
     }
   }
 }
@@ -207,7 +255,8 @@ void strata_flex_backward(void* const* arguments, int64_t begin, int64_t end) {
   constexpr int64_t key_block = strata_padded(S::key_block), group = S::heads / S::kv_heads;
   constexpr int64_t query_blocks = (S::queries + S::query_block - 1) / S::query_block;
   constexpr int64_t key_blocks = (S::keys + S::key_block - 1) / S::key_block;
-  static thread_local float query[S::query_block * width], gradient[S::query_block * value_width], keys[S::key_block * width], key_columns[S::width * key_block], value_columns[S::value_width * key_block], weights[S::query_block * key_block], raw[S::query_block * key_block], weight_gradients[S::query_block * key_block], key_gradients[S::key_block * width], value_gradients[S::key_block * value_width], deltas[group * S::queries], query_gradients[group * S::queries * width];
+  constexpr int64_t query_rows = strata_up(S::query_block, strata_rows), key_rows = strata_up(S::key_block, strata_rows);
+  static thread_local float query[query_rows * width], gradient[query_rows * value_width], keys[S::key_block * width], key_columns[S::width * key_block], value_columns[S::value_width * key_block], weights[query_rows * key_block + strata_rows], weight_gradients[query_rows * key_block + strata_rows], key_gradients[key_rows * width], value_gradients[key_rows * value_width], deltas[group * S::queries], query_gradients[group * query_blocks * query_rows * width];
   const auto buffers = S::buffers_of(arguments);
   const int32_t* const* const blocks = (const int32_t* const*)(arguments + 6 + 4);
   const float* const logsumexps = (const float*)arguments[4];
@@ -215,18 +264,19 @@ void strata_flex_backward(void* const* arguments, int64_t begin, int64_t end) {
     const int64_t kv_head = unit % S::kv_heads, b = unit / S::kv_heads, h0 = kv_head * group;
     const T* const key = (const T*)arguments[1] + b * S::key_strides[0] + kv_head * S::key_strides[1];
     const T* const value = (const T*)arguments[2] + b * S::value_strides[0] + kv_head * S::value_strides[1];
-    strata_clear(query_gradients, group * S::queries * width);
+    strata_clear(query_gradients, group * query_blocks * query_rows * width);
     for (int64_t g = 0; g < group; ++g) {
       const T* const out = (const T*)arguments[3] + b * S::out_strides[0] + (h0 + g) * S::out_strides[1];
       const T* const grad = (const T*)arguments[5] + b * S::gradient_strides[0] + (h0 + g) * S::gradient_strides[1];
       for (int64_t q = 0; q < S::queries; ++q) {
         float sum = 0;
+#pragma omp simd reduction(+:sum)
         for (int64_t i = 0; i < S::value_width; ++i) sum += strata_load(out[q * S::out_strides[2] + i]) * strata_load(grad[q * S::gradient_strides[2] + i]);
         deltas[g * S::queries + q] = sum;
       }
     }
     for (int64_t key_row = 0; key_row < key_blocks; ++key_row) {
-      const int64_t k0 = key_row * S::key_block, columns = strata_min(S::key_block, S::keys - k0);
+      const int64_t k0 = key_row * S::key_block, columns = strata_extent<S::keys, S::key_block>(k0);
       strata_pack<width, S::width>(key + k0 * S::key_strides[2], S::key_strides[2], keys, columns);
       strata_pack_columns<key_block, S::width>(key + k0 * S::key_strides[2], S::key_strides[2], key_columns, columns);
       strata_pack_columns<key_block, S::value_width>(value + k0 * S::value_strides[2], S::value_strides[2], value_columns, columns);
@@ -238,57 +288,41 @@ void strata_flex_backward(void* const* arguments, int64_t begin, int64_t end) {
         for (int kind = 0; kind < 2; ++kind) {
           const int64_t count = blocks[2 * kind][mask_row];
           for (int64_t j = 0; j < count; ++j) {
-            const int64_t q0 = blocks[2 * kind + 1][mask_row * query_blocks + j] * S::query_block;
-            const int64_t rows = strata_min(S::query_block, S::queries - q0);
+            const int64_t block = blocks[2 * kind + 1][mask_row * query_blocks + j], q0 = block * S::query_block;
+            const int64_t rows = strata_extent<S::queries, S::query_block>(q0);
             strata_pack<width, S::width>((const T*)arguments[0] + b * S::query_strides[0] + h * S::query_strides[1] + q0 * S::query_strides[2], S::query_strides[2], query, rows);
             strata_pack<value_width, S::value_width>((const T*)arguments[5] + b * S::gradient_strides[0] + h * S::gradient_strides[1] + q0 * S::gradient_strides[2], S::gradient_strides[2], gradient, rows);
             strata_clear(weights, rows * key_block);
             strata_clear(weight_gradients, rows * key_block);
             strata_product<key_block>(query, width, 1, key_columns, weights, rows, S::width);
             strata_product<key_block>(gradient, value_width, 1, value_columns, weight_gradients, rows, S::value_width);
-            if (kind == 0) {
-              strata_scores<S, false, key_block>(buffers, weights, raw, b, h, q0, k0, rows, columns);
-            } else {
-              strata_scores<S, true, key_block>(buffers, weights, raw, b, h, q0, k0, rows, columns);
-            }
             for (int64_t r = 0; r < rows; ++r) {
-              const float base = logsumexp[q0 + r] * strata_ln2, delta = deltas[g * S::queries + q0 + r];
-              const int32_t q = (int32_t)(q0 + r);
-#pragma omp simd
-              for (int64_t i = 0; i < columns; ++i) {
-                const int64_t at = r * key_block + i;
-                const bool is_seen = weights[at] != -__builtin_inff();
-                const float weight = is_seen ? strata_exp(weights[at] - base) : 0;
-                const float modified = weight * (weight_gradients[at] - delta);
-                const float score = S::joint(buffers, raw[at], modified, (int32_t)b, (int32_t)h, q, (int32_t)(k0 + i));
-                weights[at] = weight;
-                weight_gradients[at] = is_seen ? score * S::scale : 0;
-              }
+              const auto modify = kind == 0 ? strata_score_gradients<S, false> : strata_score_gradients<S, true>;
+              modify(buffers, weights + r * key_block, weight_gradients + r * key_block, logsumexp[q0 + r] * strata_ln2, deltas[g * S::queries + q0 + r], (int32_t)b, (int32_t)h, (int32_t)(q0 + r), k0);
             }
             strata_product<value_width>(weights, 1, key_block, gradient, value_gradients, columns, rows);
             strata_product<width>(weight_gradients, 1, key_block, query, key_gradients, columns, rows);
-            strata_product<width>(weight_gradients, key_block, 1, keys, query_gradients + (g * S::queries + q0) * width, rows, columns);
+            strata_product<width>(weight_gradients, key_block, 1, keys, query_gradients + (g * query_blocks + block) * query_rows * width, rows, columns);
           }
         }
       }
       T* const key_out = (T*)arguments[S::results + 1] + b * S::key_out_strides[0] + kv_head * S::key_out_strides[1] + k0 * S::key_out_strides[2];
       T* const value_out = (T*)arguments[S::results + 2] + b * S::value_out_strides[0] + kv_head * S::value_out_strides[1] + k0 * S::value_out_strides[2];
-      for (int64_t r = 0; r < columns; ++r) {
-        for (int64_t i = 0; i < S::width; ++i) strata_store(key_out + r * S::key_out_strides[2] + i, key_gradients[r * width + i]);
-        for (int64_t i = 0; i < S::value_width; ++i) strata_store(value_out + r * S::value_out_strides[2] + i, value_gradients[r * value_width + i]);
-      }
+      strata_unpack<width, S::width>(key_gradients, 1, key_out, S::key_out_strides[2], columns);
+      strata_unpack<value_width, S::value_width>(value_gradients, 1, value_out, S::value_out_strides[2], columns);
     }
     for (int64_t g = 0; g < group; ++g) {
       T* const query_out = (T*)arguments[S::results] + b * S::query_out_strides[0] + (h0 + g) * S::query_out_strides[1];
-      for (int64_t q = 0; q < S::queries; ++q)
-        for (int64_t i = 0; i < S::width; ++i) strata_store(query_out + q * S::query_out_strides[2] + i, query_gradients[(g * S::queries + q) * width + i]);
+      for (int64_t block = 0; block < query_blocks; ++block) {
+        const int64_t q0 = block * S::query_block;
+        strata_unpack<width, S::width>(query_gradients + (g * query_blocks + block) * query_rows * width, 1, query_out + q0 * S::query_out_strides[2], S::query_out_strides[2], strata_extent<S::queries, S::query_block>(q0));
+      }
     }
   }
 }
 
 // Counts and indices of partial and full blocks, of rows and then of columns.
-template <int64_t rows, int64_t columns>
-inline void strata_list_blocks(const uint8_t* kinds, int64_t row_step, int64_t column_step, int64_t unit, void* const* out) {
+STRATA_ONE_BODY void strata_list_blocks(const uint8_t* kinds, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step, int64_t unit, void* const* out) {
   for (int kind = 1; kind <= 2; ++kind) {
     int32_t* const counts = (int32_t*)out[2 * (kind - 1)] + unit * rows;
     int32_t* const indices = (int32_t*)out[2 * (kind - 1) + 1] + unit * rows * columns;
@@ -327,8 +361,8 @@ void strata_flex_block_mask(void* const* arguments, int64_t begin, int64_t end) 
         kinds[i * key_blocks + j] = seen == 0 ? 0 : seen == S::query_block * S::key_block ? 2 : 1;
       }
     }
-    strata_list_blocks<query_blocks, key_blocks>(kinds, key_blocks, 1, unit, arguments + S::results);
-    strata_list_blocks<key_blocks, query_blocks>(kinds, 1, key_blocks, unit, arguments + S::results + 4);
+    strata_list_blocks(kinds, query_blocks, key_blocks, key_blocks, 1, unit, arguments + S::results);
+    strata_list_blocks(kinds, key_blocks, query_blocks, 1, key_blocks, unit, arguments + S::results + 4);
   }
 }
 }  // namespace

@@ -249,7 +249,7 @@ class FunctionWriter {
 
   void WriteBody(std::string_view head, const FlexProgram& program,
                  const std::vector<FlexKernel::Buffer>& buffers, std::string_view prefix) {
-    Line("  static inline {}int32_t b, int32_t h, int32_t q, int32_t k) {{", head);
+    Line("  static STRATA_INLINE {}int32_t b, int32_t h, int32_t q, int32_t k) {{", head);
     text_ += BodyWriter(program, buffers, prefix).Run();
     Line("  }}");
   }

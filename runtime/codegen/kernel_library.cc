@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <spawn.h>
 #include <sstream>
 #include <sys/wait.h>
@@ -27,7 +28,7 @@ namespace fs = std::filesystem;
 // Contraction and reassociation only where the source says so: a kernel computes exactly its
 // formulas.
 constexpr const char* kFlags[] = {"-std=c++17",
-                                  "-O3",
+                                  "-O2",
                                   "-march=native",
                                   "-fPIC",
                                   "-shared",
@@ -126,6 +127,22 @@ Status Build(const std::string& source, const std::string& compiler, const fs::p
   return Ok();
 }
 
+/// A function for each kernel. Equal ones, those of layers of one shape, have one code.
+std::string FlexSource(std::span<const FlexKernel> kernels) {
+  std::string source(kFlexPreamble);
+  std::map<std::string, size_t> known;  // by code
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const std::string name = fmt::format("strata_flex_{}", i);
+    const auto [first, is_new] = known.emplace(FlexFunction(kernels[i], "strata_flex"), i);
+    source += is_new ? FlexFunction(kernels[i], name)
+                     : fmt::format(
+                           "extern \"C\" void {}(void* const*, int64_t, int64_t, const "
+                           "int64_t*) __attribute__((alias(\"strata_flex_{}\")));\n",
+                           name, first->second);
+  }
+  return source;
+}
+
 }  // namespace
 
 Result<std::string> FindCompiler(const std::string& wanted) {
@@ -148,9 +165,7 @@ Result<std::unique_ptr<KernelLibrary>> KernelLibrary::Load(std::span<const Kerne
   STRATA_TRY(const fs::path folder, KernelCacheFolder(options.cache_dir));
   std::string source =
       fmt::format("#define STRATA_CONTRACTS {}\n{}", options.contracts ? 1 : 0, CppSource(kernels));
-  if (!flex_kernels.empty()) source += kFlexPreamble;
-  for (size_t i = 0; i < flex_kernels.size(); ++i)
-    source += FlexFunction(flex_kernels[i], fmt::format("strata_flex_{}", i));
+  if (!flex_kernels.empty()) source += FlexSource(flex_kernels);
   const fs::path object = folder / (KeyOf(source, compiler) + ".so");
 
   std::unique_ptr<KernelLibrary> library(new KernelLibrary());

@@ -93,6 +93,34 @@ TEST_CASE("multiply-add is rounded once, or twice if ATen rounds twice") {
   }
 }
 
+/// A block mask of `queries` queries and keys, each of which sees all.
+FlexKernel BlockMask(int64_t queries) {
+  FlexKernel kernel;
+  kernel.kind = FlexKernel::Kind::kBlockMask;
+  kernel.queries = kernel.keys = queries;
+  kernel.query_block = kernel.key_block = 4;
+  kernel.mask_mod.role = FlexRole::kMask;
+  kernel.mask_mod.result = {.op = -1, .number = 1.0, .kind = FlexProgram::Kind::kBool};
+  return kernel;
+}
+
+TEST_CASE("equal kernels of flex attention have one code") {
+  const FlexKernel kernels[] = {BlockMask(8), BlockMask(12), BlockMask(8)};
+  const Folder folder;
+  const auto library = OrDie(KernelLibrary::Load({}, kernels, {.cache_dir = folder.path}));
+  const auto code = [&](int32_t i) { return library->flex_function(FlexKernelId{i}); };
+  CHECK((code(0) == code(2)));
+  CHECK((code(0) != code(1)));
+  int32_t tensors[8][9];
+  void* results[8];
+  for (size_t i = 0; i < 8; ++i)
+    results[i] = tensors[i];
+  code(1)(results, 0, 1, nullptr);
+  CHECK_EQ(tensors[2][0], 3);  // full blocks of the first row
+  code(2)(results, 0, 1, nullptr);
+  CHECK_EQ(tensors[2][0], 2);
+}
+
 TEST_CASE("a norm over rows: its sum, its scale, both results") {
   const Kernel kernel = KernelOf(R"(
   x = placeholder : f32[6, 37][37, 1]cpu
