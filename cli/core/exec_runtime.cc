@@ -51,11 +51,23 @@ void LimitSpinning() {
     ::setenv("GOMP_SPINCOUNT", "20000", kKeepWhatIsSet);
 }
 
+/// LibTorch and its operators' schemas fill 60 MB of small allocations: in huge pages, where the
+/// kernel gives them to who asks, loading it takes a tenth less time. Read when the program starts.
+void AskForHugePages() {
+  constexpr int kKeepWhatIsSet = 0;
+  ::setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", kKeepWhatIsSet);
+}
+
+void PrepareRuntime() {
+  LimitSpinning();
+  AskForHugePages();
+}
+
 }  // namespace
 
 /// LibTorch takes half a second to load, which `strata ls` need not wait for.
 Error ExecRuntime(const std::string& command, Args args) {
-  LimitSpinning();
+  PrepareRuntime();
   std::vector<std::string> words = {command};
   words.insert(words.end(), args.begin(), args.end());
   return ExecBeside("strata-runtime", std::move(words),
@@ -67,7 +79,7 @@ Error ExecRuntime(const std::string& command, Args args) {
 
 Status RunRuntime(const std::string& command, const std::vector<std::string>& args,
                   const std::string& log) {
-  LimitSpinning();
+  PrepareRuntime();
   std::vector<std::string> words = {PathOf("strata-runtime"), command};
   words.insert(words.end(), args.begin(), args.end());
   std::vector<char*> argv;

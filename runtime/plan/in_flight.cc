@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <map>
+#include <string_view>
+#include <unordered_map>
 
 #include "ir/ops.h"
 
@@ -16,9 +18,15 @@ InFlight FindInFlight(const Plan& plan) {
   std::map<SlotId, StepId> launched;  // by owner of the result's storage
   bool are_all_followed = true;       // not results of several tensors, or of none
   const auto owner_of = [&](SlotId slot) { return plan.slots[slot].storage; };
+  std::unordered_map<std::string_view, bool> known;  // thousands of steps call a few operators
+  const auto is_collective = [&](std::string_view op) {
+    const auto [entry, is_new] = known.try_emplace(op);
+    if (is_new) entry->second = TraitsOf(op).collective;
+    return entry->second;
+  };
   for (const StepId id : IdsOf(plan.steps)) {
     const PlanStep& step = plan.steps[id];
-    if (TraitsOf(step.op).collective) {
+    if (is_collective(step.op)) {
       if (found.held.empty()) found.held.resize(plan.steps.size());
       const bool is_followed = step.results.size() == 1 && step.results[0].valid();
       are_all_followed = are_all_followed && is_followed;

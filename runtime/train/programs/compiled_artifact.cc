@@ -5,8 +5,11 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <link.h>
 #include <map>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <sys/file.h>
 #include <system_error>
 #include <thread>
@@ -39,6 +42,36 @@ Result<std::string> HashOfFile(const std::string& path) {
   STRATA_TRY(const MappedFile file, MappedFile::Open(path));
   const std::span<const std::byte> bytes = file.bytes();
   return ContentKey({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+/// The identity that the linker computed of the program's contents; a hash of its file where it has
+/// none.
+Result<std::string> ProgramIdentity() {
+  std::string identity;
+  const auto read = [](dl_phdr_info* object, size_t, void* out) {
+    for (size_t i = 0; i < object->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& part = object->dlpi_phdr[i];
+      if (part.p_type != PT_NOTE) continue;
+      const auto* note = reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr);
+      const auto padded = [](size_t size) { return (size + 3) / 4 * 4; };
+      for (const char* const end = note + part.p_memsz; note + sizeof(ElfW(Nhdr)) <= end;) {
+        ElfW(Nhdr) head{};
+        std::memcpy(&head, note, sizeof(head));
+        note += sizeof(head);
+        const std::string_view name(note, head.n_namesz);
+        note += padded(head.n_namesz);
+        if (head.n_type == NT_GNU_BUILD_ID && name == std::string_view("GNU", 4))
+          *static_cast<std::string*>(out) = std::string(note, head.n_descsz);
+        note += padded(head.n_descsz);
+      }
+    }
+    return 1;  // the program comes first, then its libraries
+  };
+  ::dl_iterate_phdr(read, &identity);
+  if (identity.empty()) return HashOfFile("/proc/self/exe");
+  return fmt::format(
+      "{:02x}",
+      fmt::join(std::span(reinterpret_cast<const uint8_t*>(identity.data()), identity.size()), ""));
 }
 
 /// Keys of what happens around the graphs.
@@ -208,7 +241,7 @@ Result<FileLock> LockFolder(const std::string& folder, std::chrono::seconds pati
 
 Result<ArtifactFields> ArtifactFieldsOf(const TrainSpec& spec, std::string_view pipeline,
                                         const PlanOptions& plan) {
-  STRATA_TRY(std::string program, HashOfFile("/proc/self/exe"));
+  STRATA_TRY(std::string program, ProgramIdentity());
   ArtifactFields fields = {{"format", std::string(kFormat)},
                            {"program", std::move(program)},
                            {"LibTorch", TORCH_VERSION},

@@ -16,7 +16,7 @@ namespace strata {
 /// What decides the graphs of a training: names and values, in order. Equal lists, equal graphs.
 using ArtifactFields = std::vector<std::pair<std::string, std::string>>;
 
-/// Of a training with the passes `pipeline`: the program itself (a hash of its file), LibTorch, the
+/// Of a training with the passes `pipeline`: the program itself (its build ID), LibTorch, the
 /// processor's capability, the mesh, parameters, the passes and what is in the files that they
 /// name, and the configuration but for what only the loop around the graphs reads.
 /// Errors: the program's own file cannot be read.

@@ -96,6 +96,11 @@ class ThreadsTest(StrataCase):
         self.assertEqual(self.environment_of_a_training(GOMP_SPINCOUNT="7")["GOMP_SPINCOUNT"], "7")
         self.assertNotIn("GOMP_SPINCOUNT", self.environment_of_a_training(OMP_WAIT_POLICY="active"))
 
+    def test_memory_is_asked_for_in_huge_pages_unless_the_user_decides(self):
+        self.assertEqual(self.environment_of_a_training()["GLIBC_TUNABLES"], "glibc.malloc.hugetlb=1")
+        self.assertEqual(self.environment_of_a_training(GLIBC_TUNABLES="glibc.malloc.hugetlb=0")["GLIBC_TUNABLES"],
+                         "glibc.malloc.hugetlb=0")
+
     def test_a_trace_tells_it_in_text_too(self):
         self.train("--threads", "3")
         self.assertIn("\n  threads: 3\n", self.works("ls", "t.strata"))
