@@ -236,10 +236,10 @@ Status AddUnreduced(Module& module, int64_t stage) {
 void AddAxis(Module& module, int64_t ranks) {
   for (int64_t rank = 0; rank < ranks; ++rank) {
     Graph& graph = *module.FindGraph(fmt::format("optimizer.rank{}", rank));
-    const std::string mesh(graph.attribute(graph.output(), kMeshAttribute));
-    if (mesh.empty()) continue;
-    Rewriter(graph).SetAttribute(graph.output(), kMeshAttribute,
-                                 fmt::format("{}={},{}", kAxis, ranks, mesh));
+    const std::string inner(graph.attribute(graph.output(), kMeshAttribute));
+    Rewriter(graph).SetAttribute(
+        graph.output(), kMeshAttribute,
+        fmt::format("{}={}{}{}", kAxis, ranks, inner.empty() ? "" : ",", inner));
   }
 }
 

@@ -12,6 +12,7 @@
 #include "passes/pipeline/split_optimizer.h"
 #include "passes/pipeline/split_weight_gradients.h"
 #include "passes/pipeline/stage_modules.h"
+#include "passes/placement/placement.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 
@@ -466,6 +467,8 @@ graph optimizer
   OrDie(SplitStages(options).Run(*module));
   CHECK_EQ(OrDie(SplitOptimizer({.ranks = 2}).Run(*module)), Changed::kYes);
   CHECK_OK(Verify(*module));
+  const Graph& second = *module->FindGraph("optimizer.rank1");
+  CHECK_EQ(second.attribute(second.output(), kMeshAttribute), "pp=2");
   CHECK_EQ(TextOf(*module, "optimizer.rank1"), R"(
   w = placeholder
   dw = placeholder
