@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 #include "prove/ops/elementwise.h"
@@ -94,11 +95,12 @@ Result<Values> EvaluateMul(Call& call) {
 }
 
 Result<Values> EvaluateDiv(Call& call) {
-  if (call.Find(SIZE_MAX, "rounding_mode") != nullptr)
-    return Error(ErrorCode::kUnsupported, "rounding division");
   STRATA_TRY(const Tensor a, call.TensorAt(0));
   STRATA_TRY(const Tensor b, call.TensorAt(1, "other"));
-  STRATA_TRY(Tensor quotient, Div(a, b));
+  const std::string mode = call.TextAt(SIZE_MAX, "rounding_mode");
+  STRATA_TRY(Tensor quotient, mode == "floor"   ? DivFloor(a, b)
+                              : mode == "trunc" ? DivTrunc(a, b)
+                                                : Div(a, b));
   return Values{std::move(quotient)};
 }
 

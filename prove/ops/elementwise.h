@@ -68,11 +68,20 @@ Result<Tensor> Add(const Tensor& a, const Tensor& b);
 Result<Tensor> Sub(const Tensor& a, const Tensor& b);
 Result<Tensor> Mul(const Tensor& a, const Tensor& b);
 Result<Tensor> Div(const Tensor& a, const Tensor& b);
+/// The largest whole number that is not above a/b; of integers 0 where b is.
+Result<Tensor> DivFloor(const Tensor& a, const Tensor& b);
+/// a/b without its fraction; of integers 0 where b is.
+Result<Tensor> DivTrunc(const Tensor& a, const Tensor& b);
 Tensor Scale(const Tensor& a, Residue factor);
 /// 1/a. REQUIRES: numbers.
 Tensor Reciprocal(const Tensor& a);
 /// exp, by what is known of the tensor.
 Tensor Exp(const Tensor& a);
+/// The largest whole number that is not above each element: of a fraction of small terms that
+/// number, of others a function of which only equality is known. REQUIRES: numbers.
+Tensor Floor(const Tensor& a);
+/// Each element without its fraction, as -floor(-a) where it is negative. REQUIRES: numbers.
+Tensor Trunc(const Tensor& a);
 /// A function of which only equality is known.
 Tensor Apply(uint64_t function, const Tensor& a);
 /// The key of a function by its name.

@@ -106,6 +106,32 @@ Tensor Tanh(const Tensor& a) {
               [](Residue e, Residue inverse) { return Mul(Sub(e, 1), inverse); });
 }
 
+/// The integer part of one element, down.
+Residue FloorOf(Residue x) {
+  static const uint64_t kFunction = FunctionKey("floor");
+  if (!IsNumber(x)) return x;
+  const std::optional<int64_t> whole = WholeOf(x);
+  if (!whole) return Uninterpreted(kFunction, x);
+  const bool is_above = Compare(FromInteger(*whole), x) > 0;  // towards 0 is up
+  return FromInteger(*whole - static_cast<int64_t>(is_above));
+}
+
+Residue CeilOf(Residue x) {
+  return IsNumber(x) ? Neg(FloorOf(Neg(x))) : x;
+}
+
+Residue TruncOf(Residue x) {
+  return IsNumber(x) && Compare(x, 0) < 0 ? CeilOf(x) : FloorOf(x);
+}
+
+Tensor Ceil(const Tensor& a) {
+  return Map(a, Domain::kFloat, CeilOf);
+}
+
+Tensor Fraction(const Tensor& a) {
+  return Map(a, Domain::kFloat, [](Residue x) { return Sub(x, TruncOf(x)); });
+}
+
 /// pow of a number with an integer literal is a product, else uninterpreted.
 Result<Values> EvaluatePow(Call& call) {
   STRATA_TRY(const Tensor base, call.TensorAt(0, "self"));
@@ -248,7 +274,7 @@ constexpr OpDefinition kFunctionsOps[] = {
     {"aten.asinh", EvaluateUninterpreted},
     {"aten.atan", EvaluateUninterpreted},
     {"aten.atanh", EvaluateUninterpreted},
-    {"aten.ceil", EvaluateUninterpreted},
+    {"aten.ceil", EvaluateUnary<Ceil>},
     {"aten.celu", EvaluateCelu},
     {"aten.cos", EvaluateUninterpreted},
     {"aten.cosh", EvaluateUninterpreted},
@@ -261,8 +287,8 @@ constexpr OpDefinition kFunctionsOps[] = {
     {"aten.exp", EvaluateExp},
     {"aten.exp2", EvaluateUninterpreted},
     {"aten.expm1", EvaluateUnary<ExpMinusOne>},
-    {"aten.floor", EvaluateUninterpreted},
-    {"aten.frac", EvaluateUninterpreted},
+    {"aten.floor", EvaluateUnary<Floor>},
+    {"aten.frac", EvaluateUnary<Fraction>},
     {"aten.gelu", EvaluateUninterpreted},
     {"aten.gelu_backward", EvaluateUninterpretedBackward},
     {"aten.hardsigmoid", EvaluateUninterpreted},
@@ -295,7 +321,7 @@ constexpr OpDefinition kFunctionsOps[] = {
     {"aten.tan", EvaluateUninterpreted},
     {"aten.tanh", EvaluateUnary<Tanh>},
     {"aten.tanh_backward", EvaluateBackward<SlopeOfTanh>},
-    {"aten.trunc", EvaluateUninterpreted},
+    {"aten.trunc", EvaluateUnary<Trunc>},
 };
 
 }  // namespace
@@ -305,6 +331,14 @@ uint64_t FunctionKey(std::string_view name) {
   for (const char letter : name)
     key = Mix(key ^ static_cast<unsigned char>(letter));
   return key;
+}
+
+Tensor Floor(const Tensor& a) {
+  return Map(a, Domain::kFloat, FloorOf);
+}
+
+Tensor Trunc(const Tensor& a) {
+  return Map(a, Domain::kFloat, TruncOf);
 }
 
 Tensor Apply(uint64_t function, const Tensor& a) {

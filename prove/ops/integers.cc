@@ -46,22 +46,44 @@ int64_t FloorDivide(int64_t a, int64_t b) {
   return quotient - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0));
 }
 
-enum class Division : uint8_t { kFloor, kRemainder, kTruncatedRemainder };
+int64_t TruncDivide(int64_t a, int64_t b) {
+  return b == 0 ? 0 : a / b;
+}
 
-template <Division kDivision>
-Result<Values> EvaluateFloorDivide(Call& call) {
+/// `of_integers` of integers, `of_numbers` of the quotient of others.
+Result<Tensor> RoundedQuotient(const Tensor& a, const Tensor& b,
+                               int64_t (*of_integers)(int64_t, int64_t),
+                               Tensor (*of_numbers)(const Tensor&)) {
+  const Domain domain = Common(a.domain(), b.domain());
+  if (domain == Domain::kComplex)
+    return Error(ErrorCode::kUnsupported, "a rounded quotient of complex numbers");
+  if (domain == Domain::kInteger) {
+    return Map(a, b, domain,
+               [&](uint64_t x, uint64_t y) { return Word(of_integers(Signed(x), Signed(y))); });
+  }
+  STRATA_TRY(const Tensor quotient, Div(a, b));
+  return of_numbers(quotient);
+}
+
+using Quotient = Result<Tensor> (*)(const Tensor&, const Tensor&);
+
+template <Quotient kQuotient>
+Result<Values> EvaluateQuotient(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
   STRATA_TRY(const Tensor b, call.TensorAt(1, "other"));
-  if (Common(a.domain(), b.domain()) != Domain::kInteger)
-    return Error(ErrorCode::kUnsupported, "division that rounds, of numbers");
-  STRATA_TRY(Tensor result, Map(a, b, Domain::kInteger, [](uint64_t x, uint64_t y) {
-               if (kDivision == Division::kTruncatedRemainder)
-                 return y == 0 ? 0 : Word(Signed(x) % Signed(y));
-               const int64_t quotient = FloorDivide(Signed(x), Signed(y));
-               return kDivision == Division::kFloor ? Word(quotient)
-                                                    : Word(Signed(x) - quotient * Signed(y));
-             }));
-  return Values{std::move(result)};
+  STRATA_TRY(Tensor quotient, kQuotient(a, b));
+  return Values{std::move(quotient)};
+}
+
+/// What a quotient leaves of `a`: a - b · quotient.
+template <Quotient kQuotient>
+Result<Values> EvaluateRemainder(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Tensor b, call.TensorAt(1, "other"));
+  STRATA_TRY(const Tensor quotient, kQuotient(a, b));
+  STRATA_TRY(const Tensor product, Mul(quotient, b));
+  STRATA_TRY(Tensor rest, Sub(a, product));
+  return Values{std::move(rest)};
 }
 
 /// where(condition, self, other)
@@ -106,18 +128,26 @@ constexpr OpDefinition kIntegerOps[] = {
     {"aten.bitwise_not", EvaluateNot},
     {"aten.bitwise_or", EvaluateBits<Bits::kOr, false>},
     {"aten.bitwise_xor", EvaluateBits<Bits::kXor, false>},
-    {"aten.floor_divide", EvaluateFloorDivide<Division::kFloor>},
-    {"aten.fmod", EvaluateFloorDivide<Division::kTruncatedRemainder>},
+    {"aten.floor_divide", EvaluateQuotient<DivFloor>},
+    {"aten.fmod", EvaluateRemainder<DivTrunc>},
     {"aten.logical_and", EvaluateBits<Bits::kAnd, true>},
     {"aten.logical_not", EvaluateNot},
     {"aten.logical_or", EvaluateBits<Bits::kOr, true>},
     {"aten.logical_xor", EvaluateBits<Bits::kXor, true>},
     {"aten.masked_fill", EvaluateMaskedFill},
-    {"aten.remainder", EvaluateFloorDivide<Division::kRemainder>},
+    {"aten.remainder", EvaluateRemainder<DivFloor>},
     {"aten.where", EvaluateWhere},
 };
 
 }  // namespace
+
+Result<Tensor> DivFloor(const Tensor& a, const Tensor& b) {
+  return RoundedQuotient(a, b, FloorDivide, Floor);
+}
+
+Result<Tensor> DivTrunc(const Tensor& a, const Tensor& b) {
+  return RoundedQuotient(a, b, TruncDivide, Trunc);
+}
 
 std::span<const OpDefinition> IntegerOps() {
   return kIntegerOps;

@@ -112,6 +112,46 @@ TEST_CASE("logsumexp, elu and celu are what they are decomposed into") {
            Verdict::kProven);
 }
 
+TEST_CASE("a quotient that is rounded is the integer part of the quotient") {
+  constexpr std::string_view kInputs = R"(
+  x = placeholder : f32[3, 5]
+  y = placeholder : f32[3, 5]
+)";
+  const auto rounded = [](std::string_view mode) {
+    return fmt::format(R"(
+  q = aten.div.Tensor_mode(x, y, rounding_mode='{}') : f32[3, 5]
+  output([q])
+)",
+                       mode);
+  };
+  const auto function = [](std::string_view name) {
+    return fmt::format(R"(
+  d = aten.div.Tensor(x, y) : f32[3, 5]
+  q = aten.{}.default(d) : f32[3, 5]
+  output([q])
+)",
+                       name);
+  };
+  CHECK_EQ(VerdictOf(kInputs, rounded("floor"), function("floor")), Verdict::kProven);
+  CHECK_EQ(VerdictOf(kInputs, rounded("trunc"), function("trunc")), Verdict::kProven);
+  CHECK_EQ(VerdictOf(kInputs, rounded("trunc"), function("floor")), Verdict::kDiffers);
+  CHECK_EQ(VerdictOf(kInputs, rounded("floor"), R"(
+  d = aten.div.Tensor(x, y) : f32[3, 5]
+  n = aten.neg.default(d) : f32[3, 5]
+  c = aten.ceil.default(n) : f32[3, 5]
+  q = aten.neg.default(c) : f32[3, 5]
+  output([q])
+)"),
+           Verdict::kProven);
+  CHECK_EQ(VerdictOf(kInputs, "  r = aten.remainder.Tensor(x, y) : f32[3, 5]\n  output([r])\n", R"(
+  f = aten.floor_divide.default(x, y) : f32[3, 5]
+  p = aten.mul.Tensor(f, y) : f32[3, 5]
+  r = aten.sub.Tensor(x, p) : f32[3, 5]
+  output([r])
+)"),
+           Verdict::kProven);
+}
+
 TEST_CASE("the nearest element is read by an index that is rounded towards 0") {
   constexpr std::string_view kInput = "\n  x = placeholder : f32[2, 3, 4]\n";
   const auto by_index = [](std::string_view factor) {

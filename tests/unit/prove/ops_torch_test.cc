@@ -84,6 +84,35 @@ TEST_CASE("PV-3: comparisons and integers are ATen's") {
 )");
 }
 
+TEST_CASE("PV-3: quotients that are rounded, and what they leave, are ATen's") {
+  for (const std::string_view mode : {"floor", "trunc"}) {
+    CheckCall(fmt::format("aten.div.Scalar_mode(x, -2, rounding_mode='{}')", mode), "i64[6]",
+              "i64[6]", "i64[6]");
+    CheckCall(fmt::format("aten.div.Scalar_mode(x, -3, rounding_mode='{}')", mode), "f64[9]",
+              "f64[9]", "f64[9]");
+    CheckAgainstTorch(fmt::format(R"(
+  x = placeholder : f64[9]
+  y = placeholder : f64[9]
+  odd = aten.add.Tensor(y, 0.5) : f64[9]
+  r = aten.div.Tensor_mode(x, odd, rounding_mode='{}') : f64[9]
+  output(r)
+)",
+                                  mode));
+  }
+  CheckCall("aten.floor_divide.default(x, 3)", "f64[9]", "f64[9]", "f64[9]");
+  CheckCall("aten.remainder.Scalar(x, -1.5)", "f64[9]", "f64[9]", "f64[9]");
+  CheckCall("aten.fmod.Scalar(x, -1.5)", "f64[9]", "f64[9]", "f64[9]");
+  for (const std::string_view op : {"floor", "ceil", "trunc", "frac"}) {
+    CheckAgainstTorch(fmt::format(R"(
+  x = placeholder : f64[9]
+  part = aten.mul.Tensor(x, 0.375) : f64[9]
+  r = aten.{}.default(part) : f64[9]
+  output(r)
+)",
+                                  op));
+  }
+}
+
 TEST_CASE("PV-3: the choice of experts, sorted rows and products per group are ATen's") {
   CheckAgainstTorch(R"(
   x = placeholder : i64[9, 2][2, 1]cpu
