@@ -201,10 +201,38 @@ class ForeignProver {
                  Explain(setup_, single_, ranks_, attempt,
                          {.seed = options_.seed, .max_findings = options_.max_findings}));
       if (proof.findings.empty()) proof.reason = WhyIncomplete(attempt);
+      if (!proof.findings.empty()) STRATA_RETURN_IF_ERROR(SuggestSums(attempt, proof));
     }
     if (!proof.findings.empty()) proof.verdict = Verdict::kDiffers;
     if (!proof.reason.empty()) proof.verdict = Verdict::kUnproven;
     return proof;
+  }
+
+  /// If all outputs are equal once other code sums what ranks leave partial over axes that cut data
+  /// only, as after a loss that is a sum, findings say how to state that.
+  Status SuggestSums(const Attempt& failed, Proof& proof) {
+    Setting setting = failed.setting;
+    std::vector<std::string> axes, flags;
+    for (size_t axis = 0; axis < setup_.mesh.axes().size(); ++axis) {
+      const std::string& name = setup_.mesh.axes()[axis].name;
+      if (options_.reduced_outside.contains(name) || !CutsDataOnly(setting, axis)) continue;
+      setting.outside[axis] = Term::Kind::kSum;
+      axes.push_back(name);
+      flags.push_back(fmt::format("--assume {}=sums", name));
+    }
+    if (axes.empty()) return Ok();
+    setting.is_outside_stated = true;
+    STRATA_TRY(const Attempt summed,
+               Try(setup_, ranks_, values_, std::move(setting), options_.seed));
+    if (summed.failures() > 0) return Ok();
+    for (Finding& finding : proof.findings) {
+      Diagnosis& diagnosis = finding.diagnosis;
+      if (diagnosis.kind == BugKind::kOther) diagnosis.kind = BugKind::kMissingCollective;
+      diagnosis.reason += fmt::format("{}no graph sums over {}; if other code does: {}",
+                                      diagnosis.reason.empty() ? "" : "; ", fmt::join(axes, ", "),
+                                      fmt::join(flags, " "));
+    }
+    return Ok();
   }
 
   /// An unknown operator may compute on parts what it computes on the whole.

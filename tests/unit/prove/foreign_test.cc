@@ -186,9 +186,10 @@ constexpr std::string_view kRank = R"(
   output((silu,)) {{+descriptors='PlainAOTOutput(idx=0)'}}
 )";
 
-/// The proof of such ranks.
-Proof ProofOfRanks(const std::vector<std::string>& texts, const ForeignOptions& options = {}) {
-  const auto single = ParseBody(kSingle);
+/// The proof of ranks against one device.
+Proof ProofOfRanks(std::string_view one_device, const std::vector<std::string>& texts,
+                   const ForeignOptions& options = {}) {
+  const auto single = ParseBody(one_device);
   std::vector<std::unique_ptr<Module>> modules;
   std::vector<CompiledProgram> ranks;
   for (const std::string& text : texts) {
@@ -207,6 +208,9 @@ Proof ProofOfRanks(const std::vector<std::string>& texts, const ForeignOptions& 
                                    .metadata = "",
                                    .gradient_metadata = ""};
   return ProveForeign(program, ranks, options);
+}
+Proof ProofOfRanks(const std::vector<std::string>& texts) {
+  return ProofOfRanks(kSingle, texts);
 }
 
 TEST_CASE("PV-70: ranks are proven with inferred placements, which the proof states") {
@@ -234,6 +238,27 @@ TEST_CASE("PV-71: an error in a collective of a rank is found, with what it read
   CHECK_EQ(averaged.verdict, Verdict::kDiffers);
   REQUIRE_EQ(averaged.findings.size(), 1);
   CHECK_EQ(averaged.findings[0].node, "sum");
+}
+
+TEST_CASE("a loss that is a sum differs, unless other code sums it over the ranks") {
+  const auto step = [](int samples) {
+    return fmt::format(R"(
+  primals_1 = placeholder : f32[{0}, 6][6, 1]cpu {{+descriptor='PlainAOTInput(idx=0)'}}
+  primals_2 = placeholder : f32[6, 8][8, 1]cpu {{+descriptor='PlainAOTInput(idx=1)' +fqn='w'}}
+  mm = aten.mm.default(primals_1, primals_2) : f32[{0}, 8][8, 1]cpu
+  loss = aten.sum.default(mm) : f32[][]cpu
+  output((loss,)) {{+descriptors='PlainAOTOutput(idx=0)'}}
+)",
+                       samples);
+  };
+  const Proof proof = ProofOfRanks(step(4), {step(2), step(2)});
+  CHECK_EQ(proof.verdict, Verdict::kDiffers);
+  REQUIRE_EQ(proof.findings.size(), 1);
+  CHECK(proof.findings[0].diagnosis.reason.ends_with(
+      "no graph sums over world; if other code does: --assume world=sums"));
+  const Proof stated =
+      ProofOfRanks(step(4), {step(2), step(2)}, {.reduced_outside = {{"world", Term::Kind::kSum}}});
+  CHECK_EQ(stated.verdict, Verdict::kProven);
 }
 
 TEST_CASE("PV-72: the log of one rank of several is no proof") {
