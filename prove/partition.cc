@@ -40,6 +40,8 @@ Result<Outputs> EvaluateAll(const Graph& joint, const Graph& forward, const Grap
   for (size_t i = 0; i < inputs.size(); ++i)
     values.emplace(joint.name(placeholders[i]), CopyOf(inputs[i]));
   Evaluator whole(joint, seed), first(forward, seed), second(backward, seed);
+  whole.SeedGenerator();
+  first.SeedGenerator();
   Outputs outputs;
   STRATA_TRY(outputs.expected, whole.Run(inputs));
   STRATA_TRY(const std::vector<Value> for_forward, InputsOf(forward, values));
@@ -48,6 +50,7 @@ Result<Outputs> EvaluateAll(const Graph& joint, const Graph& forward, const Grap
   for (size_t i = 0; i < saved.size(); ++i)
     values.insert_or_assign(std::string(forward.value_name(names[i])), saved[i]);
   STRATA_TRY(const std::vector<Value> for_backward, InputsOf(backward, values));
+  second.DrawAfter(first);
   STRATA_TRY(const std::vector<Value> gradients, second.Run(for_backward));
   if (gradients.size() > outputs.expected.size() ||
       outputs.expected.size() - gradients.size() > saved.size()) {

@@ -36,6 +36,8 @@ class Evaluator {
   /// function of all draws before it. Without this they fail: two graphs that are evaluated one
   /// after the other would draw the same numbers.
   void SeedGenerator() { generator_ = 0; }
+  /// Draws the numbers that follow those of another graph, which ran to its end.
+  void DrawAfter(const Evaluator& other) { generator_ = other.generator_; }
 
   /// Runs the graph. `inputs`: one for each placeholder; operators may write to them. Returns what
   /// the output node returns, flattened. Errors: a call that fails in PyTorch too, by the name of

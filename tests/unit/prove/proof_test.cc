@@ -602,6 +602,43 @@ TEST_CASE("a partition that calls an unknown operator on other operands is unpro
            "other operands");
 }
 
+TEST_CASE("a partition of a step with dropout is proven if backward reads the mask of forward") {
+  constexpr std::string_view kMask = R"(
+  r = aten.rand.default([32]) : f32[32]
+  kept = aten.gt.Scalar(r, 0.5) : b8[32]
+)";
+  const auto joint = ParseBody(fmt::format(R"(
+  x = placeholder : f32[32]
+  tangents_1 = placeholder : f32[32]{}
+  y = aten.mul.Tensor(kept, x) : f32[32]
+  g = aten.mul.Tensor(kept, tangents_1) : f32[32]
+  output((y, g))
+)",
+                                           kMask));
+  const auto forward = ParseBody(fmt::format(R"(
+  x = placeholder : f32[32]{}
+  y = aten.mul.Tensor(kept, x) : f32[32]
+  output((y, kept))
+)",
+                                             kMask));
+  const auto backward = [](std::string_view inputs) {
+    return ParseBody(fmt::format(R"({}
+  g = aten.mul.Tensor(kept, tangents_1) : f32[32]
+  output((g,))
+)",
+                                 inputs));
+  };
+  const auto verdict_of = [&](std::string_view inputs) {
+    const auto second = backward(inputs);
+    return ProvePartition(*joint->FindGraph("g"), *forward->FindGraph("g"), *second->FindGraph("g"),
+                          {})
+        .verdict;
+  };
+  const std::string tangent = "\n  tangents_1 = placeholder : f32[32]";
+  CHECK_EQ(verdict_of("\n  kept = placeholder : b8[32]" + tangent), Verdict::kProven);
+  CHECK_EQ(verdict_of(tangent + std::string(kMask)), Verdict::kDiffers);
+}
+
 TEST_CASE("the integer part of a number is not the number") {
   constexpr std::string_view kTruncated = R"(
   x = placeholder : f32[4]
