@@ -25,6 +25,7 @@ std::span<const OpDefinition> LossOps();
 std::span<const OpDefinition> AttentionOps();
 std::span<const OpDefinition> BodyOps();
 std::span<const OpDefinition> FlexOps();
+std::span<const OpDefinition> DataSizeOps();
 std::span<const OpDefinition> ExpertOps();
 std::span<const OpDefinition> NormOps();
 std::span<const OpDefinition> OptimizerOps();

@@ -340,6 +340,39 @@ TEST_CASE("a size that a node reads of data is known to the nodes after it") {
   CHECK(proof.verdict == Verdict::kProven);
 }
 
+TEST_CASE("as many rows as elements of a mask are true are sizes of what reads them") {
+  const auto picked = [](std::string_view mask) {
+    return fmt::format(R"(
+  x = placeholder : f32[6, 4]
+  mask = placeholder : b8[6, 4]
+  not_mask = aten.logical_not.default(mask) : b8[6, 4]
+  at = aten.nonzero.default({}) : i64[u0, 2]
+  n = aten.sym_size.int(at, 0) : Sym(u0)
+  ge = _operator.ge(n, 0)
+  check = aten._assert_scalar.default(ge, 'u0 >= 0')
+  rows = aten.select.int(at, 1, 0) : i64[u0]
+  columns = aten.select.int(at, 1, 1) : i64[u0]
+  some = aten.index.Tensor(x, [rows, columns]) : f32[u0]
+  ones = aten.ones.default([n]) : f32[u0]
+  more = aten.add.Tensor(some, ones) : f32[u0]
+  output([more])
+)",
+                       mask);
+  };
+  constexpr std::string_view kByMask = R"(
+  x = placeholder : f32[6, 4]
+  mask = placeholder : b8[6, 4]
+  some = aten.index.Tensor(x, [mask]) : f32[u0]
+  more = aten.add.Scalar(some, 1) : f32[u0]
+  output([more])
+)";
+  const Proof proof = ProveTexts(picked("mask"), kByMask);
+  CHECK_EQ(proof.reason, "");
+  CHECK(proof.opaque.empty());
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK_EQ(ProveTexts(picked("not_mask"), kByMask).verdict, Verdict::kDiffers);
+}
+
 TEST_CASE("PV-5: derivatives are linear in the gradient") {
   for (const std::string_view op : {"aten.silu_backward.default", "aten.gelu_backward.default"}) {
     const auto once = [&](std::string_view gradient) {
