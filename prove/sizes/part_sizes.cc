@@ -115,7 +115,10 @@ void CallSizes::AddPadding(const Dims& from, const Dims& to) {
       if (width.kind() != ArgKind::kInt) return;
       const SizeId argument = sizes_.Argument(slot, std::abs(width.as_int()), constraints_);
       if (width.as_int() > 0) padded.push_back(argument);
-      if (width.as_int() < 0) cut.push_back(argument);
+      if (width.as_int() < 0) {
+        cut.push_back(argument);
+        if (number(argument) < number(from[dim])) constraints_.AddLess(argument, from[dim]);
+      }
       sum += std::max<int64_t>(width.as_int(), 0);
     }
     const SizeId both = constraints_.New(sum);  // with what is added, before something is cut off

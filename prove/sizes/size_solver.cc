@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,8 @@ constexpr int64_t kLargest = 64;  // number that is tried for a size
 constexpr int64_t kLargestForAny = 16;
 constexpr int64_t kAttempts = 2'000;  // assignments that are tried in a round
 constexpr int kRounds = 10;
+constexpr int64_t kAttemptsToDescend = 200;  // for a smaller number of one size
+constexpr double kSmallestGain = 1e-9;       // less is a sum in another order
 
 /// One of the sizes that are different.
 using RootId = Id<struct RootTag>;
@@ -121,11 +124,36 @@ class SizeSolver {
     return weight;
   }
 
-  /// If something else makes a sum, its largest part is what the others leave.
+  /// If something else makes a sum, one of its parts is what the others leave: the largest, or that
+  /// which a size makes that none of the others depends on.
   void Subtract(RootId total, const std::vector<RootId>& parts) {
     if (!assigned_[total] && !powers_[total] && !differences_[total]) return;
-    if (IsMade(parts.back())) return;
-    differences_[parts.back()] = {total, {parts.begin(), parts.end() - 1}};
+    for (size_t i = parts.size(); i-- > 0;) {
+      std::vector<RootId> others = parts;
+      others[i] = total;
+      if (IsMade(parts[i]) && !FreePart(parts[i], others)) continue;
+      others.erase(others.begin() + static_cast<int64_t>(i));
+      differences_[parts[i]] = {total, std::move(others)};
+      return;
+    }
+  }
+
+  /// Lets a part make a size that made it. False: there is no such size, or others need it.
+  bool FreePart(RootId part, const std::vector<RootId>& others) {
+    if (!powers_[part] || !sums_[part].empty()) return false;
+    for (const auto& [base, exponent] : *powers_[part]) {
+      const bool is_needed = std::ranges::any_of(others, [&](RootId other) {
+        return other == base || (powers_[other] && powers_[other]->contains(base));
+      });
+      if (is_needed || IsMade(base) || exponent != 1) continue;
+      Powers inverse = {{part, 1}};
+      for (const auto& [other, power] : *powers_[part])
+        if (other != base) inverse[other] -= power;
+      powers_[part] = std::nullopt;
+      SetPowers(base, std::move(inverse));
+      return true;
+    }
+    return false;
   }
 
   Powers Substituted(const Powers& product) const {
@@ -159,11 +187,15 @@ class SizeSolver {
     Powers others;
     for (const auto& [other, power] : rest)
       if (other != *best) others[other] = -power * exponent;
-    powers_[*best] = std::move(others);
-    for (const RootId size : Ids<RootId>(numbers_.size()))
-      if (powers_[size]) powers_[size] = Substituted(*powers_[size]);
-    for (Powers& powers : checked_)
-      powers = Substituted(powers);
+    SetPowers(*best, std::move(others));
+  }
+
+  void SetPowers(RootId size, Powers powers) {
+    powers_[size] = std::move(powers);
+    for (const RootId other : Ids<RootId>(numbers_.size()))
+      if (powers_[other]) powers_[other] = Substituted(*powers_[other]);
+    for (Powers& checked : checked_)
+      checked = Substituted(checked);
   }
 
   /// None: a size that it reads has none yet. -1: not a whole number.
@@ -212,13 +244,14 @@ class SizeSolver {
   /// All numbers that are known; none: they break a constraint.
   std::optional<Numbers> Values() const {
     Numbers values(numbers_.size());
-    std::map<int64_t, int64_t> taken;  // the number that a small one takes the place of
+    std::unordered_map<int64_t, int64_t> taken;  // the number that a small one takes the place of
     for (const RootId size : Ids<RootId>(numbers_.size())) {
       values[size] = ValueOf(size, values);
       const std::optional<int64_t>& value = values[size];
       if (!value) continue;
       const int64_t number = numbers_[size];
-      if (*value < 0 || taken.emplace(*value, number).first->second != number) return std::nullopt;
+      const bool is_legal = *value > 0 || (*value == 0 && number == 0);
+      if (!is_legal || taken.emplace(*value, number).first->second != number) return std::nullopt;
       if (*value != number && c_.avoided_.contains(*value)) return std::nullopt;
     }
     return AreLegal(values) ? std::optional(std::move(values)) : std::nullopt;
@@ -256,39 +289,40 @@ class SizeSolver {
     best_.resize(numbers_.size());
     for (const RootId size : Ids<RootId>(numbers_.size()))
       weights_.Add(1 + Weight(size));
-    if (!FindAny()) return false;
+    if (!FindSmaller(kRounds, kAttempts)) return false;
     Descend();
     return true;
   }
 
-  bool is_found() const { return std::isfinite(best_cost_); }
-
-  /// Where no number is left for a size, those that it depends on may come long before it: then the
-  /// search begins again with such sizes first.
-  bool FindAny() {
-    for (int round = 0; round < kRounds && !is_found(); ++round) {
+  /// Finds numbers of a smaller cost. Where no number is left for a size, those that it depends on
+  /// may come long before it: then the search begins again with such sizes first.
+  bool FindSmaller(int rounds, int64_t attempts) {
+    const double cost = best_cost_;
+    for (int round = 0; round < rounds && best_cost_ >= cost; ++round) {
       std::ranges::stable_sort(free_, std::ranges::greater(), [&](RootId size) {
         return std::pair(dead_ends_[size], weights_[size]);
       });
-      attempts_ = kAttempts;
+      attempts_ = attempts;
       Assign(0);
       if (attempts_ > 0) break;  // all were tried
     }
-    return is_found();
+    return best_cost_ < cost;
   }
 
-  /// Gives each size a smaller number, as long as others can follow.
+  bool IsAxis(RootId size) const { return std::ranges::find(limited_, size) != limited_.end(); }
+
+  /// Gives each size a smaller number, as long as others can follow. For axes of the mesh others
+  /// get new numbers: every rank computes, and dimensions are multiples of the axes.
   void Descend() {
+    const std::vector<RootId> sizes = free_;
     for (bool is_smaller = true; is_smaller;) {
       is_smaller = false;
-      for (size_t i = 0; i < free_.size() && !is_smaller; ++i) {
-        const double cost = best_cost_;
-        fixed_ = free_[i];
+      for (size_t i = 0; i < sizes.size() && !is_smaller; ++i) {
+        fixed_ = sizes[i];
         for (int64_t n = kSmallest - 1; n < best_[fixed_] && !is_smaller; ++n) {
           assigned_[fixed_] = n;
-          attempts_ = kAttempts;
-          Assign(0);
-          is_smaller = best_cost_ < cost;
+          is_smaller =
+              IsAxis(fixed_) ? FindSmaller(kRounds, kAttempts) : FindSmaller(1, kAttemptsToDescend);
         }
         assigned_[fixed_] = std::nullopt;
         fixed_ = {};
@@ -315,7 +349,7 @@ class SizeSolver {
     const auto attempt = [&](int64_t n) {
       --attempts_;
       assigned_[size] = n;
-      if (Cost() < best_cost_) Assign(index + 1);
+      if (Cost() < best_cost_ - kSmallestGain) Assign(index + 1);
     };
     // What it has already, as long as it can stay, then others.
     const std::optional<int64_t> before = best_[size];
