@@ -139,6 +139,7 @@ void CallSizes::AddStructure() {
   const Dims &from = operands_[0], &to = results_[0];
   if (IsSizedView(op)) {
     constraints_.AddProduct(from, to);
+    if (from.size() == 2 && to.size() == 1) joined_[to[0]] = from;
     const SizeId ranks = RanksGathered(graph_.operands(node_)[0]);
     if (ranks.valid() && !to.empty()) JoinIfEqual(to[0], ranks);
   } else if (op == "cat") {

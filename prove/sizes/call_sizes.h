@@ -102,6 +102,11 @@ class CallSizes {
   /// Elements that are positions in a dimension, as topk and sort make them, index dimensions of
   /// the same size.
   void AddPositions();
+  /// `topk` chooses some of all elements.
+  void AddChosen(SizeId all, SizeId chosen);
+  /// What divides a position in two dimensions that a view joined is the size of the second, as the
+  /// number of a token's experts, or of a rank's; the quotient is the position in the first.
+  void AddQuotient();
   /// Literals that nothing ties to a dimension: by their numbers. One that no dimension of the call
   /// has may be an error of the program: it is a size of its own.
   void AddLiterals();
@@ -127,6 +132,7 @@ class CallSizes {
   std::vector<Dims> operands_, results_;  // of the call
   std::map<ValueId, SizeId> gathered_;    // ranks whose parts follow each other in dimension 0
   std::map<ValueId, SizeId> positions_;   // the dimension that the elements of a value index
+  std::map<SizeId, Dims> joined_;         // two dimensions, by the one that a view makes of them
   std::map<NodeId, SizeId> pieces_;       // how many equal ones are joined or cut
 };
 

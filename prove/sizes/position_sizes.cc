@@ -34,10 +34,11 @@ void CallSizes::AddPositions() {
     if (dim < -rank || dim >= rank) return;
     const SizeId size = from[static_cast<size_t>(dim < 0 ? dim + rank : dim)];
     positions_[graph_.result(node_, 1)] = size;
-    const auto count = op == "topk" ? Integer(1, "k") : std::nullopt;
-    if (count && *count < number(size)) constraints_.AddLess(Constant(*count), size);
+    if (op == "topk") AddChosen(size, results_[0][static_cast<size_t>(dim < 0 ? dim + rank : dim)]);
     return;
   }
+  if (op == "repeat_interleave" && rank == 1) positions_[graph_.result(node_)] = from[0];
+  if (op == "floor_divide" || op == "remainder") return AddQuotient();
   const auto args = graph_.args(node_);
   if (ReadsPositions(op) && args.size() > 2 && args[2].is_value()) {
     const size_t dim = DimArgument(1, from.size());
@@ -47,6 +48,21 @@ void CallSizes::AddPositions() {
   const auto moved = positions_.find(graph_.operands(node_)[0]);
   if (moved != positions_.end() && MovesElements(graph_.op(node_)))
     positions_[graph_.result(node_)] = moved->second;
+}
+
+void CallSizes::AddChosen(SizeId all, SizeId chosen) {
+  Tie(1, chosen);
+  if (number(chosen) < number(all)) constraints_.AddLess(chosen, all);
+}
+
+void CallSizes::AddQuotient() {
+  const ValueId index = graph_.operands(node_)[0];
+  const auto position = positions_.find(index);
+  const auto joined = position == positions_.end() ? joined_.end() : joined_.find(position->second);
+  if (joined == joined_.end() || Integer(1, "other") != number(joined->second.back())) return;
+  sizes_.SetBound(graph_.node(node_).args_begin + 1, joined->second.back());
+  const bool is_rest = base() == "remainder";
+  positions_[graph_.result(node_)] = is_rest ? joined->second.back() : joined->second.front();
 }
 
 }  // namespace strata::prove

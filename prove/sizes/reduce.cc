@@ -74,7 +74,8 @@ void AddOtherIntegers(GraphSizes& sizes, Numbers numbers, SizeConstraints& const
   for (const NodeId node : graph.nodes()) {
     ForEachInteger(graph, node, [&](uint32_t slot, IntegerUse use, int64_t value) {
       if (use == IntegerUse::kSize || sizes.arguments().contains(slot)) return;
-      if (sizes.IsPosition(slot)) return;
+      if (use == IntegerUse::kName) return;
+      if (sizes.IsPosition(slot) || sizes.bounds().contains(slot)) return;
       constexpr int64_t kLeast = -std::numeric_limits<int64_t>::max();
       constraints.Avoid(std::abs(std::max(value, kLeast)));
       if (use == IntegerUse::kOther) constraints.KeepAll(value);

@@ -12,7 +12,8 @@ enum class IntegerUse : uint8_t {
   kNumber,  ///< a number of arithmetic
   kReal,    ///< a real number that is whole, or divides 1: 2.0; of 0.25 the 4
   kLast,    ///< an index: one less than a size, if it is that
-  kOther,   ///< anything else: a dimension, a flag, a count
+  kName,    ///< no quantity: a dimension of a tensor, an exponent, a label that does not count
+  kOther,   ///< anything else: a flag, a count
 };
 
 /// Calls `fn` for each literal integer in the arguments of a node, with its slot (see Use).

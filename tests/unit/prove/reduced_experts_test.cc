@@ -73,6 +73,41 @@ TEST_CASE("a mesh with experts becomes smaller, and so do lists of rows for each
   CHECK_EQ(numbers, ranks);
 }
 
+TEST_CASE("experts of a token become fewer, and axes of as many ranks do, too") {
+  std::string text = R"(
+  scores = placeholder : f32[4096, 256]
+  x = placeholder : f32[4096, 7168]
+  counts = placeholder : i64[8]
+  (top, experts) = aten.topk.default(scores, 8, -1, True, False) as chosen : (f32[4096, 8], i64[4096, 8])
+  flat = aten.view.default(experts, [32768]) : i64[32768]
+  (sorted, order) = aten.sort.stable(flat, stable=True, dim=0, descending=False) as s : (i64[32768], i64[32768])
+  source = aten.floor_divide.default(order, 8) : i64[32768]
+  rows = aten.index_select.default(x, 0, source) : f32[32768, 7168]
+)";
+  std::string numbers;
+  for (int i = 0; i < 8; ++i) {
+    text += fmt::format("  s{0} = aten.select.int(counts, 0, {0}) : i64[] ~counts\n", i);
+    text += fmt::format("  n{0} = aten._local_scalar_dense.default(s{0}) : Sym(u{0})\n", i);
+    numbers += fmt::format("{}n{}", i == 0 ? "" : ", ", i);
+  }
+  text += fmt::format(
+      "  sent = _c10d_functional.all_to_all_single.default(rows, [{0}], [{0}], 'ep') : f32[u99, "
+      "7168]\n"
+      "  done = _c10d_functional.wait_tensor.default(sent) : f32[u99, 7168] ~sent\n"
+      "  output([done, top])\n",
+      numbers);
+  const auto module = ParseBody(text);
+  Graph& graph = *module->FindGraph("g");
+  Rewriter(graph).SetAttribute(graph.output(), kMeshAttribute, "fsdp=64,ep=8");
+  const auto pair = OrDie(Reduce(graph, graph, {.stable_ids = true}));
+  const Mesh mesh = OrDie(Mesh::Parse(MeshOf(*pair.after)));
+  CHECK_EQ(mesh.axes().size(), 2);
+  CHECK_LE(mesh.num_ranks(), 25);
+  const int64_t chosen = pair.after->args(NodeNamed(*pair.after, "chosen"))[1].as_int();
+  CHECK_LT(chosen, 8);
+  CHECK_EQ(pair.after->args(NodeNamed(*pair.after, "source"))[1].as_int(), chosen);
+}
+
 TEST_CASE("counts in another order than the ranks keep the group, of which each rank has one") {
   const auto right = Exchange(), wrong = Exchange(true);
   const auto pair = Reduce(*right->FindGraph("g"), *wrong->FindGraph("g"), {.stable_ids = true});
