@@ -155,17 +155,10 @@ class LoweringProver {
     return part;
   }
 
-  /// Of partial values sums and means can be compared: norms of parts are not the parts of a sum.
-  /// Rows in the order of experts, and parts of blocks, are not slices of the whole. Parts that are
-  /// rounded are compared where they are summed.
+  /// Parts that are rounded are compared where they are summed.
   bool IsComparable(const Placements& placements) const {
-    return std::ranges::all_of(placements, [&](const Placement& p) {
-      if (IsRows(p) || IsBlocked(p)) return false;
-      if (!IsPartial(p)) return true;
-      if (options_.rounds) return false;
-      const std::string_view reduce = placed_.module().str(p.reduce);
-      return reduce == "sum" || reduce == "avg";
-    });
+    if (options_.rounds && std::ranges::any_of(placements, IsPartial)) return false;
+    return AreComparable(placed_.module(), placements);
   }
 
   /// What rank `rank` and those that hold other summands of its value have together.

@@ -34,6 +34,7 @@ class ConeMaker {
       for (const ValueId operand : graph_.operands(node))
         VisitValue(operand);
     }
+    cone_.in_order.assign(cone_.exchanges.rbegin(), cone_.exchanges.rend());
     std::ranges::sort(cone_.exchanges);
     std::ranges::sort(cone_.shards);
     std::ranges::sort(cone_.computed);
@@ -91,8 +92,15 @@ class ConeMaker {
     cone_.computed.insert(cone_.computed.end(), more.begin(), more.end());
   }
 
-  /// The collectives that it becomes.
+  /// The collectives that it becomes, the last one first, as they are visited.
   void AddRedistribution(NodeId node) {
+    const auto begin = std::ssize(cone_.exchanges);
+    AddChanges(node);
+    std::ranges::reverse(
+        std::ranges::subrange(cone_.exchanges.begin() + begin, cone_.exchanges.end()));
+  }
+
+  void AddChanges(NodeId node) {
     if (!graph_.args(node)[0].is_value()) return;
     const Placements &from = PlacementsOf(graph_.args(node)[0].value()),
                      &to = PlacementsOf(graph_.result(node));

@@ -28,6 +28,7 @@ struct Cone {
   std::vector<StableId> roots;                    // in order of the operands, with repetition
   std::set<std::pair<StableId, size_t>> results;  // of roots
   std::vector<Exchange> exchanges;                // sorted
+  std::vector<Exchange> in_order;                 // the same as they run, by order of operands
   std::vector<std::string> shards;                // "0 tp" of axis_shard, sorted
   bool is_lowered_operator = false;               // has operators that a pass replaced by others
   std::vector<std::string> computed;  // "mul", "pow": of nodes that compute numbers, sorted

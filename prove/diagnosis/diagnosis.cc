@@ -7,8 +7,10 @@
 namespace strata::prove {
 
 std::optional<Diagnosis> FirstParts(const Difference& d) {
-  if (!d.facts.is_first_part) return std::nullopt;
-  return Diagnosis{BugKind::kWrongPart, "each rank has what the first one should have"};
+  if (d.facts.first_part_of.empty()) return std::nullopt;
+  return Diagnosis{
+      BugKind::kWrongPart,
+      fmt::format("each rank has what the first one of {} should have", d.facts.first_part_of)};
 }
 
 std::optional<Diagnosis> OfValues(const Difference& d) {
@@ -35,10 +37,10 @@ Diagnosis Diagnose(const Graph& before, NodeId expected, const Graph& after, Nod
                    const ValueFacts& facts) {
   using Rule = std::optional<Diagnosis> (*)(const Difference&);
   // The first that finds something decides: the surest rules come first.
-  constexpr Rule kRules[] = {InFlight,    Overwritten, LostWrite,   OwnCollective, OwnArguments,
-                             Early,       FirstParts,  LostRoots,   NewOperation,  Exchanges,
-                             Parts,       Roots,       OtherResult, OfValues,      OtherPlaces,
-                             IndexOfRank, Order,       Earlier};
+  constexpr Rule kRules[] = {InFlight,  Overwritten, LostWrite, OwnCollective, OwnArguments,
+                             Early,     FirstParts,  Earlier,   LostRoots,     NewOperation,
+                             Exchanges, Parts,       Roots,     OtherResult,   OtherOrder,
+                             OfValues,  OtherPlaces, SameSlice, IndexOfRank,   Order};
   const Difference difference(before, expected, after, node, facts);
   for (const Rule rule : kRules)
     if (std::optional<Diagnosis> found = rule(difference)) return *std::move(found);

@@ -6,16 +6,18 @@
 
 #include "ir/module.h"
 #include "prove/diagnosis/rules.h"
+#include "prove/evaluation/parts.h"
 
 namespace strata::prove {
 namespace {
 
 constexpr std::string_view kAxisIndexOp = "strata.axis_index.default";
 
-/// What a node of both graphs reads no more.
-std::optional<Diagnosis> LostOperand(const Difference& d) {
+/// What a list of a node of both graphs has no more.
+std::optional<Diagnosis> LostElement(const Difference& d) {
+  const auto args = d.before.args(d.expected);
   const std::vector<ValueId> was = d.before.operands(d.expected), is = d.after.operands(d.node);
-  if (was.size() <= is.size()) return std::nullopt;
+  if (args.empty() || !args[0].is_span() || was.size() <= is.size()) return std::nullopt;
   std::set<StableId> read;
   for (const ValueId operand : is)
     read.insert(d.after.node(d.after.value(operand).def).stable_id);
@@ -28,28 +30,40 @@ std::optional<Diagnosis> LostOperand(const Difference& d) {
   return std::nullopt;
 }
 
+/// Whether a node of the graph before would have been found if it was wrong.
+bool IsCompared(const Graph& before, NodeId node) {
+  for (size_t i = 0; i < before.node(node).num_results; ++i) {
+    const TypeId type = before.value(before.result(node, i)).type;
+    if (!type.valid()) continue;
+    if (!AreComparable(before.module(), before.module().types()[type].placements)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-/// Values that cannot be compared, such as the norms of parts, hide where they differ.
+/// What is wrong with a node of both graphs that the value is made of, directly or through others
+/// that are not compared: norms of parts and rows of experts hide where they differ.
 std::optional<Diagnosis> Earlier(const Difference& d) {
-  constexpr int kMaxDepth = 4;
-  std::vector<NodeId> level = {d.node};
-  std::set<NodeId> seen;
-  for (int depth = 0; depth < kMaxDepth; ++depth) {
-    std::vector<NodeId> next;
-    for (const NodeId reader : level) {
-      for (const ValueId operand : d.after.operands(reader)) {
-        const NodeId node = d.after.value(operand).def;
-        if (!seen.insert(node).second) continue;
-        next.push_back(node);
-        const StableId id = d.after.node(node).stable_id;
-        if (!d.before_ids.contains(id)) continue;
-        const Difference earlier(d.before, NodeWithId(d.before, id), d.after, node, d.facts);
-        for (const auto rule : {OwnCollective, OwnArguments, LostOperand})
+  std::vector<NodeId> work = {d.node};
+  std::set<NodeId> seen = {d.node};
+  while (!work.empty()) {
+    const NodeId reader = work.back();
+    work.pop_back();
+    for (const ValueId operand : d.after.operands(reader)) {
+      const NodeId node = d.after.value(operand).def;
+      const StableId id = d.after.node(node).stable_id;
+      if (!seen.insert(node).second) continue;
+      if (d.before_ids.contains(id)) {
+        const NodeId expected = NodeWithId(d.before, id);
+        if (IsCompared(d.before, expected)) continue;
+        const Difference earlier(d.before, expected, d.after, node, d.facts);
+        for (const auto rule :
+             {OwnCollective, OwnArguments, LostElement, LostRoots, NewOperation, Exchanges})
           if (std::optional<Diagnosis> found = rule(earlier)) return found;
       }
+      work.push_back(node);
     }
-    level = std::move(next);
   }
   return std::nullopt;
 }

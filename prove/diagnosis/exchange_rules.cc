@@ -157,6 +157,16 @@ std::optional<Diagnosis> Exchanges(const Difference& d) {
   return std::nullopt;
 }
 
+/// Of the same values: collectives over each other's ranks.
+std::optional<Diagnosis> OtherOrder(const Difference& d) {
+  if (d.was.is_lowered_operator && !IsLoweredBefore(d)) return std::nullopt;
+  if (d.was.roots != d.is.roots || d.was.exchanges != d.is.exchanges) return std::nullopt;
+  if (d.was.in_order == d.is.in_order) return std::nullopt;
+  const auto [was, is] = std::ranges::mismatch(d.was.in_order, d.is.in_order);
+  return Diagnosis{BugKind::kWrongGroup,
+                   fmt::format("{} in the place of {}", is->Text(), was->Text())};
+}
+
 std::optional<Diagnosis> Parts(const Difference& d) {
   const auto missing = Without(d.was.shards, d.is.shards),
              extra = Without(d.is.shards, d.was.shards);
@@ -167,6 +177,19 @@ std::optional<Diagnosis> Parts(const Difference& d) {
                      fmt::format("a part of dimension {} instead of {}", extra[0], missing[0])};
   return Diagnosis{BugKind::kWrongGroup,
                    fmt::format("a part by {} instead of {}", axis(extra[0]), axis(missing[0]))};
+}
+
+/// A slice by literals, which is the same on all ranks, where each takes its own part.
+std::optional<Diagnosis> SameSlice(const Difference& d) {
+  const auto missing = Without(d.was.shards, d.is.shards);
+  if (missing.empty()) return std::nullopt;
+  for (const NodeId node : d.is.inner) {
+    if (BaseName(d.after.op(node)) != "slice") continue;
+    return Diagnosis{BugKind::kWrongPart,
+                     fmt::format("{} is the same on all ranks, no part of dimension {}",
+                                 d.after.name(node), missing[0])};
+  }
+  return std::nullopt;
 }
 
 }  // namespace strata::prove

@@ -16,7 +16,31 @@ std::string NameIn(const Graph& graph, StableId id) {
   return node.valid() ? std::string(graph.name(node)) : std::string("?");
 }
 
+/// A new node that does what a lost one did before the sum over ranks that differs: now it reads
+/// the sum. None: there is none.
+NodeId MovedBehind(const Difference& d, NodeId lost) {
+  const auto launch_of = [&](NodeId node) {
+    return IsWait(d.after, node) ? d.after.value(d.after.operands(node)[0]).def : node;
+  };
+  const NodeId sum = launch_of(d.node);
+  if (!IsCollective(d.after, sum, CollectiveKind::kAllReduce) &&
+      !IsCollective(d.after, sum, CollectiveKind::kReduceScatter))
+    return {};
+  for (const NodeId node : d.after.nodes()) {
+    const bool is_new = !d.before_ids.contains(d.after.node(node).stable_id);
+    if (!is_new || d.after.op(node) != d.before.op(lost)) continue;
+    for (const ValueId operand : d.after.operands(node))
+      if (launch_of(d.after.value(operand).def) == sum) return node;
+  }
+  return {};
+}
+
 Diagnosis LeftOut(const Difference& d, NodeId lost) {
+  if (const NodeId moved = MovedBehind(d, lost); moved.valid()) {
+    return {BugKind::kPartialOperand,
+            fmt::format("{} ({}) reads the sum over the ranks, and {} read summands",
+                        d.after.name(moved), d.after.op(moved), d.before.name(lost))};
+  }
   if (IsWait(d.before, lost) || CollectiveOf(d.before, lost))
     return {BugKind::kMissingCollective, fmt::format("{} is left out", d.before.name(lost))};
   return {BugKind::kMissingOperation,
@@ -30,6 +54,15 @@ bool Reads(const Difference& d, NodeId node, const std::vector<StableId>& ids) {
   const Cone cone = ConeOf(d.before, d.after_ids, d.mesh, node, false);
   return std::ranges::any_of(cone.roots,
                              [&](StableId id) { return std::ranges::find(ids, id) != ids.end(); });
+}
+
+/// The node that makes a rank's place on an axis and that a node reads; none: it reads none.
+NodeId IndexReadBy(const Difference& d, NodeId node) {
+  for (const ValueId operand : d.after.operands(node)) {
+    const NodeId def = d.after.value(operand).def;
+    if (d.after.op(def) == "strata.axis_index.default") return def;
+  }
+  return {};
 }
 
 }  // namespace
@@ -60,6 +93,11 @@ std::optional<Diagnosis> NewOperation(const Difference& d) {
     if (is_extra("axis_index"))
       return Diagnosis{BugKind::kSomeRanks,
                        fmt::format("{} depends on the rank", d.after.name(node))};
+    if (const NodeId index = IndexReadBy(d, node); index.valid())
+      return Diagnosis{
+          BugKind::kWrongPart,
+          fmt::format("{} changes the rank's place on {}, {}", d.after.name(node),
+                      d.after.module().str(d.after.args(index)[0].str()), d.after.name(index))};
     const auto args = d.after.args(node);
     const bool is_factor = IsScaling(d, node) && args.size() > 1 && IsNumber(args[1]);
     if (found && !is_factor) continue;  // others may be a part of what a pass makes of an operator

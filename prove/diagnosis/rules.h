@@ -18,9 +18,11 @@ std::optional<Diagnosis> OwnCollective(const Difference& d);  ///< group, reduct
 std::optional<Diagnosis> OwnArguments(const Difference& d);   ///< operator, literals, operands
 
 // exchange_rules.cc
-std::optional<Diagnosis> Early(const Difference& d);      ///< computed before the sum over ranks
-std::optional<Diagnosis> Exchanges(const Difference& d);  ///< other collectives
-std::optional<Diagnosis> Parts(const Difference& d);      ///< other parts of ranks
+std::optional<Diagnosis> Early(const Difference& d);       ///< computed before the sum over ranks
+std::optional<Diagnosis> Exchanges(const Difference& d);   ///< other collectives
+std::optional<Diagnosis> Parts(const Difference& d);       ///< other parts of ranks
+std::optional<Diagnosis> SameSlice(const Difference& d);   ///< one part for all ranks
+std::optional<Diagnosis> OtherOrder(const Difference& d);  ///< the same collectives, exchanged
 
 // operand_rules.cc
 std::optional<Diagnosis> LostRoots(const Difference& d);     ///< an operation is left out
@@ -30,8 +32,8 @@ std::optional<Diagnosis> OtherResult(const Difference& d);   ///< another result
 std::optional<Diagnosis> OtherPlaces(const Difference& d);   ///< values in each other's places
 std::optional<Diagnosis> Order(const Difference& d);         ///< pieces in another order
 
-// earlier_rules.cc: what nothing else explains
-std::optional<Diagnosis> Earlier(const Difference& d);      ///< a node before it, of both graphs
+// earlier_rules.cc
+std::optional<Diagnosis> Earlier(const Difference& d);  ///< a node before it that is not compared
 std::optional<Diagnosis> IndexOfRank(const Difference& d);  ///< an offset or mask of a rank
 
 // diagnosis.cc: what the values say alone

@@ -1,8 +1,12 @@
 #include "prove/diagnosis/value_facts.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "prove/ops/elementwise.h"
 #include "prove/values/compare.h"
@@ -60,13 +64,34 @@ bool SumsUp(std::span<const Tensor> expected, std::span<const Tensor> actual, co
   return true;
 }
 
-bool IsFirstPart(std::span<const Tensor> expected, std::span<const Tensor> actual) {
+/// Whether each rank has what the first rank of the axes should have, and not what it should have.
+/// `axes`: bits, by index.
+bool HasFirstPart(std::span<const Tensor> expected, std::span<const Tensor> actual,
+                  const Mesh& mesh, uint64_t axes) {
   bool differs = false;
   for (size_t rank = 0; rank < expected.size(); ++rank) {
-    if (!SameElements(expected[0], actual[rank])) return false;
-    differs = differs || !SameElements(expected[0], expected[rank]);
+    std::vector<int64_t> coordinates = mesh.Coordinates(static_cast<int64_t>(rank));
+    for (size_t axis = 0; axis < coordinates.size(); ++axis)
+      if ((axes >> axis & 1U) != 0) coordinates[axis] = 0;
+    const Tensor& first = expected[static_cast<size_t>(mesh.RankAt(coordinates))];
+    if (!SameElements(first, actual[rank])) return false;
+    differs = differs || !SameElements(first, expected[rank]);
   }
   return differs;
+}
+
+/// "fsdp, tp"; "": ranks of no axes have the part of the first.
+std::string FirstPartOf(std::span<const Tensor> expected, std::span<const Tensor> actual,
+                        const Mesh& mesh) {
+  const size_t count = mesh.axes().size();
+  for (uint64_t axes = 1; axes < uint64_t{1} << count; ++axes) {
+    if (!HasFirstPart(expected, actual, mesh, axes)) continue;
+    std::vector<std::string> names;
+    for (size_t axis = 0; axis < count; ++axis)
+      if ((axes >> axis & 1U) != 0) names.push_back(mesh.axes()[axis].name);
+    return fmt::format("{}", fmt::join(names, ", "));
+  }
+  return "";
 }
 
 bool IsOtherRank(std::span<const Tensor> expected, std::span<const Tensor> actual) {
@@ -109,7 +134,7 @@ ValueFacts FactsOf(std::span<const Tensor> expected, std::span<const Tensor> act
       facts.summand_of = axis.name;
   }
   if (expected.size() > 1) {
-    facts.is_first_part = IsFirstPart(expected, actual);
+    facts.first_part_of = FirstPartOf(expected, actual, mesh);
     facts.is_other_rank = IsOtherRank(expected, actual);
   }
   facts.is_permuted = IsPermuted(expected, actual);

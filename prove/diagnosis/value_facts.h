@@ -13,7 +13,7 @@ struct ValueFacts {
   std::string factor;          ///< "1/2": the value is that part of the expected one, everywhere
   std::string summand_of;      ///< the axis over which ranks' values sum up to the expected ones
   std::string factor_of;       ///< the axis whose size the factor, or its inverse, is
-  bool is_first_part = false;  ///< each rank has what the first one should have
+  std::string first_part_of;   ///< axes whose ranks all have what the first one should have
   bool is_other_rank = false;  ///< each rank has what another one should have
   bool is_permuted = false;    ///< ranks have the expected elements in another order
   bool has_other_sizes = false;

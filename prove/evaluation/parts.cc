@@ -44,4 +44,11 @@ Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, con
   return part.Copy();
 }
 
+bool AreComparable(const Module& module, std::span<const Placement> placements) {
+  return std::ranges::all_of(placements, [&](const Placement& p) {
+    if (IsRows(p) || IsBlocked(p)) return false;
+    return !IsPartial(p) || module.str(p.reduce) == "sum" || module.str(p.reduce) == "avg";
+  });
+}
+
 }  // namespace strata::prove

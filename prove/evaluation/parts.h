@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <span>
 
+#include "ir/module.h"
 #include "passes/placement/mesh.h"
 #include "passes/placement/placement.h"
 #include "prove/values/tensor.h"
@@ -20,5 +21,10 @@ Tensor PaddedChunk(const Tensor& tensor, int64_t dim, int64_t index, int64_t par
 /// expert.
 Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, const Mesh& mesh,
                  int64_t rank);
+
+/// Whether what ranks hold by placements is compared with the whole: of partial values sums and
+/// means, since norms of parts are not the parts of a sum. Rows in the order of experts, and parts
+/// of blocks, are not slices of the whole.
+bool AreComparable(const Module& module, std::span<const Placement> placements);
 
 }  // namespace strata::prove
