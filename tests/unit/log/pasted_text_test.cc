@@ -102,6 +102,25 @@ TEST_CASE("a text that a terminal broke at its width reads as the whole one") {
     CHECK_EQ(NativeOf(ReadPasted(Folded(printed, width)).text), NativeOf(printed));
 }
 
+TEST_CASE("lines that a launcher or a collector of logs marked are not joined") {
+  const std::string prefix =
+      "I1128 05:19:44.944000 14565 torch/_functorch/x.py:1655] [0/0] [__aot_graphs] ";
+  const std::string longest = prefix + "aot_config id: 0, fw_metadata=" + std::string(300, 'x');
+  const std::string whole =
+      longest + "\n" +
+      Marked(
+          "TRACED GRAPH\n ===== Forward graph 0 =====\n a.py class GraphModule(torch.nn.Module):\n"
+          "    def forward(self, x: \"f32[2][1]cpu\"):\n        return (x,)\n\n",
+          prefix);
+  for (const std::string& mark :
+       {std::string(), std::string("[rank0]:"), std::string("0: "), std::string("trainer-1  | "),
+        std::string("2026-11-29T16:15:32.051Z ")}) {
+    const std::string log = ReadPasted(Marked(whole, mark)).text;
+    CHECK(LooksLikeLog(log));
+    CHECK_MESSAGE(log.find("\"aot_forward_graph\"") != std::string::npos, mark);
+  }
+}
+
 TEST_CASE("a byte order mark and UTF-16 are read") {
   const std::string plain(kGraph);
   CHECK_EQ(ReadPasted("\xef\xbb\xbf" + plain).text, plain);

@@ -18,21 +18,26 @@ size_t WidthOf(std::string_view line) {
       line, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }
 
-/// Whether a line begins as PyTorch's loggers do: `[rank0]:V1122 18:32:38`.
-bool HasPrefix(std::string_view line) {
-  if (line.starts_with("[rank")) {
-    const size_t end = line.find("]:");
-    if (end == std::string_view::npos) return false;
-    line.remove_prefix(end + 2);
-    if (line.starts_with(' ')) line.remove_prefix(1);
-  }
+/// Whether a text begins as PyTorch's loggers do: `V1122 18:32:38`.
+bool BeginsWithTime(std::string_view text) {
   constexpr std::string_view kLevels = "VDIWEC", kTime = "0000 00:00:00";
-  if (line.size() <= kTime.size() || kLevels.find(line[0]) == std::string_view::npos) return false;
+  if (text.size() <= kTime.size() || kLevels.find(text[0]) == std::string_view::npos) return false;
   for (size_t i = 0; i < kTime.size(); ++i) {
-    const bool fits = kTime[i] == '0' ? IsDigit(line[i + 1]) : line[i + 1] == kTime[i];
+    const bool fits = kTime[i] == '0' ? IsDigit(text[i + 1]) : text[i + 1] == kTime[i];
     if (!fits) return false;
   }
   return true;
+}
+
+/// Whether a line is the first one of a message. Launchers, containers and collectors of logs mark
+/// it: `[rank0]:V1122 …`, `0: V1122 …`, `2026-11-29T16:15:32Z V1122 …`.
+bool HasPrefix(std::string_view line) {
+  constexpr size_t kLongestMark = 100;
+  for (size_t i = 0; i < std::min(line.size(), kLongestMark); ++i) {
+    const bool begins = i == 0 || line[i - 1] == ' ' || line[i - 1] == ':';
+    if (begins && BeginsWithTime(line.substr(i))) return true;
+  }
+  return false;
 }
 
 /// Whether a line is one of its own in a text without prefixes.
