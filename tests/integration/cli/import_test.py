@@ -179,6 +179,23 @@ class ImportTest(unittest.TestCase):
         events = self.listing()[0]["compile_events"]
         self.assertEqual([event["what"] for event in events], ["graph break", "recompiled", "failed"])
 
+    def test_a_graph_break_without_a_restart_is_said(self):
+        """Dynamo goes on behind a branch on data, and logs no reason for a restart."""
+        at = {"frame_id": 0, "frame_compile_id": 0, "attempt": 0}
+        restarted = {"frame_id": 1, "frame_compile_id": 0, "attempt": 1}
+        reason = ("Graph break in user code at /home/me/model.py:4\nGraph Break Reason: Data-dependent branching\n"
+                  "  Explanation: ...")
+        metrics = "V1120 18:28:13.658000 9595 torch/x.py:10] " + json.dumps({"compilation_metrics": {"co_name": "f"}, **at})
+        again = "V1120 18:28:13.658000 9595 torch/x.py:10] " + json.dumps(
+            {"compilation_metrics": {"co_name": "g", "restart_reasons": ["A graph break"]}, **restarted})
+        self.write("a.log", record("dynamo_graph_break_reason", reason, **at) + record("g", GRAPH.format("x")) +
+                   metrics + "\n" + record("dynamo_graph_break_reason", reason, **{**restarted, "attempt": 0}) + again + "\n")
+        done = self.run_strata("import", self.folder + "/a.log", "-o", self.trace)
+        self.assertIn(": 2 graph breaks: 'strata ls' lists them\n", done.stderr)
+        listed = re.sub(" +", " ", self.run_strata("ls", self.trace).stdout)
+        self.assertIn("[0/0] graph break f Data-dependent branching (model.py:4)", listed)
+        self.assertIn("[1/0_1] graph break g A graph break", listed)
+
     def test_output_of_torch_logs(self):
         def lines(title, tag, text, at="[1/0] "):
             head = f"V1122 09:21:42.497000 12524 torch/_dynamo/x.py:2417] {at}[{tag}] "

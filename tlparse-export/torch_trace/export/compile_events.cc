@@ -1,6 +1,7 @@
 #include "tlparse-export/torch_trace/export/compile_events.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,6 +14,10 @@ namespace strata {
 namespace {
 
 constexpr std::string_view kMetrics = "compilation_metrics";
+constexpr std::string_view kBreakReason = "dynamo_graph_break_reason";
+
+/// Reasons of graph breaks, by compilation and attempt.
+using Breaks = std::map<std::string, std::vector<std::string>>;
 
 std::string FirstLine(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
@@ -33,7 +38,29 @@ bool IsGraphBreak(std::string_view reason) {
          reason.find("graph-break") != std::string_view::npos;
 }
 
-void AddEvents(const StoredRecord& record, std::vector<CompileEvent>& events) {
+/// `Data-dependent branching (model.py:4)`.
+std::string ReasonOfBreak(std::string_view text) {
+  const auto after = [&](std::string_view key) {
+    const size_t at = text.find(key);
+    return at == std::string_view::npos ? "" : FirstLine(text.substr(at + key.size()));
+  };
+  const std::string reason = after("Graph Break Reason: "), place = after("in user code at ");
+  if (place.empty()) return reason;
+  return fmt::format("{} ({})", reason, place.substr(place.rfind('/') + 1));
+}
+
+Result<Breaks> ReadBreaks(TraceReader& trace, const StoredRun& run) {
+  Breaks breaks;
+  for (const ArtifactInfo& artifact : run.artifacts) {
+    if (artifact.name != kBreakReason) continue;
+    STRATA_TRY(const std::string text, trace.LoadArtifact(artifact.id));
+    breaks[CompileOf(artifact)].push_back(ReasonOfBreak(text));
+  }
+  return breaks;
+}
+
+void AddEvents(const StoredRecord& record, const Breaks& breaks,
+               std::vector<CompileEvent>& events) {
   const auto envelope = ReadJsonObject(record.envelope).value_or(std::vector<JsonField>{});
   const auto metrics =
       ReadJsonObject(FieldValue(envelope, kMetrics)).value_or(std::vector<JsonField>{});
@@ -52,6 +79,11 @@ void AddEvents(const StoredRecord& record, std::vector<CompileEvent>& events) {
     const std::string reason = ReadJsonString(restart).value_or("");
     add(IsGraphBreak(reason) ? "graph break" : "restarted", reason);
   }
+  // Where Dynamo can go on behind the break it does not start again.
+  if (const auto found = breaks.find(record.compile); found != breaks.end()) {
+    for (const std::string& reason : found->second)
+      add("graph break", reason);
+  }
   if (const std::string type = text("fail_type"); !type.empty()) {
     const std::string reason = text("fail_reason");
     // `backend='x' raised:` says nothing without the line below it.
@@ -66,9 +98,10 @@ void AddEvents(const StoredRecord& record, std::vector<CompileEvent>& events) {
 
 Result<std::vector<CompileEvent>> ReadCompileEvents(TraceReader& trace, const StoredRun& run) {
   STRATA_TRY(const std::vector<StoredRecord> records, ReadStoredRecords(trace, run, kMetrics));
+  STRATA_TRY(const Breaks breaks, ReadBreaks(trace, run));
   std::vector<CompileEvent> events;
   for (const StoredRecord& record : records)
-    AddEvents(record, events);
+    AddEvents(record, breaks, events);
   return events;
 }
 

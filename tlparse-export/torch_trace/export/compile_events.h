@@ -16,9 +16,9 @@ struct CompileEvent {
   std::string reason;    ///< one line
 };
 
-/// What the records `compilation_metrics` of an imported log say, in order of the log: failures
-/// (also of backends and passes, and hit limits), graph breaks and other restarts, recompilations
-/// with the guard that failed. None for runs that are not imports.
+/// What the records `compilation_metrics` and `dynamo_graph_break_reason` of an imported log say,
+/// in order of the log: failures (also of backends and passes, and hit limits), graph breaks and
+/// other restarts, recompilations with the guard that failed. None for runs that are not imports.
 Result<std::vector<CompileEvent>> ReadCompileEvents(TraceReader& trace, const StoredRun& run);
 
 /// `1 compilation failed, 2 recompiled, 3 graph breaks`; "" of none.
