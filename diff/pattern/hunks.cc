@@ -153,21 +153,20 @@ class HunkFinder {
       if (pair.valid()) last = diff_.pairs[pair].before;
       before_of_after[id] = last;
     }
-    const auto place_of = [&](const HunkItem& item) {
-      return item.before.valid() ? std::pair(item.before.index, -1)
-                                 : std::pair(before_of_after[item.after].index, item.after.index);
+    const auto key_of = [&](const HunkItem& item, size_t index) {
+      const EntityId before = item.before.valid() ? item.before : before_of_after[item.after];
+      const EntityId after = item.before.valid() ? EntityId{} : item.after;
+      return KeyedBy<int32_t>{
+          static_cast<uint64_t>(before.index + 1) << 32 | static_cast<uint32_t>(after.index + 1),
+          static_cast<int32_t>(index)};
     };
     // Places are looked up once: the largest hunk may be nearly everything.
     std::vector<KeyedBy<int32_t>> places;
     std::vector<HunkItem> sorted;
     for (HunkFacts& facts : facts_) {
       places.clear();
-      for (const HunkItem& item : facts.items) {
-        const auto [before, after] = place_of(item);
-        places.push_back(
-            {static_cast<uint64_t>(before + 1) << 32 | static_cast<uint32_t>(after + 1),
-             static_cast<int32_t>(places.size())});
-      }
+      for (const HunkItem& item : facts.items)
+        places.push_back(key_of(item, places.size()));
       if (std::ranges::is_sorted(places)) continue;
       SortKeys(places);
       sorted.clear();
@@ -175,8 +174,17 @@ class HunkFinder {
         sorted.push_back(facts.items[static_cast<size_t>(place.entity)]);
       facts.items = sorted;
     }
-    std::ranges::stable_sort(facts_, {},
-                             [&](const HunkFacts& facts) { return place_of(facts.items.front()); });
+    // Mostly they are in order. Facts are large: their places are sorted instead.
+    places.clear();
+    for (const HunkFacts& facts : facts_)
+      places.push_back(key_of(facts.items.front(), places.size()));
+    if (std::ranges::is_sorted(places)) return;
+    SortKeys(places);
+    IdVector<HunkId, HunkFacts> in_order;
+    in_order.reserve(facts_.size());
+    for (const KeyedBy<int32_t>& place : places)
+      in_order.Add(std::move(facts_[HunkId{place.entity}]));
+    facts_ = std::move(in_order);
   }
 
   const Matching& matching_;
