@@ -178,14 +178,19 @@ Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
   GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   LabelledSides labels = LabelSides(diff.before, diff.after);
   Matching matching(labels.before, labels.after);
+  // Finding them begins anew with the labels.
+  const bool has_contradictions = options.stable_ids && options.contradictions;
   {
     const SynonymScope synonyms(labels.before, labels.after);
+    if (!has_contradictions) {
+      labels.before.ForgetNames();
+      labels.after.ForgetNames();
+    }
     STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, matching));
   }
   diff.relations = FindRelations(diff.before, diff.after, matching);
   if (options.stable_ids && !options.provenance.empty())
     UseProvenance(matching, options.provenance, diff);
-  const bool has_contradictions = options.stable_ids && options.contradictions;
   // Of a large graph, what is not needed any more would be a third of the memory.
   if (!has_contradictions) matching.ForgetEvidence();
   FillPairs(matching, labels.symbols, options, diff);

@@ -191,7 +191,7 @@ OperandPlaces FieldComparer::CompareLiterals(EntityId before, EntityId after,
   const Labels& b = matching_.labels(kAfter);
   const bool same_leaves = fields.size() == begin && a.op[before] == b.op[after] &&
                            a.operands(before).size() == b.operands(after).size();
-  if (same_leaves && a.literals[before] != b.literals[after] && !before_[before].element.valid() &&
+  if (same_leaves && a.literals(before) != b.literals(after) && !before_[before].element.valid() &&
       !after_[after].element.valid()) {
     AddContainerDiffs(listed_before, listed_after, fields);
   }
@@ -232,7 +232,7 @@ FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, Enti
   // The type of a tuple is that of its elements: the same element of it follows from it.
   const bool same_element =
       before_.target(before) == "_operator.getitem" &&
-      matching_.labels(kBefore).literals[before] == matching_.labels(kAfter).literals[after] &&
+      matching_.labels(kBefore).literals(before) == matching_.labels(kAfter).literals(after) &&
       !operands_before.empty() && ImageOf(operands_before[0].entity).valid();
   if (same_element && !before_.value(operands_before[0].entity).valid()) {
     result.dtype = result.shape = result.strides = true;

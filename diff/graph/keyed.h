@@ -69,20 +69,23 @@ void SortKeys(std::vector<KeyedBy<IdType>>& keys) {
               keys.begin() + static_cast<std::ptrdiff_t>(end[bucket]));
 }
 
-/// Drops what has no equal on the other side, nearly all of it.
-template <class IdType>
-void DropForeign(std::vector<KeyedBy<IdType>>& before, std::vector<KeyedBy<IdType>>& after) {
+/// Drops what has no equal on the other side, nearly all of it. `key_of(side, item)`: 0 is before.
+template <class Item, class KeyOf>
+void DropForeign(std::vector<Item>& before, std::vector<Item>& after, KeyOf&& key_of) {
   constexpr size_t kFew = 256;
   if (before.size() < kFew || after.size() < kFew) return;
-  const auto drop = [](std::vector<KeyedBy<IdType>>& keys,
-                       const std::vector<KeyedBy<IdType>>& others) {
+  const auto drop = [&](std::vector<Item>& items, size_t side, const std::vector<Item>& others) {
     HashFilter known(others.size());
-    for (const KeyedBy<IdType>& other : others)
-      known.Add(other.key);
-    std::erase_if(keys, [&](const KeyedBy<IdType>& keyed) { return !known.MayHave(keyed.key); });
+    for (const Item& other : others)
+      known.Add(key_of(1 - side, other));
+    std::erase_if(items, [&](const Item& item) { return !known.MayHave(key_of(side, item)); });
   };
-  drop(after, before);
-  drop(before, after);
+  drop(after, 1, before);
+  drop(before, 0, after);
+}
+template <class IdType>
+void DropForeign(std::vector<KeyedBy<IdType>>& before, std::vector<KeyedBy<IdType>>& after) {
+  DropForeign(before, after, [](size_t, const KeyedBy<IdType>& keyed) { return keyed.key; });
 }
 
 /// Calls `fn(befores, afters)` with the entities of each key that both sides have, in order of the

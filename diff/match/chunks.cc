@@ -51,7 +51,7 @@ class PartFinder {
   bool LiteralsDiffer(const std::vector<EntityId>& members) const {
     std::set<uint64_t> literals;
     for (EntityId member : members)
-      literals.insert(labels_.literals[member]);
+      literals.insert(labels_.literals(member));
     return literals.size() == members.size();
   }
 
@@ -79,7 +79,7 @@ class PartFinder {
     const auto first = labels_.operands(copies[0]);
     for (size_t k = 0; k < copies.size(); ++k) {
       if (!IsOpen(copies[k])) return false;
-      if (labels_.literals[copies[k]] != labels_.literals[copies[0]]) return false;
+      if (labels_.literals(copies[k]) != labels_.literals(copies[0])) return false;
       const auto operands = labels_.operands(copies[k]);
       if (operands.size() != first.size()) return false;
       for (size_t slot = 0; slot < operands.size(); ++slot) {

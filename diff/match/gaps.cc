@@ -56,7 +56,7 @@ int32_t Merit(const Matching& matching, EntityId before, EntityId after, Place w
   if (a.op[before] != b.op[after] || matching.vetoed(before, after)) return 0;
   const Matching::EdgeScore score = matching.Score(before, after);
   const bool same_type = a.type[before] == b.type[after],
-             same_literals = a.literals[before] == b.literals[after];
+             same_literals = a.literals(before) == b.literals(after);
   // The place of inputs has been looked at already.
   const bool is_placed = same_type && a.kind[before] != EntityKind::kInput &&
                          (where != Place::kVague || score.contradict == 0);
@@ -115,7 +115,7 @@ bool IsSameRegion(const Matching& matching, const Gap& gap) {
   };
   for (size_t k = 0; k < gap.before.size(); ++k) {
     const EntityId i = gap.before[k], j = gap.after[k];
-    const bool may_be = a.kind[i] == EntityKind::kCompute && a.form[i] == b.form[j] &&
+    const bool may_be = a.kind[i] == EntityKind::kCompute && a.form(i) == b.form(j) &&
                         a.users(i).size() <= Matching::kMaxEdges && !matching.vetoed(i, j);
     if (!may_be || a.operands(i).empty() || !same_edges(a.operands(i), b.operands(j)) ||
         !same_edges(a.users(i), b.users(j))) {
@@ -133,8 +133,8 @@ class LabelAligner {
   explicit LabelAligner(Matching& matching) : matching_(matching) {}
 
   void Run(const Gap& gap) {
-    Align(gap, &Labels::type);
-    Align(gap, &Labels::op);
+    Align(gap, LabelKind::kType);
+    Align(gap, LabelKind::kOp);
   }
 
   bool is_chance() const { return is_chance_; }
@@ -148,7 +148,7 @@ class LabelAligner {
   /// Contradictions that are enough to judge.
   static constexpr size_t kEnough = 1024;
 
-  void Align(const Gap& gap, const Labels::Column Labels::* label) {
+  void Align(const Gap& gap, LabelKind label) {
     if (is_chance_) return;
     std::vector<Keyed> before = Keys(kBefore, gap.before, label);
     std::vector<Keyed> after = Keys(kAfter, gap.after, label);
@@ -158,11 +158,10 @@ class LabelAligner {
     });
   }
 
-  std::vector<Keyed> Keys(Side side, std::span<const EntityId> entities,
-                          const Labels::Column Labels::* label) const {
+  std::vector<Keyed> Keys(Side side, std::span<const EntityId> entities, LabelKind label) const {
     std::vector<Keyed> keys;
     for (EntityId i : entities) {
-      if (!matching_.matched(side, i)) keys.push_back({(matching_.labels(side).*label)[i], i});
+      if (!matching_.matched(side, i)) keys.push_back({matching_.labels(side).Of(label, i), i});
     }
     return keys;
   }

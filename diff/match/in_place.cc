@@ -82,7 +82,7 @@ class InPlaceFinder {
     if (matching_.matched(kBefore, i) || matching_.forbidden(kBefore, i) ||
         matching_.matched(kAfter, j) || matching_.forbidden(kAfter, j) || matching_.vetoed(i, j) ||
         a.kind[i] != EntityKind::kCompute || b.kind[j] != EntityKind::kCompute ||
-        a.form[i] != b.form[j] || a.operands(i).size() != b.operands(j).size()) {
+        a.form(i) != b.form(j) || a.operands(i).size() != b.operands(j).size()) {
       return false;
     }
     size_t agreeing = 0, open = 0;

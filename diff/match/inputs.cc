@@ -75,7 +75,7 @@ class InputMatcher {
     const auto keys_of = [&](Side side) {
       std::vector<Keyed> keys;
       for (EntityId i : Open(side))
-        keys.push_back({matching_.labels(side).attribute[i], i});
+        keys.push_back({matching_.labels(side).attribute(i), i});
       return keys;
     };
     std::vector<Keyed> before = keys_of(kBefore), after = keys_of(kAfter);
@@ -171,7 +171,7 @@ class InputMatcher {
   }
 
   std::vector<Keyed> RadiusKeys(Side side) const {
-    return KeysOf(side, RadiusHashes(matching_, side, scope_, &Labels::type, radius_));
+    return KeysOf(side, RadiusHashes(matching_, side, scope_, LabelKind::kType, radius_));
   }
 
   std::vector<Keyed> KeysOf(Side side, const std::vector<uint64_t>& hashes) const {

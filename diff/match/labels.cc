@@ -109,9 +109,8 @@ class Labeller {
     labels_.arguments[id] = LiteralsOf(graph, entity);
     labels_.value[id] = Mix(kind, type);
     if (entity.kind == EntityKind::kConstant) {
-      labels_.attribute[id] = HashText(module_.str(node.op));
+      labels_.AddAttribute(id, HashText(module_.str(node.op)));
     }
-    labels_.form[id] = Mix(labels_.arguments[id], labels_.value[id]);
     labels_.name[id] = is_element ? 0 : NameOf(graph, node);
     labels_.piece[id] = is_element || IsPiece(graph, node);
     labels_.pure[id] = is_element || IsPure(graph, node);
@@ -300,7 +299,7 @@ TypeFields KnownTypeFields(const Listing& listing) {
 
 Labels::Labels(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols) {
   const auto n = static_cast<size_t>(listing.size());
-  for (auto* column : {&op, &literals, &type, &value, &arguments, &attribute, &form, &name})
+  for (auto* column : {&op, &type, &value, &arguments, &name})
     column->resize(n);
   for (auto* column : {&piece, &pure, &mutates, &telling})
     column->resize(n);
@@ -311,14 +310,19 @@ Labels::Labels(const Listing& listing, const TypeFields& fields, const SymbolNam
 
 void Labels::SetOp(EntityId i, uint64_t new_op) {
   op[i] = new_op;
-  literals[i] = Mix(new_op, arguments[i]);
-  type[i] = Mix(literals[i], value[i]);
+  type[i] = Mix(literals(i), value[i]);
+}
+
+uint64_t Labels::attribute(EntityId i) const {
+  const auto found = std::ranges::lower_bound(attributes_, i, {}, &Attribute::constant);
+  return found != attributes_.end() && found->constant == i ? found->target : 0;
 }
 
 void Labels::ForgetDetails() {
-  for (Column* column : {&literals, &value, &arguments, &attribute, &form, &name})
+  for (Column* column : {&value, &arguments, &name})
     *column = {};
   pure = telling = {};
+  attributes_ = {};
 }
 
 LabelledSides LabelSides(const Listing& before, const Listing& after) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/id.h"
+#include "diff/graph/hash.h"
 #include "diff/graph/listing.h"
 #include "diff/graph/symbols.h"
 
@@ -28,6 +29,9 @@ TypeFields KnownTypeFields(const Listing& listing);
 /// `_tensor_constant3`. Attributes of modules (`layers.0.weight`) stay whole.
 std::string_view AttributeStem(std::string_view target);
 
+/// How much of a node itself counts, see Labels.
+enum class LabelKind : uint8_t { kOp, kLiterals, kType, kValue, kForm };
+
 /// What a listing looks like to the matcher: per entity hashes of what it is, and its edges. No
 /// names in it.
 struct Labels {
@@ -39,13 +43,31 @@ struct Labels {
 
   using Column = IdVector<EntityId, uint64_t>;
   IdVector<EntityId, EntityKind> kind;
-  Column op;         ///< kind and target
-  Column literals;   ///< and the literals, with holes where operands stand
-  Column type;       ///< and the type of the value
-  Column value;      ///< kind and type of the value alone
+  Column op;     ///< kind and target
+  Column type;   ///< and the literals, with holes where operands stand, and the type of the value
+  Column value;  ///< kind and type of the value alone
   Column arguments;  ///< the literals alone
-  Column attribute;  ///< of a constant: its whole target; else 0
-  Column form;       ///< literals and type, whatever the target
+  /// `op` and the literals.
+  uint64_t literals(EntityId i) const { return Mix(op[i], arguments[i]); }
+  /// Literals and type, whatever the target.
+  uint64_t form(EntityId i) const { return Mix(arguments[i], value[i]); }
+  uint64_t Of(LabelKind label, EntityId i) const {
+    switch (label) {
+      case LabelKind::kOp:
+        return op[i];
+      case LabelKind::kLiterals:
+        return literals(i);
+      case LabelKind::kType:
+        return type[i];
+      case LabelKind::kValue:
+        return value[i];
+      case LabelKind::kForm:
+        break;
+    }
+    return form(i);
+  }
+  /// Of a constant: its whole target; else 0.
+  uint64_t attribute(EntityId i) const;
   /// What a call's operator is named without library, overload and the mark of one in place; 0: no
   /// call of an operator.
   Column name;
@@ -55,10 +77,13 @@ struct Labels {
   IdVector<EntityId, bool> mutates;  ///< writes to an operand
   IdVector<EntityId, bool> telling;  ///< has literals that many other calls have not
 
-  /// Frees the columns that patterns do not read: all but `kind`, `op`, `type`, `piece` and
-  /// `mutates`.
+  /// Frees what patterns do not read: all but `kind`, `op`, `type`, `piece`, `mutates` and the
+  /// edges.
   void ForgetDetails();
+  /// Frees `name`, which synonyms alone read.
+  void ForgetNames() { name = {}; }
 
+  void AddAttribute(EntityId i, uint64_t target) { attributes_.push_back({i, target}); }
   /// Gives the entity another target: `op`, `literals` and `type` change.
   void SetOp(EntityId i, uint64_t new_op);
 
@@ -81,6 +106,11 @@ struct Labels {
   }
   void AddEdges(const Listing& listing);
 
+  struct Attribute {
+    EntityId constant;
+    uint64_t target;
+  };
+  std::vector<Attribute> attributes_;                 // ascending: few entities are constants
   std::vector<uint32_t> operand_begin_, user_begin_;  // by entity, and the end
   std::vector<Edge> operands_, users_;
 };

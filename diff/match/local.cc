@@ -11,26 +11,26 @@ namespace strata {
 // and in the other stages: the share of right claims over the mutations of bench/diff_eval
 // with seeds 1 to 3, rounded down; see docs/diff.md for their accuracy.
 const LocalMatcher::Tier LocalMatcher::kTiers[] = {
-    {Tier::Where::kBoth, Tier::Key::kAllEdges, false, &Labels::type, 0.999},
-    {Tier::Where::kUsers, Tier::Key::kAllOperands, false, &Labels::type, 0.998},
-    {Tier::Where::kOperands, Tier::Key::kAllUsers, false, &Labels::type, 0.999},
-    {Tier::Where::kUsers, Tier::Key::kThroughOperands, false, &Labels::literals, 0.996},
-    {Tier::Where::kUsers, Tier::Key::kThroughOperands, false, &Labels::op, 0.99},
-    {Tier::Where::kUsers, Tier::Key::kOperandSet, false, &Labels::type, 0.995},
-    {Tier::Where::kBoth, Tier::Key::kAllEdges, false, nullptr, 0.995},
-    {Tier::Where::kUsers, Tier::Key::kThroughOperands, false, &Labels::form, 0.98},
-    {Tier::Where::kBoth, Tier::Key::kAllEdges, true, &Labels::type, 0.98},
-    {Tier::Where::kUsers, Tier::Key::kAllOperands, true, &Labels::type, 0.988},
-    {Tier::Where::kOperands, Tier::Key::kAllUsers, true, &Labels::type, 0.96},
-    {Tier::Where::kUsers, Tier::Key::kEdge, false, &Labels::type, 0.993},
-    {Tier::Where::kOperands, Tier::Key::kEdge, false, &Labels::type, 0.975},
-    {Tier::Where::kUsers, Tier::Key::kEdge, true, &Labels::type, 0.92},
-    {Tier::Where::kOperands, Tier::Key::kEdge, true, &Labels::type, 0.95},
-    {Tier::Where::kUsers, Tier::Key::kThroughOperands, true, &Labels::literals, 0.995},
-    {Tier::Where::kOperands, Tier::Key::kAllUsers, false, &Labels::form, 0.98},
-    {Tier::Where::kUsers, Tier::Key::kAllOperands, true, &Labels::form, 0.98},
-    {Tier::Where::kBoth, Tier::Key::kEdge, true, &Labels::op, 0.93},
-    {Tier::Where::kOperands, Tier::Key::kThroughUsers, true, &Labels::op, 0.93},
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, false, LabelKind::kType, 0.999},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, false, LabelKind::kType, 0.998},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, false, LabelKind::kType, 0.999},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, false, LabelKind::kLiterals, 0.996},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, false, LabelKind::kOp, 0.99},
+    {Tier::Where::kUsers, Tier::Key::kOperandSet, false, LabelKind::kType, 0.995},
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, false, std::nullopt, 0.995},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, false, LabelKind::kForm, 0.98},
+    {Tier::Where::kBoth, Tier::Key::kAllEdges, true, LabelKind::kType, 0.98},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, true, LabelKind::kType, 0.988},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, true, LabelKind::kType, 0.96},
+    {Tier::Where::kUsers, Tier::Key::kEdge, false, LabelKind::kType, 0.993},
+    {Tier::Where::kOperands, Tier::Key::kEdge, false, LabelKind::kType, 0.975},
+    {Tier::Where::kUsers, Tier::Key::kEdge, true, LabelKind::kType, 0.92},
+    {Tier::Where::kOperands, Tier::Key::kEdge, true, LabelKind::kType, 0.95},
+    {Tier::Where::kUsers, Tier::Key::kThroughOperands, true, LabelKind::kLiterals, 0.995},
+    {Tier::Where::kOperands, Tier::Key::kAllUsers, false, LabelKind::kForm, 0.98},
+    {Tier::Where::kUsers, Tier::Key::kAllOperands, true, LabelKind::kForm, 0.98},
+    {Tier::Where::kBoth, Tier::Key::kEdge, true, LabelKind::kOp, 0.93},
+    {Tier::Where::kOperands, Tier::Key::kThroughUsers, true, LabelKind::kOp, 0.93},
 };
 
 LocalMatcher::LocalMatcher(Matching& matching)
@@ -136,7 +136,7 @@ void LocalMatcher::Visit(const Tier& tier, EntityId before, EntityId after) {
     } else if (tier.key == Tier::Key::kThroughOperands && !tier.choose) {
       const std::vector<EntityId> lowest_before = Lowest(kBefore, befores);
       const std::vector<EntityId> lowest_after = Lowest(kAfter, afters);
-      const uint64_t label = (matching_.labels(kBefore).*tier.label)[befores[0]];
+      const uint64_t label = matching_.labels(kBefore).Of(*tier.label, befores[0]);
       if (lowest_before.size() == 1 && lowest_after.size() == 1 &&
           CountBelow(tier, kBefore, before, label, Tier::kMaxStack) ==
               CountBelow(tier, kAfter, after, label, Tier::kMaxStack)) {
@@ -171,7 +171,7 @@ int LocalMatcher::CountBelow(const Tier& tier, Side side, EntityId i, uint64_t l
   int count = 0;
   for (const Labels::Edge& user : labels.users(i)) {
     if (matching_.matched(side, user.entity) || labels.operands(user.entity).size() != 1) continue;
-    count += (labels.*tier.label)[user.entity] == label ? 1 : 0;
+    count += labels.Of(*tier.label, user.entity) == label ? 1 : 0;
     count += CountBelow(tier, side, user.entity, label, steps - 1);
   }
   return count;

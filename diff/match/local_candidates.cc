@@ -66,24 +66,24 @@ uint32_t LocalMatcher::TiersWorthwhile(EntityId before, EntityId after) {
     if (around_[kBefore].empty() || around_[kAfter].empty()) continue;
     // One bit per label: two labels seldom share one, and then a visit is in vain. A form counts
     // where it is specific.
-    const auto have_in_common = [&](const Labels::Column Labels::* label) {
+    const auto have_in_common = [&](LabelKind label) {
       std::array<uint64_t, 2> bits{};
       for (Side side : {kBefore, kAfter}) {
         for (EntityId i : around_[side]) {
-          if (label == &Labels::form && !matching_.labels(side).telling[i]) continue;
-          bits[side] |= uint64_t{1} << ((matching_.labels(side).*label)[i] >> 58);
+          if (label == LabelKind::kForm && !matching_.labels(side).telling[i]) continue;
+          bits[side] |= uint64_t{1} << (matching_.labels(side).Of(label, i) >> 58);
         }
       }
       return (bits[kBefore] & bits[kAfter]) != 0;
     };
-    const bool op = have_in_common(&Labels::op), form = have_in_common(&Labels::form);
-    const bool type = op && have_in_common(&Labels::type);
+    const bool op = have_in_common(LabelKind::kOp), form = have_in_common(LabelKind::kForm);
+    const bool type = op && have_in_common(LabelKind::kType);
     for (size_t k = 0; k < kNumTiers; ++k) {
       const auto label = kTiers[k].label;
-      const bool common = label == nullptr         ? true
-                          : label == &Labels::type ? type
-                          : label == &Labels::form ? form
-                                                   : op;
+      const bool common = !label                      ? true
+                          : label == LabelKind::kType ? type
+                          : label == LabelKind::kForm ? form
+                                                      : op;
       const bool looks = kTiers[k].where == where || kTiers[k].where == Tier::Where::kBoth;
       if (common && looks) worthwhile |= uint32_t{1} << k;
     }
@@ -93,7 +93,7 @@ uint32_t LocalMatcher::TiersWorthwhile(EntityId before, EntityId after) {
 
 void LocalMatcher::AddCandidate(const Tier& tier, Side side, EntityId candidate, int32_t slot) {
   const Labels& labels = matching_.labels(side);
-  if (tier.label == &Labels::form && !labels.telling[candidate]) return;
+  if (tier.label == LabelKind::kForm && !labels.telling[candidate]) return;
   const int32_t open_operands = matching_.open_operands(side, candidate);
   const int32_t open_users = matching_.open_users(side, candidate);
   uint64_t key = 0;
@@ -101,8 +101,7 @@ void LocalMatcher::AddCandidate(const Tier& tier, Side side, EntityId candidate,
     case Tier::Key::kAllEdges:
       if (open_operands > 0 || open_users > 0) return;
       // Without its operator, only a node between others is known by its edges.
-      if (tier.label == nullptr &&
-          (labels.operands(candidate).empty() || labels.users(candidate).empty())) {
+      if (!tier.label && (labels.operands(candidate).empty() || labels.users(candidate).empty())) {
         return;
       }
       key = Mix(matching_.operand_sum(side, candidate), matching_.user_sum(side, candidate));
@@ -133,8 +132,8 @@ void LocalMatcher::AddCandidate(const Tier& tier, Side side, EntityId candidate,
       key = Spread(static_cast<uint64_t>(static_cast<uint32_t>(slot)));
       break;
   }
-  const uint64_t label = tier.label != nullptr ? (labels.*tier.label)[candidate]
-                                               : static_cast<uint64_t>(labels.kind[candidate]);
+  const uint64_t label = tier.label ? labels.Of(*tier.label, candidate)
+                                    : static_cast<uint64_t>(labels.kind[candidate]);
   candidates_[side].push_back({Mix(label, key), candidate});
 }
 

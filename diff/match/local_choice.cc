@@ -35,7 +35,7 @@ void LocalMatcher::Choose(const Tier& tier, std::vector<EntityId> before,
         if (matching_.vetoed(before[i], after[j])) continue;
         const Matching::EdgeScore score = matching_.Score(before[i], after[j]);
         const Merit merit{score.agree - score.contradict,
-                          tier.label == &Labels::op ? NumKin(before[i], after[j]) : 0,
+                          tier.label == LabelKind::kOp ? NumKin(before[i], after[j]) : 0,
                           score.lopsided,
                           std::llround(positions.Distance(before[i].index, after[j].index) * 1024)};
         const auto offer = [&](Merit& best, size_t& choice, size_t index) {
@@ -92,7 +92,7 @@ void LocalMatcher::Accept(const Tier& tier, EntityId before, EntityId after) {
   if (tier.key == Tier::Key::kEdge) {
     const Matching::EdgeScore score = matching_.Score(before, after);
     if (score.agree <= score.contradict) return;
-    const bool is_last_resort = tier.label == &Labels::op;
+    const bool is_last_resort = tier.label == LabelKind::kOp;
     if (!is_last_resort && HasRival(before, after, score.agree - score.contradict)) return;
   }
   const bool same_type =

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "diff/match/local.h"
@@ -22,7 +23,7 @@ struct LocalMatcher::Tier {
   Where where;
   Key key;
   bool choose;  ///< several candidates: by agreeing edges, then by place in the order
-  const Labels::Column Labels::* label;  ///< null: any operator of the same kind
+  std::optional<LabelKind> label;  ///< none: any operator of the same kind
   double confidence;
 
   /// Steps that are taken through unmatched nodes with one operand: inserted casts, copies, waits.

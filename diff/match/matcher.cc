@@ -182,8 +182,8 @@ class Matcher {
         if (!matching_.matched(kBefore, it->first)) continue;
         const EntityId image = matching_.partner(kBefore, it->first);
         const auto found = bodies_of_[kAfter].find(image);
-        const bool is_equal = matching_.labels(kBefore).literals[it->first] ==
-                              matching_.labels(kAfter).literals[image];
+        const bool is_equal = matching_.labels(kBefore).literals(it->first) ==
+                              matching_.labels(kAfter).literals(image);
         if (found == bodies_of_[kAfter].end() || (equal && !is_equal)) continue;
         for (size_t k = 0; k < std::min(it->second.size(), found->second.size()); ++k)
           MatchBody(it->second[k], found->second[k], matched);
@@ -273,18 +273,18 @@ class Matcher {
     MatchCones(matching_, scope);
     if (Done(scope)) return;
     RadiusMatcher radius(matching_, scope);
-    radius.Run(LabelLevel::kType, 2, 6);
+    radius.Run(LabelKind::kType, 2, 6);
     ForbidChunks(matching_, scope);
     local_.Run(scope);
     if (ReviseInputs(matching_, scope)) local_.Run(scope);
-    const auto is_done_by = [&](LabelLevel level, int min_radius, int max_radius) {
+    const auto is_done_by = [&](LabelKind level, int min_radius, int max_radius) {
       radius.Run(level, min_radius, max_radius);
       local_.Run(scope);
       return Done(scope);
     };
-    if (is_done_by(LabelLevel::kLiterals, 2, 4) || is_done_by(LabelLevel::kOp, 3, 4)) return;
+    if (is_done_by(LabelKind::kLiterals, 2, 4) || is_done_by(LabelKind::kOp, 3, 4)) return;
     // Operators that were replaced in place, several in a row.
-    is_done_by(LabelLevel::kValue, 2, 6);
+    is_done_by(LabelKind::kValue, 2, 6);
     FillGaps(scope);
   }
 
@@ -321,7 +321,7 @@ class Matcher {
     scope.end[1 - side] = other.ids.end_id();
     const size_t made = matching_.made().size();
     MatchCones(matching_, scope);
-    RadiusMatcher(matching_, scope).Run(LabelLevel::kType, 2, 6);
+    RadiusMatcher(matching_, scope).Run(LabelKind::kType, 2, 6);
     local_.Run(scope);
     // Bodies inside are called from where this one was inlined.
     if (matching_.made().size() > made) partner_of_scope_[side][body] = host;

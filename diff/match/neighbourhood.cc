@@ -66,11 +66,11 @@ namespace {
 
 /// What each node of the scope counts as for its neighbours.
 std::vector<uint64_t> HashesOfRadiusZero(const Matching& matching, Side side,
-                                         const ScopePair& scope, LabelVector labels_of) {
+                                         const ScopePair& scope, LabelKind labels_of) {
   std::vector<uint64_t> hashes(scope.size(side));
   for (EntityId i : scope.ids(side)) {
     const uint64_t token = matching.token(side, i);
-    hashes[scope.PlaceOf(side, i)] = token != 0 ? token : (matching.labels(side).*labels_of)[i];
+    hashes[scope.PlaceOf(side, i)] = token != 0 ? token : matching.labels(side).Of(labels_of, i);
   }
   return hashes;
 }
@@ -111,11 +111,11 @@ std::vector<EntityId> NotMatched(const Matching& matching, Side side, const Scop
 /// Hashes of all nodes of a side, step by step to a larger radius.
 class GrowingRadius {
  public:
-  GrowingRadius(const Matching& matching, Side side, const ScopePair& scope, LabelVector labels_of)
+  GrowingRadius(const Matching& matching, Side side, const ScopePair& scope, LabelKind labels_of)
       : matching_(matching),
         side_(side),
         scope_(scope),
-        labels_(matching.labels(side).*labels_of),
+        label_(labels_of),
         hashes_(HashesOfRadiusZero(matching, side, scope, labels_of)) {}
 
   /// One step for `nodes`; all others stay as they are.
@@ -129,7 +129,7 @@ class GrowingRadius {
       }
       const EntityId i = nodes[k];
       const uint64_t token = matching_.token(side_, i);
-      const uint64_t own = token != 0 ? token : labels_[i];
+      const uint64_t own = token != 0 ? token : labels.Of(label_, i);
       wider_.push_back(Widened(matching_, side_, scope_, hashes_, i, own));
     }
     for (size_t k = 0; k < nodes.size(); ++k)
@@ -142,7 +142,7 @@ class GrowingRadius {
   const Matching& matching_;
   const Side side_;
   const ScopePair& scope_;
-  const Labels::Column& labels_;
+  const LabelKind label_;
   std::vector<uint64_t> hashes_, wider_;
 };
 
@@ -150,7 +150,7 @@ class GrowingRadius {
 
 std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const ScopePair& scope,
                                 int depth) {
-  const std::vector<uint64_t> own = HashesOfRadiusZero(matching, side, scope, &Labels::type);
+  const std::vector<uint64_t> own = HashesOfRadiusZero(matching, side, scope, LabelKind::kType);
   std::vector<uint64_t> hashes = own, deeper(own.size());
   for (int step = 0; step < depth; ++step) {
     for (size_t k = 0; k < own.size(); ++k) {
@@ -165,7 +165,7 @@ std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const Scope
 }
 
 std::vector<uint64_t> RadiusHashes(const Matching& matching, Side side, const ScopePair& scope,
-                                   LabelVector labels_of, int radius) {
+                                   LabelKind labels_of, int radius) {
   const std::vector<EntityId> nodes = NotMatched(matching, side, scope);
   GrowingRadius growing(matching, side, scope, labels_of);
   for (int step = 0; step < radius; ++step)
@@ -175,7 +175,7 @@ std::vector<uint64_t> RadiusHashes(const Matching& matching, Side side, const Sc
 
 std::vector<std::array<std::vector<Keyed>, 2>> CommonRadiusHashes(const Matching& matching,
                                                                   const ScopePair& scope,
-                                                                  LabelVector labels_of,
+                                                                  LabelKind labels_of,
                                                                   int max_radius) {
   std::array<GrowingRadius, 2> growing{GrowingRadius(matching, kBefore, scope, labels_of),
                                        GrowingRadius(matching, kAfter, scope, labels_of)};
@@ -183,20 +183,15 @@ std::vector<std::array<std::vector<Keyed>, 2>> CommonRadiusHashes(const Matching
                                              NotMatched(matching, kAfter, scope)};
   std::vector<std::array<std::vector<Keyed>, 2>> common(static_cast<size_t>(max_radius) + 1);
   for (size_t radius = 1; radius < common.size(); ++radius) {
-    std::array<std::vector<Keyed>, 2>& keys = common[radius];
-    const auto grow = [&](Side side) {
-      growing[side].Grow(nodes[side]);
-      keys[side].reserve(nodes[side].size());
-      for (EntityId i : nodes[side])
-        keys[side].push_back({growing[side].hash(i), i});
-    };
+    const auto grow = [&](Side side) { growing[side].Grow(nodes[side]); };
     AtOnce(nodes[kBefore].size(), [&] { grow(kBefore); }, [&] { grow(kAfter); });
     // What is nowhere on the other side is nowhere there with more around it, either.
-    DropForeign(keys[kBefore], keys[kAfter]);
+    DropForeign(nodes[kBefore], nodes[kAfter],
+                [&](Side side, EntityId i) { return growing[side].hash(i); });
     for (Side side : {kBefore, kAfter}) {
-      nodes[side].clear();
-      for (const Keyed& keyed : keys[side])
-        nodes[side].push_back(keyed.entity);
+      common[radius][side].reserve(nodes[side].size());
+      for (EntityId i : nodes[side])
+        common[radius][side].push_back({growing[side].hash(i), i});
     }
   }
   return common;

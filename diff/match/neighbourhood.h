@@ -11,9 +11,6 @@
 // the scope's first entity.
 namespace strata {
 
-/// What an unmatched node counts as at the end of a cone or of a radius.
-using LabelVector = Labels::Column Labels::*;
-
 /// Of everything a node is computed from. Unmatched inputs and constants are unlike all nodes of
 /// the other side if `strict`, else they count by their label.
 std::vector<uint64_t> UpCones(const Matching& matching, Side side, const ScopePair& scope,
@@ -31,14 +28,13 @@ std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const Scope
 /// Nodes with more than Matching::kMaxEdges operands (users) do not look at their operands (users):
 /// one change among them would make them unlike.
 std::vector<uint64_t> RadiusHashes(const Matching& matching, Side side, const ScopePair& scope,
-                                   LabelVector labels, int radius);
+                                   LabelKind labels, int radius);
 
 /// The same for both sides and all radii up to `max_radius`, of nodes that are not matched and may
 /// have an equal on the other side: element r holds those of radius r, by side, in order. Costs
 /// little where the sides have little in common: a node without an equal is followed no further.
 std::vector<std::array<std::vector<Keyed>, 2>> CommonRadiusHashes(const Matching& matching,
                                                                   const ScopePair& scope,
-                                                                  LabelVector labels,
-                                                                  int max_radius);
+                                                                  LabelKind labels, int max_radius);
 
 }  // namespace strata

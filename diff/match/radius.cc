@@ -10,57 +10,44 @@
 namespace strata {
 namespace {
 
-LabelVector VectorOf(LabelLevel level) {
+double ConfidenceOf(LabelKind level) {
   switch (level) {
-    case LabelLevel::kType:
-      return &Labels::type;
-    case LabelLevel::kLiterals:
-      return &Labels::literals;
-    case LabelLevel::kOp:
-      return &Labels::op;
-    case LabelLevel::kValue:
-      break;
-  }
-  return &Labels::value;
-}
-
-double ConfidenceOf(LabelLevel level) {
-  switch (level) {
-    case LabelLevel::kType:
+    case LabelKind::kType:
       return 0.9995;
-    case LabelLevel::kLiterals:
+    case LabelKind::kLiterals:
       return 0.99;
-    case LabelLevel::kOp:
+    case LabelKind::kOp:
       return 0.98;
-    case LabelLevel::kValue:
+    case LabelKind::kValue:
+    case LabelKind::kForm:
       break;
   }
   return 0.93;
 }
 
 /// Whether unmatched nodes of both sides have a label in common.
-bool ShareLabels(const Matching& matching, const ScopePair& scope, LabelVector labels_of) {
+bool ShareLabels(const Matching& matching, const ScopePair& scope, LabelKind labels_of) {
   FlatMap<uint64_t, bool> labels;
   for (EntityId i : matching.Unmatched(kBefore, scope))
-    labels.Emplace((matching.labels(kBefore).*labels_of)[i], true);
+    labels.Emplace(matching.labels(kBefore).Of(labels_of, i), true);
   return std::ranges::any_of(matching.Unmatched(kAfter, scope), [&](EntityId i) {
-    return labels.Contains((matching.labels(kAfter).*labels_of)[i]);
+    return labels.Contains(matching.labels(kAfter).Of(labels_of, i));
   });
 }
 
 /// Whether unmatched nodes of one label have one label at the other level, too, and the reverse.
 /// Says no where there are many.
-bool SayTheSame(const Matching& matching, const ScopePair& scope, LabelLevel a, LabelLevel b) {
+bool SayTheSame(const Matching& matching, const ScopePair& scope, LabelKind a, LabelKind b) {
   std::array<FlatMap<uint64_t, uint64_t>, 2> known;
   const auto agrees = [&](size_t way, uint64_t key, uint64_t value) {
     return *known[way].Emplace(key, value).first == value;
   };
   for (const Side side : {kBefore, kAfter}) {
-    const Labels::Column& as = matching.labels(side).*VectorOf(a);
-    const Labels::Column& bs = matching.labels(side).*VectorOf(b);
+    const Labels& labels = matching.labels(side);
     for (const EntityId i : scope.ids(side)) {
       if (matching.matched(side, i)) continue;
-      if (!agrees(0, as[i], bs[i]) || !agrees(1, bs[i], as[i])) return false;
+      const uint64_t at_a = labels.Of(a, i), at_b = labels.Of(b, i);
+      if (!agrees(0, at_a, at_b) || !agrees(1, at_b, at_a)) return false;
       if (known[0].size() > kMaxChoices) return false;
     }
   }
@@ -69,7 +56,7 @@ bool SayTheSame(const Matching& matching, const ScopePair& scope, LabelLevel a, 
 
 }  // namespace
 
-void RadiusMatcher::Run(LabelLevel level, int min_radius, int max_radius) {
+void RadiusMatcher::Run(LabelKind level, int min_radius, int max_radius) {
   // A few new pairs are for those who look around them.
   constexpr size_t kFew = 1024;
   const size_t few = std::min(scope_.size(kBefore), scope_.size(kAfter)) / kFew;
@@ -77,13 +64,13 @@ void RadiusMatcher::Run(LabelLevel level, int min_radius, int max_radius) {
   if (is_little_new && SayTheSame(matching_, scope_, *last_, level)) return;
   last_ = level;
   made_ = matching_.made().size();
-  if (!ShareLabels(matching_, scope_, VectorOf(level))) return;
+  if (!ShareLabels(matching_, scope_, level)) return;
   // Where the operator says nothing, the operands must: of a hub they are not looked at.
   const auto says_something = [&](Side side, EntityId i) {
-    return level != LabelLevel::kValue ||
+    return level != LabelKind::kValue ||
            matching_.labels(side).operands(i).size() <= Matching::kMaxEdges;
   };
-  auto hashes = CommonRadiusHashes(matching_, scope_, VectorOf(level), max_radius);
+  auto hashes = CommonRadiusHashes(matching_, scope_, level, max_radius);
   for (int radius = max_radius; radius >= min_radius; --radius) {
     const double confidence = ConfidenceOf(level) - (max_radius - radius) / 4096.0;
     std::array<std::vector<Keyed>, 2>& keys = hashes[static_cast<size_t>(radius)];
@@ -98,7 +85,7 @@ void RadiusMatcher::Run(LabelLevel level, int min_radius, int max_radius) {
       if (befores.size() == 1 && afters.size() == 1) found.Add(befores[0], afters[0]);
     });
     // Types alone are rarely unique around a node, but by chance in a large graph.
-    if (found.empty() || (level == LabelLevel::kValue && found.AreShuffled())) continue;
+    if (found.empty() || (level == LabelKind::kValue && found.AreShuffled())) continue;
     found.DropDisordered(matching_, scope_);
     found.MatchAll(matching_, Via::kRadius, confidence);
   }

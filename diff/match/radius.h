@@ -7,9 +7,6 @@
 
 namespace strata {
 
-/// How much of a node itself a hash of its neighbourhood takes in; see Labels.
-enum class LabelLevel : uint8_t { kType, kLiterals, kOp, kValue };
-
 /// Nodes whose neighbourhood is the same, and unique, up to a distance: the largest one first.
 class RadiusMatcher {
  public:
@@ -20,12 +17,13 @@ class RadiusMatcher {
   /// distinguish the same nodes.
   ///
   /// REQUIRES: of the levels run before, the last one had no smaller range of radiuses.
-  void Run(LabelLevel level, int min_radius, int max_radius);
+  /// `level`: how much of a node itself a hash of its neighbourhood takes in.
+  void Run(LabelKind level, int min_radius, int max_radius);
 
  private:
   Matching& matching_;
   const ScopePair& scope_;
-  std::optional<LabelLevel> last_;
+  std::optional<LabelKind> last_;
   size_t made_ = 0;  // pairs before the last level
 };
 

@@ -1,6 +1,7 @@
 #include "diff/match/synonyms.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <utility>
@@ -20,7 +21,7 @@ using Multiset = std::span<const std::pair<uint64_t, uint32_t>>;
 /// An operator of one side alone: its calls by what they say and by what surrounds them.
 struct Lonely {
   uint64_t op = 0;
-  std::span<const Keyed> calls;
+  std::span<const EntityId> calls;
   Multiset forms, above, below, around;
   size_t telling = 0;  ///< calls with literals
 
@@ -71,7 +72,7 @@ struct Context {
 
 Context ContextOf(const Labels& labels, const IdVector<EntityId, bool>& lonely, EntityId i) {
   constexpr size_t kMaxEdges = 24;
-  const uint64_t form = labels.form[i];
+  const uint64_t form = labels.form(i);
   Context context{form, form};
   const auto op_of = [&](EntityId j) -> uint64_t {
     if (lonely[j]) return 0;
@@ -104,24 +105,25 @@ class LonelyOperators {
     for (EntityId i : labels.ids()) {
       if (!is_lonely[i]) continue;
       by_op.push_back({labels.op[i], static_cast<int32_t>(facts.size())});
-      facts.push_back({i, labels.telling[i], labels.form[i], ContextOf(labels, is_lonely, i)});
+      facts.push_back({i, labels.telling[i], labels.form(i), ContextOf(labels, is_lonely, i)});
     }
     SortKeys(by_op);
     const auto fact_of = [&](size_t call) -> const Call& {
       return facts[static_cast<size_t>(by_op[call].entity)];
     };
     calls_.reserve(by_op.size());
-    elements_.reserve(4 * by_op.size());  // spans point into it
+    elements_.reserve(by_op.size());
     std::vector<uint64_t> forms, above, below, around;
     for (size_t begin = 0, end = 0; begin < by_op.size(); begin = end) {
-      Lonely& op = ops_.emplace_back();
+      Stored& op = ops_.emplace_back();
       op.op = by_op[begin].key;
+      op.calls = static_cast<uint32_t>(begin);
       for (; end < by_op.size() && by_op[end].key == op.op; ++end) {
         // The facts of one operator are in any part of memory: prefetch later ones.
         constexpr size_t kAhead = 16;
         if (end + kAhead < by_op.size()) __builtin_prefetch(&fact_of(end + kAhead));
         const Call& call = fact_of(end);
-        calls_.push_back({op.op, call.entity});
+        calls_.push_back(call.entity);
         forms.push_back(call.form);
         if (call.context.telling) {
           above.push_back(call.context.above);
@@ -130,15 +132,27 @@ class LonelyOperators {
         }
         op.telling += call.telling ? 1 : 0;
       }
-      op.calls = std::span(calls_).subspan(begin, end - begin);
-      op.forms = SetOf(forms);
-      op.above = SetOf(above);
-      op.below = SetOf(below);
-      op.around = SetOf(around);
+      op.num_calls = static_cast<uint32_t>(end - begin);
+      op.sets[0] = static_cast<uint32_t>(elements_.size());
+      size_t set = 0;
+      for (std::vector<uint64_t>* hashes : {&forms, &above, &below, &around}) {
+        AddSet(*hashes);
+        op.sets[++set] = static_cast<uint32_t>(elements_.size());
+      }
     }
   }
 
-  const std::vector<Lonely>& ops() const { return ops_; }
+  size_t size() const { return ops_.size(); }
+  Lonely operator[](size_t i) const {
+    const Stored& op = ops_[i];
+    const auto set = [&](size_t k) {
+      return std::span(elements_).subspan(op.sets[k], op.sets[k + 1] - op.sets[k]);
+    };
+    return {op.op,     std::span(calls_).subspan(op.calls, op.num_calls),
+            set(0),    set(1),
+            set(2),    set(3),
+            op.telling};
+  }
 
  private:
   struct Call {
@@ -148,22 +162,26 @@ class LonelyOperators {
     Context context;
   };
 
+  /// An operator by places in the vectors below: a graph may have one per call.
+  struct Stored {
+    uint64_t op = 0;
+    uint32_t calls = 0, num_calls = 0, telling = 0;
+    std::array<uint32_t, 5> sets{};  // where forms, above, below and around begin, and the end
+  };
+
   /// Empties `hashes`.
-  Multiset SetOf(std::vector<uint64_t>& hashes) {
+  void AddSet(std::vector<uint64_t>& hashes) {
     std::ranges::sort(hashes);
-    const size_t begin = elements_.size();
     for (size_t i = 0; i < hashes.size(); ++i) {
       if (i == 0 || hashes[i] != hashes[i - 1]) elements_.emplace_back(hashes[i], 0);
       ++elements_.back().second;
     }
     hashes.clear();
-    return std::span(elements_).subspan(begin);
   }
 
-  // All together: a graph may have an operator per call.
-  std::vector<Keyed> calls_;  // by operator
+  std::vector<EntityId> calls_;  // by operator
   std::vector<std::pair<uint64_t, uint32_t>> elements_;
-  std::vector<Lonely> ops_;
+  std::vector<Stored> ops_;
 };
 
 size_t Common(Multiset a, Multiset b) {
@@ -200,10 +218,10 @@ size_t MostLikeness(const Lonely& a, const Lonely& b) {
 /// one is compared with all: of those with the same above it with the first kMost.
 class SynonymFinder {
  public:
-  SynonymFinder(const std::vector<Lonely>& gone, const std::vector<Lonely>& come)
+  SynonymFinder(const LonelyOperators& gone, const LonelyOperators& come)
       : gone_(gone), come_(come), best_(come.size()) {
     // Of several that say the same the first is as good as the others.
-    const std::vector<size_t> first_gone = FirstAlike(gone), first_come = FirstAlike(come);
+    const std::vector<uint32_t> first_gone = FirstAlike(gone), first_come = FirstAlike(come);
     CompareBy(&Lonely::around, first_gone, first_come);
     knows_around_ = true;
     CompareBy(&Lonely::above, first_gone, first_come);
@@ -226,22 +244,23 @@ class SynonymFinder {
   };
 
   /// For each the first that says the same.
-  static std::vector<size_t> FirstAlike(const std::vector<Lonely>& ops) {
-    FlatMap<uint64_t, uint32_t> known(ops.size());
-    std::vector<size_t> first;
+  static std::vector<uint32_t> FirstAlike(const LonelyOperators& ops) {
+    FlatMap<uint64_t, uint32_t> known;
+    std::vector<uint32_t> first;
     first.reserve(ops.size());
-    for (const Lonely& op : ops)
-      first.push_back(*known.Emplace(op.Signature(), static_cast<uint32_t>(first.size())).first);
+    for (size_t i = 0; i < ops.size(); ++i)
+      first.push_back(*known.Emplace(ops[i].Signature(), static_cast<uint32_t>(i)).first);
     return first;
   }
 
-  void CompareBy(Multiset Lonely::* set, const std::vector<size_t>& first_gone,
-                 const std::vector<size_t>& first_come) {
-    const auto keys = [&](const std::vector<Lonely>& ops, const std::vector<size_t>& first) {
+  void CompareBy(Multiset Lonely::* set, const std::vector<uint32_t>& first_gone,
+                 const std::vector<uint32_t>& first_come) {
+    const auto keys = [&](const LonelyOperators& ops, const std::vector<uint32_t>& first) {
       std::vector<KeyedBy<int32_t>> result;
       for (size_t i = 0; i < ops.size(); ++i) {
         if (first[i] != i) continue;
-        for (const auto& [element, unused] : ops[i].*set)
+        const Lonely op = ops[i];
+        for (const auto& [element, unused] : op.*set)
           result.push_back({element, static_cast<int32_t>(i)});
       }
       return result;
@@ -276,8 +295,8 @@ class SynonymFinder {
     }
   }
 
-  const std::vector<Lonely>& gone_;
-  const std::vector<Lonely>& come_;
+  const LonelyOperators& gone_;
+  const LonelyOperators& come_;
   std::vector<Best> best_;  // by place in come_
   bool knows_around_ = false;
   size_t comparisons_ = 0;
@@ -285,13 +304,13 @@ class SynonymFinder {
 
 /// The operators of one side by their names without library and overload; of several that which is
 /// called most. Some have no such name.
-FlatMap<uint64_t, const Lonely*> ByName(const std::vector<Lonely>& ops, const Labels& labels) {
-  FlatMap<uint64_t, const Lonely*> by_name;
-  for (const Lonely& op : ops) {
-    const uint64_t name = labels.name[op.calls[0].entity];
+FlatMap<uint64_t, uint32_t> ByName(const LonelyOperators& ops, const Labels& labels) {
+  FlatMap<uint64_t, uint32_t> by_name;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const uint64_t name = labels.name[ops[i].calls[0]];
     if (name == 0) continue;
-    const Lonely*& known = *by_name.Emplace(name, &op).first;
-    if (op.calls.size() > known->calls.size()) known = &op;
+    uint32_t& known = *by_name.Emplace(name, static_cast<uint32_t>(i)).first;
+    if (ops[i].calls.size() > ops[known].calls.size()) known = static_cast<uint32_t>(i);
   }
   return by_name;
 }
@@ -301,16 +320,16 @@ FlatMap<uint64_t, const Lonely*> ByName(const std::vector<Lonely>& ops, const La
 SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) {
   std::optional<LonelyOperators> gone, come;
   AtOnce(before.size(), [&] { gone.emplace(before, after); }, [&] { come.emplace(after, before); });
-  const SynonymFinder finder(gone->ops(), come->ops());
+  const SynonymFinder finder(*gone, *come);
   comparisons_ = finder.comparisons();
-  const FlatMap<uint64_t, const Lonely*> by_name = ByName(gone->ops(), before);
-  for (size_t j = 0; j < come->ops().size(); ++j) {
-    const Lonely& news = come->ops()[j];
-    const Lonely* const* namesake = by_name.Find(after.name[news.calls[0].entity]);
-    const uint64_t old_op = namesake != nullptr ? (*namesake)->op : finder.BestFor(j);
+  const FlatMap<uint64_t, uint32_t> by_name = ByName(*gone, before);
+  for (size_t j = 0; j < come->size(); ++j) {
+    const Lonely news = (*come)[j];
+    const uint32_t* namesake = by_name.Find(after.name[news.calls[0]]);
+    const uint64_t old_op = namesake != nullptr ? (*gone)[*namesake].op : finder.BestFor(j);
     if (old_op == 0) continue;
-    for (const Keyed& call : news.calls)
-      renamed_.emplace_back(call.entity, old_op);
+    for (const EntityId call : news.calls)
+      renamed_.emplace_back(call, old_op);
   }
   // In the order of the labels in memory.
   std::ranges::sort(renamed_);
