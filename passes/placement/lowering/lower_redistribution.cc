@@ -107,13 +107,21 @@ class Emitter {
   }
 
   /// The parts of dimension `from` one after the other along dimension `to`: what a collective
-  /// along dimension 0 needs, or gave.
+  /// along dimension 0 needs, or gave. Where they lie so already, in a batch of one, it is a view.
   Result<ValueId> MoveParts(ValueId value, size_t from, size_t to) {
     if (from == to) return value;
     const Type type = TypeOf(value);
     STRATA_TRY(const DimId part, Part(type.sizes[from]));
     std::vector<DimId> sizes = type.sizes;
     sizes[from] = part;
+    const auto is_one = [&](DimId size) { return dims().AsConst(size) == 1; };
+    const auto outer = sizes.begin() + static_cast<std::ptrdiff_t>(std::min(from, to)),
+               inner = sizes.begin() + static_cast<std::ptrdiff_t>(std::max(from, to));
+    if (std::all_of(outer, inner, is_one)) {
+      value = Dense(value);
+      sizes[to] = dims().Mul(sizes[to], dims().Const(axis_->size));
+      return View(value, sizes);
+    }
     Type piece = type;
     piece.sizes = sizes;
     const std::vector<TypeId> pieces(static_cast<size_t>(axis_->size),

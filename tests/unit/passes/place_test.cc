@@ -277,6 +277,22 @@ TEST_CASE("place: tensor parallelism gathers the sequence once and scatters the 
   CHECK_EQ(moves, 7);
 }
 
+TEST_CASE("lower: parts of the sequence of one row lie one after the other, without a copy") {
+  const auto copies_on = [](const char* mesh) {
+    auto module = ParseBody(kBlock);
+    OrDie(Place({.mesh = mesh, .plan = "llama3"}).Run(*module));
+    OrDie(LowerPlacements().Run(*module));
+    OrDie(Verify(*module));
+    int copies = 0;
+    const Graph& graph = *module->FindGraph("g");
+    for (const NodeId node : graph.nodes())
+      copies += graph.op(node) == "aten.cat.default" ? 1 : 0;
+    return copies;
+  };
+  CHECK_EQ(copies_on("fsdp=4,tp=2"), 0);
+  CHECK_LT(0, copies_on("fsdp=2,tp=2"));  // two rows
+}
+
 TEST_CASE("T68: sizes in arguments become local ones") {
   auto module = ParseBody(R"(
   x = placeholder : f32[8, 3, 4][12, 4, 1]cpu {+fqn='x' +input='batch'}
