@@ -13,6 +13,7 @@
 #include "ir/taken_elements.h"
 #include "prove/evaluation/bounds.h"
 #include "prove/evaluation/inputs.h"
+#include "prove/evaluation/kept_laws.h"
 #include "prove/evaluation/rounding.h"
 #include "prove/ops/definitions.h"
 #include "prove/ops/elementwise.h"
@@ -42,64 +43,6 @@ Status WriteTo(const Tensor& target, const Tensor& result) {
   STRATA_TRY(const Tensor source, ConvertTo(result, target.domain()).Expand(target.sizes()));
   target.Write(source.Read());
   return Ok();
-}
-
-/// What is known of a tensor; of a square, if nothing, that it is its product with itself.
-std::optional<Tensor> KnownOf(const Tensor& tensor, Law law) {
-  if (const Laws* laws = tensor.laws(); laws != nullptr && laws->*law != nullptr)
-    return *(laws->*law);
-  if (law != &Laws::square) return std::nullopt;
-  Result<Tensor> square = Mul(tensor, tensor);
-  return square ? std::optional(*std::move(square)) : std::nullopt;
-}
-
-/// Whether a law is known of a tensor of the call.
-bool IsKnown(Call& call, Law law) {
-  const auto knows = [&](const Argument& argument) {
-    const auto* tensor = std::get_if<Tensor>(&argument.value);
-    const Laws* laws = tensor == nullptr ? nullptr : tensor->laws();
-    return laws != nullptr && laws->*law != nullptr;
-  };
-  return std::ranges::any_of(call.args(), [&](const Argument& argument) {
-    const auto* list = std::get_if<std::vector<Argument>>(&argument.value);
-    return knows(argument) || (list != nullptr && std::ranges::any_of(*list, knows));
-  });
-}
-
-/// For each kind of law that all tensors of the call know: the call on what they know.
-void KeepLaws(const OpDefinition& definition, Call& call, Values& results) {
-  std::vector<Laws> kept(results.size());
-  bool has_any = false;
-  for (const Law law : kLaws) {
-    if (!IsKnown(call, law)) continue;
-    Call companion = call;
-    bool knows = true, has_numbers = false;
-    const auto replace = [&](Argument& argument) {
-      auto* tensor = std::get_if<Tensor>(&argument.value);
-      if (tensor == nullptr || tensor->domain() != Domain::kFloat) return;
-      has_numbers = true;
-      std::optional<Tensor> known = KnownOf(*tensor, law);
-      knows = knows && known.has_value();
-      if (knows) *tensor = *std::move(known);
-    };
-    for (Argument& argument : companion.args()) {
-      replace(argument);
-      if (auto* list = std::get_if<std::vector<Argument>>(&argument.value))
-        std::ranges::for_each(*list, replace);
-    }
-    if (!knows || !has_numbers) continue;
-    Result<Values> moved = definition.evaluate(companion);
-    if (!moved || moved->size() != results.size()) continue;
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (auto* tensor = std::get_if<Tensor>(&(*moved)[i]))
-        kept[i].*law = std::make_shared<const Tensor>(tensor->Copy());
-    }
-    has_any = true;
-  }
-  if (!has_any) return;
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (auto* tensor = std::get_if<Tensor>(&results[i])) tensor->SetLaws(std::move(kept[i]));
-  }
 }
 
 /// The places of the elements that are true: for each dimension their indices.
