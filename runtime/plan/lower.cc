@@ -22,6 +22,7 @@
 #include "runtime/plan/input_sizes.h"
 #include "runtime/plan/kills.h"
 #include "runtime/plan/layouts.h"
+#include "runtime/plan/lower_operands.h"
 #include "runtime/plan/partition.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/where.h"
@@ -79,59 +80,19 @@ class Lowering {
       case NodeKind::kOutput:
         return AddOutputs(node);
       default:
-        return Unsupported(
+        return UnsupportedInPlan(
             "calls of methods and modules are not operators; name a graph that AOTAutograd made, "
             "such as aot_joint_graph");
     }
   }
 
   Status AddInput(NodeId node) {
-    const ValueId value = graph().result(node);
-    const TypeId type_id = graph().value(value).type;
-    if (!type_id.valid() || module_.types()[type_id].kind != TypeKind::kTensor) {
-      return Unsupported("an input must be a tensor of known type");
-    }
-    const Type& type = module_.types()[type_id];
-    Plan::Input input{.slot = NewSlot(value), .dtype = type.dtype, .sizes = {}, .strides = {}};
-    STRATA_TRY(input.sizes, InputSizes(type.sizes));
-    const bool is_sized = std::ranges::find(input.sizes, kAnySize) == input.sizes.end();
-    if (type.has_strides && is_sized) {
-      STRATA_TRY(input.strides, Numbers(type.strides));
-    }
-    const std::string_view kind = graph().attribute(node, "input");
-    input.is_static = kind == "parameter" || kind == "buffer" || kind == "state";
-    input.is_donated = plan_.options.donate_gradients && kind == "gradient";
+    STRATA_TRY(Plan::Input input, LowerInput(graph(), node, plan_.sizes));
+    input.slot = NewSlot(graph().result(node));
+    input.is_donated =
+        plan_.options.donate_gradients && graph().attribute(node, "input") == "gradient";
     plan_.inputs.push_back(std::move(input));
     return Ok();
-  }
-
-  /// A size that an earlier graph read from data is any number.
-  Result<std::vector<int64_t>> InputSizes(std::span<const DimId> dims) const {
-    std::vector<int64_t> sizes;
-    for (const DimId dim : dims) {
-      if (IsDataDependent(dim)) {
-        sizes.push_back(kAnySize);
-        continue;
-      }
-      STRATA_TRY(const int64_t number, NumberOf(module_, dim, plan_.sizes));
-      sizes.push_back(number);
-    }
-    return sizes;
-  }
-
-  /// Whether it mentions an unbacked symbol without a number in this plan.
-  bool IsDataDependent(DimId dim) const {
-    const DimTable& dims = module_.dims();
-    if (dims.kind(dim) == DimKind::kSymbol) {
-      const Symbol* symbol = dims.FindSymbol(module_.strings().Find(dims.name(dim)));
-      return symbol != nullptr && !symbol->backed && !plan_.sizes.contains(dims.name(dim));
-    }
-    return std::ranges::any_of(dims.operands(dim),
-                               [&](DimId operand) { return IsDataDependent(operand); });
-  }
-
-  Result<std::vector<int64_t>> Numbers(std::span<const DimId> dims) const {
-    return NumbersOf(module_, dims, plan_.sizes);
   }
 
   std::optional<int64_t> NumberOfValue(ValueId value) const {
@@ -171,53 +132,79 @@ class Lowering {
 
   Status AddStep(NodeId node) {
     if (OnlyAsserts(graph(), node) || ElementTakenBy(graph(), node)) return Ok();
+    PlanStep step = StepOf(node);
+    if (step.op == kFusedOp) {
+      STRATA_TRY(const GraphId body, BodyOf(graph().args(node)));
+      STRATA_RETURN_IF_ERROR(UseKernel(node, body, step));
+      if (!step.kernel.valid()) return InlineBody(node, module_.graph(body));
+    }
+    STRATA_RETURN_IF_ERROR(AddArgs(node, step));
+    if (TypesOfTakenElements(graph(), node).empty()) {
+      AddResults(node, step);
+      AddPartition(
+          PartitionOf(graph(), node, plan_.sizes, [this](ValueId v) { return SlotOf(v); }));
+      AddFlexKernel(node, step);
+      if (IsFastProduct(graph(), node)) UseFastProduct(plan_, step);
+    } else {
+      AddTakenResults(node, step);
+    }
+    plan_.steps.Add(std::move(step));
+    return Ok();
+  }
+
+  /// Without arguments and results.
+  PlanStep StepOf(NodeId node) const {
     const Node& n = graph().node(node);
     const OpTraits traits = TraitsOf(graph().op(node));
-    PlanStep step{.node = scope_.fused.valid() ? scope_.fused : node,
-                  .op = std::string(graph().op(node)),
-                  .args = {},
-                  .kwargs = {},
-                  .returns_tuple = n.returns_tuple,
-                  .mutates = traits.mutates,
-                  .is_pure = !IsImpure(graph(), node),
-                  .stream = StreamOf(n, traits),
-                  .results = {},
-                  .kills = {},
-                  .where = WhereOf(graph(), node)};
+    return {.node = scope_.fused.valid() ? scope_.fused : node,
+            .op = std::string(graph().op(node)),
+            .args = {},
+            .kwargs = {},
+            .returns_tuple = n.returns_tuple,
+            .mutates = traits.mutates,
+            .is_pure = !IsImpure(graph(), node),
+            .stream = StreamOf(n, traits),
+            .results = {},
+            .kills = {},
+            .where = WhereOf(graph(), node)};
+  }
+
+  /// Leaves the step without a kernel where the body is executed operator by operator.
+  Status UseKernel(NodeId node, GraphId body, PlanStep& step) {
+    if (plan_.options.unfuse || RegionBodyOf(graph(), node)) return Ok();
+    STRATA_TRY(const KernelId kernel, KernelOf(body, /*exact=*/graph().node(node).num_kwargs == 0));
+    if (!kernel.valid() || !TakeOpenNumbers(node, module_.graph(body), plan_.kernels[kernel], step))
+      return Ok();
+    step.kernel = kernel;
+    step.mutates = !plan_.kernels[kernel].written_inputs.empty();
+    return Ok();
+  }
+
+  Status AddArgs(NodeId node, PlanStep& step) {
     std::span<const Arg> args = graph().args(node);
-    if (step.op == kFusedOp) {
-      STRATA_TRY(const GraphId body, BodyOf(args));
-      if (plan_.options.unfuse || RegionBodyOf(graph(), node))
-        return InlineBody(node, module_.graph(body));
-      STRATA_TRY(step.kernel, KernelOf(body, /*exact=*/n.num_kwargs == 0));
-      if (!step.kernel.valid() || !TakeOpenNumbers(node, module_.graph(body), step))
-        return InlineBody(node, module_.graph(body));
-      step.mutates = !plan_.kernels[step.kernel].written_inputs.empty();
-      args = args.subspan(1);
-    }
+    if (step.kernel.valid()) args = args.subspan(1);  // the first is the body
     if (IsFlexOp(step.op)) {
-      const auto lower = [this](const Arg& arg) { return LowerArg(arg); };
+      const auto lower = [this](const Arg& arg) { return PlanArgOf(arg); };
       STRATA_RETURN_IF_ERROR(LowerFlexNode(graph(), node, lower, step));
       args = {};
     }
     for (const Arg& arg : args) {
-      STRATA_TRY(PlanArg lowered, LowerArg(arg));
+      STRATA_TRY(PlanArg lowered, PlanArgOf(arg));
       step.args.push_back(std::move(lowered));
     }
-    for (size_t i = 0; i < n.num_kwargs && !step.kernel.valid(); ++i) {
+    for (size_t i = 0; i < graph().node(node).num_kwargs && !step.kernel.valid(); ++i) {
       const NamedArg kwarg = graph().kwarg(node, i);
-      STRATA_TRY(PlanArg lowered, LowerArg(kwarg.value));
+      STRATA_TRY(PlanArg lowered, PlanArgOf(kwarg.value));
       step.kwargs.emplace_back(module_.str(kwarg.name), std::move(lowered));
     }
     // The last reader of what is awaited orders nodes; the wait does not read its result.
     if (step.op == kTransferWaitOp && step.args.size() > 2) step.args.resize(2);
-    if (!TypesOfTakenElements(graph(), node).empty()) {
-      AddTakenResults(node, step);
-      plan_.steps.Add(std::move(step));
-      return Ok();
-    }
+    return Ok();
+  }
+
+  void AddResults(NodeId node, PlanStep& step) {
     bool has_results = false, are_aliases = true;
-    for (size_t i = 0; i < n.num_results; ++i) {
+    for (size_t i = 0; i < graph().node(node).num_results; ++i) {
       const ValueId value = graph().result(node, i);
       const bool is_read = graph().value(value).num_uses > 0 || plan_.options.keep_values;
       // A result that an operator writes needs a slot, read or not: the slot says what is written.
@@ -228,12 +215,8 @@ class Lowering {
       has_results = has_results || is_typed;
       are_aliases = are_aliases && graph().value(value).alias_of.valid();
     }
-    step.is_view = has_results && are_aliases && !step.mutates && !traits.effectful;
-    AddPartition(PartitionOf(graph(), node, plan_.sizes, [this](ValueId v) { return SlotOf(v); }));
-    AddFlexKernel(node, step);
-    if (IsFastProduct(graph(), node)) UseFastProduct(plan_, step);
-    plan_.steps.Add(std::move(step));
-    return Ok();
+    step.is_view =
+        has_results && are_aliases && !step.mutates && !TraitsOf(graph().op(node)).effectful;
   }
 
   void AddPartition(std::optional<SizePartition> partition) {
@@ -254,7 +237,7 @@ class Lowering {
   /// The graph that the first argument of a fused node names.
   Result<GraphId> BodyOf(std::span<const Arg> args) const {
     const auto body = args.empty() ? std::nullopt : BodyNamedBy(graph(), args[0]);
-    if (!body) return Unsupported("a fused node must name its body");
+    if (!body) return UnsupportedInPlan("a fused node must name its body");
     return *body;
   }
 
@@ -271,13 +254,13 @@ class Lowering {
   }
 
   /// False: the kernel takes a data-dependent size that is unknown here.
-  bool TakeOpenNumbers(NodeId node, const Graph& body, PlanStep& step) const {
-    const Kernel& kernel = plan_.kernels[step.kernel];
+  bool TakeOpenNumbers(NodeId node, const Graph& body, const Kernel& kernel, PlanStep& step) const {
     if (kernel.unbacked_symbols.empty()) return true;
     auto numbers =
         DynamicNumbersOf(kernel, UnbackedSizesInside(graph(), node, body, scope_.unbacked_sizes));
-    if (numbers) step.dynamic_numbers = *std::move(numbers);
-    return numbers.has_value();
+    if (!numbers) return false;
+    step.dynamic_numbers = *std::move(numbers);
+    return true;
   }
 
   Status InlineBody(NodeId node, const Graph& body) {
@@ -288,7 +271,8 @@ class Lowering {
     inner.stream = is_outermost ? graph().node(node).stream : scope_.stream;
     const std::vector<NodeId> placeholders = body.placeholders();
     const std::span<const Arg> args = graph().args(node).subspan(1);
-    if (args.size() != placeholders.size()) return Unsupported("a fused node must fit its body");
+    if (args.size() != placeholders.size())
+      return UnsupportedInPlan("a fused node must fit its body");
     for (size_t i = 0; i < args.size(); ++i) {
       inner.slot_of[body.result(placeholders[i])] = SlotOf(args[i].value());
     }
@@ -313,68 +297,29 @@ class Lowering {
           arg.is_span() ? graph().elements(arg) : std::span(&arg, 1);
       for (const Arg& output : outputs) {
         if (!output.is_value() && output.kind() != ArgKind::kNone)
-          return Unsupported("an output must be a tensor or None");
-        STRATA_TRY(const PlanArg lowered, LowerArg(output));
+          return UnsupportedInPlan("an output must be a tensor or None");
+        STRATA_TRY(const PlanArg lowered, PlanArgOf(output));
         plan_.outputs.push_back(lowered.slot);
       }
     }
     return Ok();
   }
 
-  Result<PlanArg> LowerArg(const Arg& arg) {
-    PlanArg lowered;
-    lowered.kind = arg.kind();
-    const auto integer = [&](int64_t number) {
-      lowered.kind = ArgKind::kInt;
-      lowered.integer = number;
-      return lowered;
-    };
-    switch (arg.kind()) {
-      case ArgKind::kNone:
-        return lowered;
-      case ArgKind::kValue:
-        if (const auto body = BodyNamedBy(graph(), arg)) {
-          lowered.kind = ArgKind::kString;
-          lowered.text = FlexBodyText(module_.graph(*body));
-          return lowered;
-        }
-        if (const auto number = NumberOfValue(arg.value())) return integer(*number);
-        lowered.slot = SlotOf(arg.value());
-        return lowered;
-      case ArgKind::kInt:
-        return integer(arg.as_int());
-      case ArgKind::kBool:
-        lowered.integer = arg.as_bool() ? 1 : 0;
-        return lowered;
-      case ArgKind::kFloat:
-        lowered.real = arg.as_float();
-        return lowered;
-      case ArgKind::kDType:
-        lowered.dtype = arg.dtype();
-        return lowered;
-      case ArgKind::kString:
-      case ArgKind::kDevice:
-      case ArgKind::kRaw:
-        lowered.text = module_.str(arg.str());
-        return lowered;
-      case ArgKind::kDim: {
-        STRATA_TRY(const int64_t number, NumberOf(module_, arg.dim(), plan_.sizes));
-        return integer(number);
+  Result<PlanArg> PlanArgOf(const Arg& arg) {
+    return LowerArg(graph(), arg, plan_.sizes, [this](ValueId value) {
+      PlanArg lowered;
+      if (const auto body = BodyNamedBy(graph(), Arg(value))) {
+        lowered.kind = ArgKind::kString;
+        lowered.text = FlexBodyText(module_.graph(*body));
+      } else if (const auto number = NumberOfValue(value)) {
+        lowered.kind = ArgKind::kInt;
+        lowered.integer = *number;
+      } else {
+        lowered.kind = ArgKind::kValue;
+        lowered.slot = SlotOf(value);
       }
-      case ArgKind::kList:
-      case ArgKind::kTuple:
-        for (const Arg& element : graph().elements(arg)) {
-          STRATA_TRY(PlanArg item, LowerArg(element));
-          lowered.elements.push_back(std::move(item));
-        }
-        return lowered;
-      case ArgKind::kGraph:
-        return Unsupported("higher-order operators do not run yet");
-      case ArgKind::kDict:
-      case ArgKind::kCall:
-        return Unsupported("an operator takes no dictionaries and no calls");
-    }
-    return Unsupported("an argument of unknown kind");
+      return lowered;
+    });
   }
 
   /// Bytes of a value that shares no memory; 0 if unknown.
@@ -412,10 +357,6 @@ class Lowering {
     return scope_.slot_of[value] = slot;
   }
   SlotId SlotOf(ValueId value) const { return scope_.slot_of[value]; }
-
-  static Error Unsupported(std::string_view why) {
-    return Error(ErrorCode::kUnsupported, "{}", why);
-  }
 
   const Module& module_;
   Scope scope_;
