@@ -1,18 +1,16 @@
 #include "prove/joined_stages.h"
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "ir/rewriter.h"
 #include "passes/core/collectives.h"
-#include "passes/core/written_memory.h"
+#include "passes/core/node_copy.h"
 #include "passes/pipeline/graph_copier.h"
 #include "passes/placement/placement.h"
 #include "prove/diagnosis/cone.h"
@@ -23,16 +21,14 @@ namespace {
 
 constexpr std::string_view kAxisIndexOp = "strata.axis_index.default";
 
-using ValueMap = std::unordered_map<ValueId, ValueId>;
-
 /// How far a part has been copied.
 struct Cursor {
   const Graph& graph;
   StageSignature signature;
   NodeId next;
   int64_t number = 0;
-  ValueMap values = {};  // of the joined graph, by those of the part
-  ValueMap sent = {};    // summands, by results of the launches of the part
+  CopiedValues values = {};  // of the joined graph, by those of the part
+  CopiedValues sent = {};    // summands, by results of the launches of the part
   bool has_inputs = false;
 };
 
@@ -75,42 +71,12 @@ class Joiner {
  private:
   void AddInputs(const StageSignature& signature) {
     const std::vector<NodeId> inputs = whole_.placeholders();
+    CopiedValues copies;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const NodeId node = Create(whole_, inputs[i], {}, {}, std::string(whole_.name(inputs[i])),
-                                 whole_.node(inputs[i]).stable_id);
-      made_.insert_or_assign(signature.inputs[i], rewriter_.graph().result(node));
+      CopyNode(whole_, inputs[i], rewriter_, copies,
+               {.stable_id = whole_.node(inputs[i]).stable_id});
+      made_.insert_or_assign(signature.inputs[i], copies.at(whole_.result(inputs[i])));
     }
-  }
-
-  /// A node like `node` with these arguments.
-  NodeId Create(const Graph& from, NodeId node, std::span<const Arg> args,
-                std::span<const NamedArg> kwargs, const std::string& name, StableId id) {
-    std::vector<TypeId> results;
-    for (size_t i = 0; i < from.node(node).num_results; ++i)
-      results.push_back(from.value(from.result(node, i)).type);
-    const Node& original = from.node(node);
-    const NodeId copy = rewriter_.Create({.kind = original.kind,
-                                          .op = from.op(node),
-                                          .args = args,
-                                          .kwargs = kwargs,
-                                          .results = results,
-                                          .returns_tuple = original.returns_tuple,
-                                          .name = name,
-                                          .stable_id = id},
-                                         From(from, {node}, Origin::kCloned));
-    if (results.empty()) rewriter_.SetResults(copy, {}, original.returns_tuple);
-    for (const auto& [key, value] : from.attributes(node))
-      rewriter_.SetAttribute(copy, from.module().str(key), from.module().str(value));
-    return copy;
-  }
-
-  Arg CopyArg(Cursor& cursor, const Arg& arg) {
-    if (arg.is_value()) return cursor.values.at(arg.value());
-    if (!arg.is_span()) return arg;
-    std::vector<Arg> elements;
-    for (const Arg& element : cursor.graph.elements(arg))
-      elements.push_back(CopyArg(cursor, element));
-    return rewriter_.MakeSpan(arg.kind(), elements);
   }
 
   static std::string NameOf(const Graph& part, std::string_view node) {
@@ -132,28 +98,8 @@ class Joiner {
 
   void CopyCall(Cursor& cursor, NodeId node) {
     const Graph& part = cursor.graph;
-    std::vector<Arg> args;
-    for (const Arg& arg : part.args(node))
-      args.push_back(CopyArg(cursor, arg));
-    std::vector<NamedArg> kwargs;
-    for (size_t i = 0; i < part.node(node).num_kwargs; ++i) {
-      const NamedArg kwarg = part.kwarg(node, i);
-      kwargs.push_back({kwarg.name, CopyArg(cursor, kwarg.value)});
-    }
-    const NodeId copy =
-        Create(part, node, args, kwargs, NameOf(part, part.name(node)), IdOf(part, node));
-    const Graph& graph = rewriter_.graph();
-    for (size_t i = 0; i < part.node(node).num_results; ++i) {
-      const ValueId from = part.result(node, i), to = graph.result(copy, i);
-      cursor.values[from] = to;
-      const ValueId owner = part.value(from).alias_of;
-      if (!owner.valid()) continue;
-      for (const ValueId operand : part.operands(node)) {
-        if (OwnerOf(part, operand) != owner) continue;
-        rewriter_.SetAlias(to, OwnerOf(graph, cursor.values.at(operand)));
-        break;
-      }
-    }
+    CopyNode(part, node, rewriter_, cursor.values,
+             {.prefix = NameOf(part, ""), .stable_id = IdOf(part, node)});
   }
 
   bool IsOverParts(std::string_view group) const { return !mesh_.GroupAxes(group); }
@@ -201,13 +147,15 @@ class Joiner {
   ValueId CreateFor(const Graph& part, NodeId node, std::string_view op, std::span<const Arg> args,
                     std::string_view suffix) {
     const TypeId type[] = {part.value(part.result(node)).type};
-    const NodeSpec spec{
-        .op = op,
-        .args = args,
-        .results = type,
-        .name = names_.emplace_back(NameOf(part, part.name(node)) + std::string(suffix)),
-        .stable_id = suffix.empty() ? part.node(node).stable_id : StableId::kNone};
-    return rewriter_.graph().result(rewriter_.Create(spec, From(part, {node})));
+    const std::string name = NameOf(part, part.name(node)).append(suffix);
+    const NodeId made = rewriter_.Create(
+        {.op = op,
+         .args = args,
+         .results = type,
+         .name = name,
+         .stable_id = suffix.empty() ? part.node(node).stable_id : StableId::kNone},
+        From(part, {node}));
+    return rewriter_.graph().result(made);
   }
 
   Status BindInputs(Cursor& cursor) {
@@ -312,8 +260,13 @@ class Joiner {
     for (const auto& [key, value] : also_made_)
       if (AddOutputOfWhole(signature, key)) results.emplace_back(value);
     const Arg list[] = {rewriter_.MakeSpan(ArgKind::kList, results)};
-    Create(whole_, whole_.output(), list, {}, std::string(whole_.name(whole_.output())),
-           whole_.node(whole_.output()).stable_id);
+    const NodeId original = whole_.output();
+    const NodeId output = rewriter_.Create({.kind = NodeKind::kOutput,
+                                            .args = list,
+                                            .name = whole_.name(original),
+                                            .stable_id = whole_.node(original).stable_id},
+                                           From(whole_, {original}, Origin::kCloned));
+    CopyAttributes(whole_, original, rewriter_, output);
   }
 
   /// Lets `whole` return a value once more. False: it does not return it.
@@ -341,7 +294,6 @@ class Joiner {
   std::map<SlotKey, ValueId> made_;
   std::vector<std::pair<SlotKey, ValueId>> also_made_;  // by other ranks
   std::set<ValueId> bound_;                             // inputs that a part reads
-  std::deque<std::string> names_;                       // of nodes that were made
 };
 
 }  // namespace

@@ -11,48 +11,10 @@
 #include "ir/ops.h"
 #include "ir/rewriter.h"
 #include "ir/symbol_sizes.h"
+#include "passes/core/node_copy.h"
 
 namespace strata {
 namespace {
-
-/// Copies arguments into another graph, perhaps of another module.
-class ArgCopier {
- public:
-  ArgCopier(const Graph& from, Rewriter& to, const std::map<ValueId, ValueId>& values)
-      : from_(from), to_(to), values_(values) {}
-
-  Arg operator()(const Arg& arg) {
-    Module& module = to_.graph().module();
-    const Module& source = from_.module();
-    switch (arg.kind()) {
-      case ArgKind::kValue:
-        return values_.at(arg.value());
-      case ArgKind::kString:
-        return Arg::String(module.Intern(source.str(arg.str())));
-      case ArgKind::kDevice:
-        return Arg::Device(module.Intern(source.str(arg.str())));
-      case ArgKind::kRaw:
-        return Arg::Raw(module.Intern(source.str(arg.str())));
-      case ArgKind::kDim:
-        if (const auto number = source.dims().AsConst(arg.dim())) return Arg::Int(*number);
-        return Arg::Dim(CopyDim(source, arg.dim(), module));
-      case ArgKind::kList:
-      case ArgKind::kTuple: {
-        std::vector<Arg> elements;
-        for (const Arg& element : from_.elements(arg))
-          elements.push_back((*this)(element));
-        return to_.MakeSpan(arg.kind(), elements);
-      }
-      default:
-        return arg;
-    }
-  }
-
- private:
-  const Graph& from_;
-  Rewriter& to_;
-  const std::map<ValueId, ValueId>& values_;
-};
 
 /// Writes regions of one graph as bodies.
 class BodyWriter {
@@ -130,7 +92,7 @@ class BodyWriter {
       if (!values_.contains(operand)) CopyNode(rewriter, graph_.value(operand).def);
     });
     Graph& body = rewriter.graph();
-    ArgCopier copy(graph_, rewriter, values_);
+    const auto copy = [&](const Arg& arg) { return CopyArg(graph_, arg, rewriter, values_); };
     std::vector<Arg> args;
     for (const Arg& arg : graph_.args(node))
       args.push_back(copy(arg));
@@ -157,7 +119,7 @@ class BodyWriter {
   const Graph& graph_;
   const FusionRegions& regions_;
   const RegionPlan& plan_;
-  std::map<ValueId, ValueId> values_;
+  CopiedValues values_;
   std::map<DimId, std::string> data_sizes_;  // names in the body
 };
 

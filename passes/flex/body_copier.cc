@@ -1,5 +1,7 @@
 #include "passes/flex/body_copier.h"
 
+#include <vector>
+
 namespace strata {
 
 NodeId BodyCopier::Copy(NodeId node) {
@@ -19,29 +21,8 @@ NodeId BodyCopier::Copy(NodeId node) {
                                   .kwargs = kwargs,
                                   .name = from_.name(node)},
                                  From::Source());
-  values_[from_.result(node).index] = to_.graph().result(copy);
+  values_[from_.result(node)] = to_.graph().result(copy);
   return copy;
-}
-
-Arg BodyCopier::Convert(const Arg& arg) {
-  const auto text = [&] { return to_.graph().module().Intern(from_.module().str(arg.str())); };
-  switch (arg.kind()) {
-    case ArgKind::kValue:
-      return ValueOf(arg.value());
-    case ArgKind::kString:
-      return Arg::String(text());
-    case ArgKind::kDevice:
-      return Arg::Device(text());
-    case ArgKind::kRaw:
-      return Arg::Raw(text());
-    default:
-      break;
-  }
-  if (!arg.is_span()) return arg;
-  std::vector<Arg> elements;
-  for (const Arg& element : from_.elements(arg))
-    elements.push_back(Convert(element));
-  return to_.MakeSpan(arg.kind(), elements);
 }
 
 }  // namespace strata

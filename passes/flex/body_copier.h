@@ -1,9 +1,6 @@
 #pragma once
-#include <map>
-#include <span>
-#include <vector>
-
 #include "ir/rewriter.h"
+#include "passes/core/node_copy.h"
 
 namespace strata {
 
@@ -15,13 +12,13 @@ class BodyCopier {
   /// A copy of a placeholder or call whose operands were copied before.
   NodeId Copy(NodeId node);
   /// The copy of a value. REQUIRES: its node was copied.
-  ValueId ValueOf(ValueId value) const { return values_.at(value.index); }
-  Arg Convert(const Arg& arg);
+  ValueId ValueOf(ValueId value) const { return values_.at(value); }
+  Arg Convert(const Arg& arg) { return CopyArg(from_, arg, to_, values_); }
 
  private:
   const Graph& from_;
   Rewriter& to_;
-  std::map<int32_t, ValueId> values_;
+  CopiedValues values_;
 };
 
 }  // namespace strata

@@ -2,12 +2,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "ir/graph.h"
 #include "ir/rewriter.h"
+#include "passes/core/node_copy.h"
 #include "passes/pipeline/slots.h"
 
 namespace strata {
@@ -27,7 +26,9 @@ class GraphCopier {
   /// A placeholder that stands for `value`. A copied placeholder keeps its attributes.
   NodeId AddInput(ValueId value, const StageSlot& slot);
   /// Copies a call. REQUIRES: `Has` each of its operands.
-  NodeId Copy(NodeId node);
+  NodeId Copy(NodeId node) {
+    return CopyNode(from_, node, rewriter_, values_, {.prefix = prefix_});
+  }
   /// Ends the graph: `outputs` are values of the original, none for an output None.
   void SetOutputs(std::span<const std::optional<ValueId>> outputs,
                   const std::vector<StageSlot>& slots);
@@ -41,17 +42,11 @@ class GraphCopier {
   Rewriter& rewriter() { return rewriter_; }
 
  private:
-  Arg CopyArg(const Arg& arg);
-  void CopyAttributes(NodeId from, NodeId to);
-  void CopyAliases(NodeId from, NodeId to);
-
-  std::string Named(std::string_view name) const { return prefix_ + std::string(name); }
-
   const Graph& from_;
   std::optional<Rewriter> own_;
   Rewriter& rewriter_;
   std::string prefix_;
-  std::unordered_map<ValueId, ValueId> values_;
+  CopiedValues values_;
 };
 
 /// Ranks hold tensors and integers between two graphs.

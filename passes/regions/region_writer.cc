@@ -9,6 +9,7 @@
 
 #include "ir/module.h"
 #include "passes/compile/pointwise.h"
+#include "passes/core/node_copy.h"
 #include "passes/core/written_memory.h"
 
 namespace strata {
@@ -29,21 +30,10 @@ class BodyWriter {
 
   void AddMember(NodeId node) {
     graph_.ForEachOperand(node, [&](ValueId value) {
-      if (!values_.contains(value)) CopyAttribute(graph_.value(value).def);
+      // The attribute of a body that the member runs.
+      if (!values_.contains(value)) CopyNode(graph_, graph_.value(value).def, rewriter_, values_);
     });
-    std::vector<TypeId> types;
-    for (size_t i = 0; i < graph_.node(node).num_results; ++i)
-      types.push_back(graph_.value(graph_.result(node, i)).type);
-    Create(node, types);
-    const NodeId copy = body_.last();
-    for (size_t i = 0; i < types.size(); ++i) {
-      const ValueId old_value = graph_.result(node, i), value = body_.result(copy, i);
-      values_[old_value] = value;
-      if (const ValueId owner = graph_.value(old_value).alias_of; owner.valid())
-        ShareMemory(node, owner, value);
-      if (graph_.node(node).returns_tuple && graph_.value(old_value).name.valid())
-        rewriter_.SetElementName(value, graph_.module().str(graph_.value(old_value).name));
-    }
+    CopyNode(graph_, node, rewriter_, values_);
   }
 
   GraphId Finish(std::span<const ValueId> outputs) {
@@ -56,55 +46,10 @@ class BodyWriter {
   }
 
  private:
-  /// The operand that lies in the memory of `owner` is known in the body, `owner` perhaps not.
-  void ShareMemory(NodeId node, ValueId owner, ValueId value) {
-    for (const ValueId operand : graph_.operands(node)) {
-      if (OwnerOf(graph_, operand) == owner)
-        return rewriter_.SetAlias(value, OwnerOf(body_, values_.at(operand)));
-    }
-  }
-
-  /// Of a body that a member runs.
-  void CopyAttribute(NodeId node) {
-    const TypeId type = graph_.value(graph_.result(node)).type;
-    Create(node, std::span(&type, 1));
-    values_[graph_.result(node)] = body_.result(body_.last());
-  }
-
-  void Create(NodeId node, std::span<const TypeId> types) {
-    const Node& n = graph_.node(node);
-    std::vector<Arg> args;
-    for (const Arg& arg : graph_.args(node))
-      args.push_back(Copy(arg));
-    std::vector<NamedArg> kwargs;
-    for (size_t i = 0; i < n.num_kwargs; ++i)
-      kwargs.push_back({graph_.kwarg(node, i).name, Copy(graph_.kwarg(node, i).value)});
-    const NodeId copy = rewriter_.Create({.kind = n.kind,
-                                          .op = graph_.op(node),
-                                          .args = args,
-                                          .kwargs = kwargs,
-                                          .results = types,
-                                          .returns_tuple = n.returns_tuple,
-                                          .name = graph_.name(node)},
-                                         From(graph_, {node}, Origin::kCloned));
-    for (const auto& [key, value] : graph_.attributes(node))
-      rewriter_.SetAttribute(copy, graph_.module().str(key), graph_.module().str(value));
-  }
-
-  Arg Copy(const Arg& arg) {
-    if (arg.is_value()) return values_.at(arg.value());
-    if (!arg.is_span()) return arg;
-    std::vector<Arg> elements;
-    for (const Arg& element :
-         std::vector<Arg>(graph_.elements(arg).begin(), graph_.elements(arg).end()))
-      elements.push_back(Copy(element));
-    return rewriter_.MakeSpan(arg.kind(), elements);
-  }
-
   const Graph& graph_;
   Graph& body_;
   Rewriter rewriter_;
-  std::map<ValueId, ValueId> values_;  // of the graph, in the body
+  CopiedValues values_;
 };
 
 bool Contains(const std::vector<NodeId>& nodes, NodeId node) {
