@@ -13,6 +13,7 @@
 #include "ir/rewriter.h"
 #include "prove/partition.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/prove/prove_texts.h"
 
 namespace strata::prove {
 namespace {
@@ -35,11 +36,6 @@ struct Edited {
   }
 };
 
-/// Two graphs of their own, compared by their outputs.
-Proof ProveTexts(std::string_view before, std::string_view after) {
-  return Prove(*ParseBody(before)->FindGraph("g"), *ParseBody(after)->FindGraph("g"), {});
-}
-
 constexpr std::string_view kLayer = R"(
   x = placeholder : f32[4, 6]
   w = placeholder : f32[6, 6]
@@ -55,35 +51,6 @@ constexpr std::string_view kLayer = R"(
 
 NodeId At(Rewriter& rewriter, std::string_view name) {
   return NodeNamed(rewriter.graph(), name);
-}
-
-TEST_CASE("PV-6: a layer norm is its formula") {
-  constexpr std::string_view kFused = R"(
-  x = placeholder : f32[3, 4]
-  w = placeholder : f32[4]
-  b = placeholder : f32[4]
-  (y, mean, r) = aten.native_layer_norm.default(x, [4], w, b, 1e-05) as norm : (f32[3, 4], f32[3, 1], f32[3, 1])
-  output([y, mean, r])
-)";
-  constexpr std::string_view kSteps = R"(
-  x = placeholder : f32[3, 4]
-  w = placeholder : f32[4]
-  b = placeholder : f32[4]
-  mean = aten.mean.dim(x, [1], True) : f32[3, 1]
-  centered = aten.sub.Tensor(x, mean) : f32[3, 4]
-  squares = aten.mul.Tensor(centered, centered) : f32[3, 4]
-  variance = aten.mean.dim(squares, [1], True) : f32[3, 1]
-  shifted = aten.add.Scalar(variance, 1e-05) : f32[3, 1]
-  r = aten.rsqrt.default(shifted) : f32[3, 1]
-  normed = aten.mul.Tensor(centered, r) : f32[3, 4]
-  weighted = aten.mul.Tensor(normed, w) : f32[3, 4]
-  y = aten.add.Tensor(weighted, b) : f32[3, 4]
-  output([y, mean, r])
-)";
-  const Proof proof = ProveTexts(kFused, kSteps);
-  CHECK_EQ(proof.reason, "");
-  CHECK_EQ(proof.verdict, Verdict::kProven);
-  CHECK(proof.opaque.empty());
 }
 
 TEST_CASE("values beyond a limit are not compared, outputs always") {
@@ -177,154 +144,6 @@ TEST_CASE("a write to an input that is missing is found") {
   CHECK_EQ(proof.findings[0].what, "after the graph: 3 of 3 elements differ");
 }
 
-TEST_CASE("PV-7: the exponential of a log-softmax is a softmax, also where it is spelled out") {
-  constexpr std::string_view kWhole = R"(
-  x = placeholder : f32[3, 5]
-  y = aten._log_softmax.default(x, 1, False) : f32[3, 5]
-  e = aten.exp.default(y) : f32[3, 5]
-  output([y, e])
-)";
-  constexpr std::string_view kSpelled = R"(
-  x = placeholder : f32[3, 5]
-  amax = aten.amax.default(x, [1], True) : f32[3, 1]
-  shifted = aten.sub.Tensor(x, amax) : f32[3, 5]
-  exp = aten.exp.default(shifted) : f32[3, 5]
-  sum = aten.sum.dim_IntList(exp, [1], True) : f32[3, 1]
-  log = aten.log.default(sum) : f32[3, 1]
-  y = aten.sub.Tensor(shifted, log) : f32[3, 5]
-  e = aten.exp.default(y) : f32[3, 5]
-  output([y, e])
-)";
-  const Proof proof = ProveTexts(kWhole, kSpelled);
-  CHECK_EQ(proof.reason, "");
-  CHECK(proof.verdict == Verdict::kProven);
-}
-
-TEST_CASE("PV-7: a softmax is the same with and without a shift") {
-  constexpr std::string_view kFused = R"(
-  x = placeholder : f32[3, 5]
-  softmax = aten._softmax.default(x, 1, False) : f32[3, 5]
-  output(softmax)
-)";
-  CHECK(ProveTexts(kFused, R"(
-  x = placeholder : f32[3, 5]
-  amax = aten.amax.default(x, [1], True) : f32[3, 1]
-  sub = aten.sub.Tensor(x, amax) : f32[3, 5]
-  exp = aten.exp.default(sub) : f32[3, 5]
-  sum = aten.sum.dim_IntList(exp, [1], True) : f32[3, 1]
-  div = aten.div.Tensor(exp, sum) : f32[3, 5]
-  output(div)
-)")
-            .verdict == Verdict::kProven);
-  CHECK(ProveTexts(kFused, R"(
-  x = placeholder : f32[3, 5]
-  exp = aten.exp.default(x) : f32[3, 5]
-  sum = aten.sum.dim_IntList(exp, [0], True) : f32[1, 5]
-  div = aten.div.Tensor(exp, sum) : f32[3, 5]
-  output(div)
-)")
-            .verdict == Verdict::kDiffers);
-}
-
-TEST_CASE("PV-7: a norm of norms is the norm of all elements") {
-  CHECK(ProveTexts(R"(
-  x = placeholder : f32[6]
-  norm = aten.linalg_vector_norm.default(x) : f32[]
-  output(norm)
-)",
-                   R"(
-  x = placeholder : f32[6]
-  a = aten.slice.Tensor(x, 0, 0, 2) : f32[2]
-  b = aten.slice.Tensor(x, 0, 2, 6) : f32[4]
-  na = aten.linalg_vector_norm.default(a) : f32[]
-  nb = aten.linalg_vector_norm.default(b) : f32[]
-  stack = aten.stack.default([na, nb]) : f32[2]
-  norm = aten.linalg_vector_norm.default(stack) : f32[]
-  output(norm)
-)")
-            .verdict == Verdict::kProven);
-}
-
-TEST_CASE("PV-7: a norm in one operator is the norm that is spelled out") {
-  const Proof proof = ProveTexts(R"(
-  x = placeholder : f32[4, 6]
-  w = placeholder : f32[6]
-  (y, r) = aten._fused_rms_norm.default(x, [6], w, 1e-05) as norm : (f32[4, 6], f32[4, 1])
-  output([y, r])
-)",
-                                 R"(
-  x = placeholder : f32[4, 6]
-  w = placeholder : f32[6]
-  squares = aten.pow.Tensor_Scalar(x, 2) : f32[4, 6]
-  mean = aten.mean.dim(squares, [1], True) : f32[4, 1]
-  shifted = aten.add.Scalar(mean, 1e-05) : f32[4, 1]
-  r = aten.rsqrt.default(shifted) : f32[4, 1]
-  scaled = aten.mul.Tensor(x, r) : f32[4, 6]
-  y = aten.mul.Tensor(scaled, w) : f32[4, 6]
-  output([y, r])
-)");
-  CHECK_EQ(proof.reason, "");
-  CHECK(proof.verdict == Verdict::kProven);
-}
-
-constexpr std::string_view kFusedUpdate = R"(
-  p = placeholder : f32[4, 6]
-  g = placeholder : f32[4, 6]
-  m = placeholder : f32[4, 6]
-  v = placeholder : f32[4, 6]
-  step = placeholder : f32[]
-  lr = placeholder : f32[]
-  scale = placeholder : f32[]
-  update = aten._fused_adamw_.tensor_lr([p], [g], [m], [v], [], [step], lr=lr, beta1=0.9, beta2=0.95, weight_decay=0.1, eps=1e-08, amsgrad=False, maximize=False, grad_scale=scale)
-  output([p, m, v])
-)";
-
-TEST_CASE("an update in one operator is the update that is spelled out") {
-  const auto spelled_out = [](std::string_view decay) {
-    return fmt::format(R"(
-  p = placeholder : f32[4, 6]
-  g = placeholder : f32[4, 6]
-  m = placeholder : f32[4, 6]
-  v = placeholder : f32[4, 6]
-  step = placeholder : f32[]
-  lr = placeholder : f32[]
-  scale = placeholder : f32[]
-  g1 = aten.div.Tensor(g, scale) : f32[4, 6]
-  lost = aten.mul.Scalar(lr, {}) : f32[]
-  kept = aten.rsub.Scalar(lost, 1) : f32[]
-  p1 = aten.mul.Tensor(p, kept) : f32[4, 6]
-  m1 = aten.mul.Scalar(m, 0.9) : f32[4, 6]
-  m2 = aten.add.Tensor(m1, g1, alpha=0.1) : f32[4, 6]
-  v1 = aten.mul.Scalar(v, 0.95) : f32[4, 6]
-  squares = aten.mul.Tensor(g1, g1) : f32[4, 6]
-  v2 = aten.add.Tensor(v1, squares, alpha=0.05) : f32[4, 6]
-  power1 = aten.pow.Scalar(0.9, step) : f32[]
-  power2 = aten.pow.Scalar(0.95, step) : f32[]
-  correction1 = aten.rsub.Scalar(power1, 1) : f32[]
-  correction2 = aten.rsub.Scalar(power2, 1) : f32[]
-  step_size = aten.div.Tensor(lr, correction1) : f32[]
-  root = aten.sqrt.default(v2) : f32[4, 6]
-  root2 = aten.sqrt.default(correction2) : f32[]
-  spread = aten.div.Tensor(root, root2) : f32[4, 6]
-  denominator = aten.add.Scalar(spread, 1e-08) : f32[4, 6]
-  direction = aten.div.Tensor(m2, denominator) : f32[4, 6]
-  change = aten.mul.Tensor(direction, step_size) : f32[4, 6]
-  p2 = aten.sub.Tensor(p1, change) : f32[4, 6]
-  p3 = aten.copy_.default(p, p2) : f32[4, 6] ~p
-  g3 = aten.copy_.default(g, g1) : f32[4, 6] ~g
-  m3 = aten.copy_.default(m, m2) : f32[4, 6] ~m
-  v3 = aten.copy_.default(v, v2) : f32[4, 6] ~v
-  output([p3, m3, v3])
-)",
-                       decay);
-  };
-  const Proof proof = ProveTexts(kFusedUpdate, spelled_out("0.1"));
-  CHECK_EQ(proof.reason, "");
-  CHECK(proof.opaque.empty());
-  CHECK(proof.verdict == Verdict::kProven);
-  CHECK(ProveTexts(kFusedUpdate, spelled_out("0.2")).verdict == Verdict::kDiffers);
-}
-
 TEST_CASE("a size that a node reads of data is known to the nodes after it") {
   constexpr std::string_view kBody = R"(
   counts = placeholder : i64[4]
@@ -371,21 +190,6 @@ TEST_CASE("as many rows as elements of a mask are true are sizes of what reads t
   CHECK(proof.opaque.empty());
   CHECK_EQ(proof.verdict, Verdict::kProven);
   CHECK_EQ(ProveTexts(picked("not_mask"), kByMask).verdict, Verdict::kDiffers);
-}
-
-TEST_CASE("PV-5: derivatives are linear in the gradient") {
-  for (const std::string_view op : {"aten.silu_backward.default", "aten.gelu_backward.default"}) {
-    const auto once = [&](std::string_view gradient) {
-      return fmt::format("  {0}_out = {1}({0}, x) : f32[4]\n", gradient, op);
-    };
-    const std::string inputs =
-        "\n  g = placeholder : f32[4]\n  h = placeholder : f32[4]\n  x = placeholder : f32[4]\n";
-    const std::string apart = inputs + once("g") + once("h") +
-                              "  sum = aten.add.Tensor(g_out, h_out) : f32[4]\n  output(sum)\n";
-    const std::string together =
-        inputs + "  gh = aten.add.Tensor(g, h) : f32[4]\n" + once("gh") + "  output(gh_out)\n";
-    CHECK(ProveTexts(apart, together).verdict == Verdict::kProven);
-  }
 }
 
 TEST_CASE("PV-74: an operator without a definition is the same function on both sides, and named") {
@@ -670,59 +474,6 @@ TEST_CASE("a partition of a step with dropout is proven if backward reads the ma
   const std::string tangent = "\n  tangents_1 = placeholder : f32[32]";
   CHECK_EQ(verdict_of("\n  kept = placeholder : b8[32]" + tangent), Verdict::kProven);
   CHECK_EQ(verdict_of(tangent + std::string(kMask)), Verdict::kDiffers);
-}
-
-TEST_CASE("the integer part of a number is not the number") {
-  constexpr std::string_view kTruncated = R"(
-  x = placeholder : f32[4]
-  i = aten._to_copy.default(x, dtype=torch.int64) : i64[4]
-  y = aten._to_copy.default(i, dtype=torch.float32) : f32[4]
-  output((y,))
-)";
-  constexpr std::string_view kCopied = R"(
-  x = placeholder : f32[4]
-  y = aten.clone.default(x) : f32[4]
-  output((y,))
-)";
-  CHECK_EQ(ProveTexts(kTruncated, kTruncated).verdict, Verdict::kProven);
-  CHECK_EQ(ProveTexts(kTruncated, kCopied).verdict, Verdict::kUnproven);
-  CHECK_EQ(ProveTexts(kCopied, kTruncated).verdict, Verdict::kUnproven);
-}
-
-TEST_CASE("integers and their truth values differ") {
-  CHECK_EQ(ProveTexts(R"(
-  x = placeholder : i64[32]
-  b = aten._to_copy.default(x, dtype=torch.bool) : b8[32]
-  y = aten._to_copy.default(b, dtype=torch.int64) : i64[32]
-  output((y,))
-)",
-                      R"(
-  x = placeholder : i64[32]
-  y = aten.clone.default(x) : i64[32]
-  output((y,))
-)")
-               .verdict,
-           Verdict::kDiffers);
-}
-
-TEST_CASE("what Inductor's decompositions make of a product and a sum is equal to them") {
-  const Proof proof = ProveTexts(R"(
-  x = placeholder : f32[4]
-  y = placeholder : f32[4]
-  z = aten.mul.Tensor(x, y) : f32[4]
-  s = aten.add.Tensor(z, x) : f32[4]
-  f = aten.flip.default(s, [0]) : f32[4]
-  output((f,))
-)",
-                                 R"(
-  x = placeholder : f32[4]
-  y = placeholder : f32[4]
-  s = prims.fma.default(x, y, x) : f32[4]
-  f = prims.rev.default(s, [0]) : f32[4]
-  output((f,))
-)");
-  CHECK_EQ(proof.verdict, Verdict::kProven);
-  CHECK(proof.opaque.empty());
 }
 
 }  // namespace
