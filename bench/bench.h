@@ -51,13 +51,15 @@ Result<Exit> BenchProve(Args args);
 Result<Exit> BenchReport(Args args);
 Result<Exit> BenchStore(Args args);
 Result<Exit> BenchViewer(Args args);
-Result<Exit> ExecBenchExperts(Args args);   // bench/experts.cc, in strata-runtime
-Result<Exit> ExecBenchFlex(Args args);      // bench/flex.cc, in strata-runtime
-Result<Exit> ExecBenchMemory(Args args);    // bench/memory.cc, the same
-Result<Exit> ExecBenchParallel(Args args);  // bench/parallel.cc, the same
-Result<Exit> ExecBenchPipeline(Args args);  // bench/pipeline.cc, the same
-Result<Exit> ExecBenchPlace(Args args);     // bench/place.cc, the same
-Result<Exit> ExecBenchSimulate(Args args);  // bench/simulate.cc, the same
-Result<Exit> ExecBenchTrain(Args args);     // bench/train.cc, the same
+
+// In strata-runtime.
+Result<Exit> ExecBenchExperts(Args args);
+Result<Exit> ExecBenchFlex(Args args);
+Result<Exit> ExecBenchMemory(Args args);
+Result<Exit> ExecBenchParallel(Args args);
+Result<Exit> ExecBenchPipeline(Args args);
+Result<Exit> ExecBenchPlace(Args args);
+Result<Exit> ExecBenchSimulate(Args args);
+Result<Exit> ExecBenchTrain(Args args);
 
 }  // namespace strata::cli

@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 

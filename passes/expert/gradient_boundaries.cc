@@ -74,7 +74,7 @@ bool IsInteger(const Graph& graph, ValueId value) {
   return dtype == DType::kI64 || dtype == DType::kI32;
 }
 
-bool HasDType(const Graph& graph, ValueId a, ValueId b) {
+bool HaveOneType(const Graph& graph, ValueId a, ValueId b) {
   const TypeTable& types = graph.module().types();
   const Type &x = types[graph.value(a).type], &y = types[graph.value(b).type];
   return x.dtype == y.dtype && x.device == y.device;
@@ -97,6 +97,43 @@ std::unordered_set<int32_t> CastsOfInputs(const Graph& graph) {
   return casts;
 }
 
+/// The way from an output back to the node where its gradient, or count, leaves the chunks.
+struct WayBack {
+  NodeId end;
+  std::vector<NodeId> passed;  ///< linear operators, and casts that all chunks share
+};
+
+class Walker {
+ public:
+  Walker(const Graph& graph, const ChunkSymbols& symbols)
+      : graph_(graph), symbols_(symbols), shared_casts_(CastsOfInputs(graph)) {}
+
+  /// None: the way ends before, at an input or at an operator that no sum may pass.
+  std::optional<WayBack> From(ValueId value) const {
+    WayBack way;
+    while (true) {
+      const NodeId node = graph_.value(value).def;
+      if (graph_.node(node).kind != NodeKind::kCall) return std::nullopt;
+      if (!IsBackward(graph_, node) && !IsInteger(graph_, value)) return std::nullopt;
+      const std::optional<ValueId> source = OnlyTensor(graph_, node);
+      const bool is_cast = source && !HaveOneType(graph_, *source, value);
+      const bool is_shared = shared_casts_.contains(graph_.node(node).seq_nr);
+      if (!source || symbols_.Carries(graph_, *source) || (is_cast && !is_shared)) {
+        way.end = node;
+        return way;
+      }
+      if (!is_cast && !IsLinear(graph_, node)) return std::nullopt;
+      way.passed.push_back(node);
+      value = *source;
+    }
+  }
+
+ private:
+  const Graph& graph_;
+  const ChunkSymbols& symbols_;
+  std::unordered_set<int32_t> shared_casts_;  // by sequence number
+};
+
 }  // namespace
 
 bool IsSumOverTokens(const Graph& graph, NodeId node) {
@@ -115,32 +152,17 @@ bool IsCount(const Graph& graph, NodeId node, const ChunkSymbols& symbols) {
 
 GradientBoundaries::GradientBoundaries(const Graph& graph, const ChunkSymbols& symbols) {
   if (!graph.output().valid()) return;
-  const std::unordered_set<int32_t> shared_casts = CastsOfInputs(graph);
+  const Walker walker(graph, symbols);
   const std::vector<ValueId> outputs = graph.operands(graph.output());
-  for (size_t i = 1; i < outputs.size(); ++i) {
-    if (!IsTensor(graph.module(), graph.value(outputs[i]).type)) continue;
-    if (symbols.Carries(graph, outputs[i])) continue;
-    ValueId value = outputs[i];
-    std::vector<NodeId> passed;
-    while (true) {
-      const NodeId node = graph.value(value).def;
-      if (graph.node(node).kind != NodeKind::kCall) break;
-      const bool is_gradient = IsBackward(graph, node);
-      if (!is_gradient && !IsInteger(graph, value)) break;
-      const std::optional<ValueId> source = OnlyTensor(graph, node);
-      const bool leaves_tokens = !source || symbols.Carries(graph, *source);
-      const bool is_cast = source && !HasDType(graph, *source, value);
-      const bool is_shared = shared_casts.contains(graph.node(node).seq_nr);
-      if (leaves_tokens || (is_cast && !is_shared)) {
-        if (is_gradient ? IsSumOverTokens(graph, node) : IsCount(graph, node, symbols))
-          boundaries.insert(node);
-        suffix.insert(passed.begin(), passed.end());
-        break;
-      }
-      if (!is_cast && !IsLinear(graph, node)) break;
-      passed.push_back(node);
-      value = *source;
-    }
+  for (size_t i = 1; i < outputs.size(); ++i) {  // the first is the loss
+    const bool is_whole = IsTensor(graph.module(), graph.value(outputs[i]).type) &&
+                          !symbols.Carries(graph, outputs[i]);
+    const std::optional<WayBack> way = is_whole ? walker.From(outputs[i]) : std::nullopt;
+    if (!way) continue;
+    const bool is_sum = IsBackward(graph, way->end) ? IsSumOverTokens(graph, way->end)
+                                                    : IsCount(graph, way->end, symbols);
+    if (is_sum) boundaries.insert(way->end);
+    suffix.insert(way->passed.begin(), way->passed.end());
   }
 }
 

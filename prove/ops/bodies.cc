@@ -20,14 +20,14 @@ Result<Values> EvaluateFused(Call& call) {
   return call.run_body(*body, inputs);
 }
 
-constexpr OpDefinition kBodiesOps[] = {
+constexpr OpDefinition kBodyOps[] = {
     {"strata.fused", EvaluateFused},
 };
 
 }  // namespace
 
 std::span<const OpDefinition> BodyOps() {
-  return kBodiesOps;
+  return kBodyOps;
 }
 
 }  // namespace strata::prove

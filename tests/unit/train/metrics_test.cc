@@ -1,5 +1,6 @@
 #include "runtime/train/files/metrics.h"
 
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/file.h"
 #include "base/random.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "ir/verify.h"
 #include "passes/comm/overlap.h"
