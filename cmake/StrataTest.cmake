@@ -1,11 +1,12 @@
 # Tests. All run with the repository root as working directory. Those that may use LibTorch have OMP_NUM_THREADS=1: they
 # run side by side, one core each. Tests of several threads ask for them.
 #
-# strata_test(NAME SOURCES file… [DEPS target…] [LABELS label…])
+# strata_test(NAME SOURCES file… [DEPS target…] [LABELS label…] [TOGETHER])
 #
 #   A doctest program; main() is provided. NAME is `<library>_test`. Every TEST_CASE becomes a ctest entry
 #   "<library>: <test case>". A program that loads LibTorch takes 0.4 s to start, so it has one entry per source
-#   file `…_test.cc` instead ("<library>: <file>"). LABELS default to "unit".
+#   file `…_test.cc` instead ("<library>: <file>"). LABELS default to "unit". TOGETHER: ten sources are compiled at a
+#   time, as those of libraries (StrataLibrary.cmake): no two have the same name in an anonymous namespace.
 #
 # strata_script_test(NAME SCRIPT file [ARGS arg…] [LABELS label…] [VENV])
 #
@@ -21,7 +22,7 @@ find_package(doctest REQUIRED)
 set(STRATA_LIST_TESTS ${CMAKE_SOURCE_DIR}/cmake/list_tests.py)
 
 function(strata_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TOGETHER" "" "SOURCES;DEPS;LABELS")
   strata_check_arguments(strata_test ${name})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
@@ -29,6 +30,9 @@ function(strata_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE strata_flags strata_doctest_main ${arg_DEPS})
   strata_prepare_for_torch(${name} ${arg_DEPS})
+  if(arg_TOGETHER)
+    strata_compile_together(${name})
+  endif()
   string(REGEX REPLACE "_test$" "" prefix ${name})
 
   get_target_property(pool ${name} JOB_POOL_COMPILE)

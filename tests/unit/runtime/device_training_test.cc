@@ -173,7 +173,7 @@ void RegisterDouble() {
 // --- Configurations
 // --------------------------------------------------------------------------------
 
-struct Case {
+struct DeviceCase {
   std::string_view name, text;
   Overrides overrides;
   std::string_view attention;
@@ -181,7 +181,7 @@ struct Case {
 
 constexpr std::string_view kHalf = "training.mixed_precision_param=bfloat16";
 
-const std::vector<Case> kCases = {
+const std::vector<DeviceCase> kDeviceCases = {
     {"Llama3, fp32", kSmallLlama3, {}, "efficient"},
     {"Llama3, bf16, grouped heads", kSmallLlama3, {std::string(kHalf)}, "flash"},
     {"Llama3, bf16", kSmallLlama3, {std::string(kHalf), "n_kv_heads=4"}, "cudnn"},
@@ -199,7 +199,7 @@ const std::vector<Case> kCases = {
      "efficient"},
 };
 
-TrainConfig Config(const Case& c) {
+TrainConfig ConfigOfCase(const DeviceCase& c) {
   return testing::SmallConfig(c.text, c.overrides);
 }
 
@@ -232,9 +232,9 @@ std::multiset<std::string> OpsOf(const Graph& graph) {
 // -----------------------------------------------------------------------------------------
 
 TEST_CASE("attention, norms and the optimizer's update are a GPU's operators, all of it there") {
-  for (const Case& c : kCases) {
+  for (const DeviceCase& c : kDeviceCases) {
     INFO(c.name);
-    const TrainConfig config = Config(c);
+    const TrainConfig config = ConfigOfCase(c);
     const auto module = TraceForGpu(config, kDefaultPasses);
     const Graph& step = *module->FindGraph(kStepGraph);
     const std::multiset<std::string> ops = OpsOf(step);
@@ -259,9 +259,10 @@ TEST_CASE("attention, norms and the optimizer's update are a GPU's operators, al
 }
 
 TEST_CASE("dense models can be captured whole; grouped products say why not") {
-  for (const Case& c : kCases) {
+  for (const DeviceCase& c : kDeviceCases) {
     INFO(c.name);
-    const auto module = TraceForGpu(Config(c), "dce,canonicalize,place-casts,fuse,cuda-graph");
+    const auto module =
+        TraceForGpu(ConfigOfCase(c), "dce,canonicalize,place-casts,fuse,cuda-graph");
     const Graph& step = *module->FindGraph(kStepGraph);
     const std::string_view obstacle = step.attribute(step.output(), "no_cuda_graph");
     if (c.text == kSmallDeepSeekV3) {
@@ -321,8 +322,8 @@ TEST_CASE("attention of a GPU, padded, with groups and masks, is the CPU's") {
 }
 
 /// Losses and gradient norms.
-std::vector<double> Train(const TrainConfig& config, std::string_view passes,
-                          std::unique_ptr<Device> device) {
+std::vector<double> LossesOf(const TrainConfig& config, std::string_view passes,
+                             std::unique_ptr<Device> device) {
   auto trainer = OrDie(Trainer::Create({.config = config,
                                         .data = MakeTokenSource(TokenData::Synthetic(config)),
                                         .passes = std::string(passes),
@@ -340,15 +341,15 @@ std::vector<double> Train(const TrainConfig& config, std::string_view passes,
 
 TEST_CASE("what is made for a GPU trains like the CPU's, with kernels and without") {
   RegisterDouble();
-  for (const Case& c : kCases) {
+  for (const DeviceCase& c : kDeviceCases) {
     INFO(c.name);
-    const TrainConfig config = Config(c);
+    const TrainConfig config = ConfigOfCase(c);
     const bool is_half = config.mixed_precision_param == Precision::kBFloat16;
-    const std::vector<double> expected = Train(config, kDefaultPasses, nullptr);
+    const std::vector<double> expected = LossesOf(config, kDefaultPasses, nullptr);
     for (const char* passes : {"dce,canonicalize", "dce,canonicalize,fuse"}) {
       INFO(passes);
       const std::vector<double> actual =
-          Train(config, passes, std::make_unique<FakeCpuDevice>(/*is_gpu=*/true));
+          LossesOf(config, passes, std::make_unique<FakeCpuDevice>(/*is_gpu=*/true));
       REQUIRE_EQ(actual.size(), expected.size());
       for (size_t i = 0; i < actual.size(); ++i) {
         INFO("number ", i);
@@ -361,11 +362,11 @@ TEST_CASE("what is made for a GPU trains like the CPU's, with kernels and withou
 
 TEST_CASE("replayed graphs train with the bits of the streams") {
   RegisterDouble();
-  for (const Case& c : kCases) {
+  for (const DeviceCase& c : kDeviceCases) {
     INFO(c.name);
-    const TrainConfig config = Config(c);
+    const TrainConfig config = ConfigOfCase(c);
     const std::vector<double> expected =
-        Train(config, "dce,canonicalize,fuse", std::make_unique<FakeCpuDevice>(true));
+        LossesOf(config, "dce,canonicalize,fuse", std::make_unique<FakeCpuDevice>(true));
     auto device = std::make_unique<ReplayingFakeDevice>(true);
     const std::string& log = device->log;
     auto trainer =
@@ -409,7 +410,8 @@ std::vector<float> Gradients(const TrainConfig& config, std::unique_ptr<Device> 
 
 TEST_CASE("gradients are told as they were before the optimizer clipped them in place") {
   RegisterDouble();
-  const TrainConfig config = Config({"", kSmallLlama3, {"optimizer.max_grad_norm=0.001"}, ""});
+  const TrainConfig config =
+      ConfigOfCase({"", kSmallLlama3, {"optimizer.max_grad_norm=0.001"}, ""});
   const std::vector<float> expected = Gradients(config, nullptr);
   const std::vector<float> actual = Gradients(config, std::make_unique<FakeCpuDevice>(true));
   REQUIRE_EQ(actual.size(), expected.size());
@@ -422,7 +424,7 @@ TEST_CASE("gradients are told as they were before the optimizer clipped them in 
 
 TEST_CASE("steps on a device leave no memory behind") {
   RegisterDouble();
-  const TrainConfig config = Config({"", kSmallLlama3, {"steps=60"}, ""});
+  const TrainConfig config = ConfigOfCase({"", kSmallLlama3, {"steps=60"}, ""});
   auto trainer = OrDie(Trainer::Create({.config = config,
                                         .data = MakeTokenSource(TokenData::Synthetic(config)),
                                         .passes = "dce,canonicalize,fuse",
@@ -440,9 +442,9 @@ TEST_CASE("steps on a device leave no memory behind") {
 
 TEST_CASE("fused kernels of all families: the CUDA computes what the C++ does, NVRTC compiles it") {
   size_t num_kernels = 0, num_bitwise = 0;
-  for (const Case& c : kCases) {
+  for (const DeviceCase& c : kDeviceCases) {
     INFO(c.name);
-    const auto module = TraceForGpu(Config(c), "dce,canonicalize,fuse{numerics=fast}");
+    const auto module = TraceForGpu(ConfigOfCase(c), "dce,canonicalize,fuse{numerics=fast}");
     std::vector<Kernel> kernels;
     for (const GraphId id : module->programs()) {
       const Plan plan = OrDie(Lower(module->graph(id)));
@@ -477,8 +479,8 @@ bool LoadCudaOperators() {
 TEST_CASE("every operator of a graph that is made for a GPU has a kernel for CUDA") {
   if (!LoadCudaOperators()) return;
   std::set<std::string> ops;
-  for (const Case& c : kCases) {
-    const auto module = TraceForGpu(Config(c), kDefaultPasses);
+  for (const DeviceCase& c : kDeviceCases) {
+    const auto module = TraceForGpu(ConfigOfCase(c), kDefaultPasses);
     for (const GraphId id : module->programs()) {
       for (const PlanStep& step : OrDie(Lower(module->graph(id))).steps)
         ops.insert(step.op);

@@ -74,10 +74,11 @@ class TracedProgram {
   Status traced_;
 };
 
-const TracedSize kRows = {.name = "rows", .symbol = "s0", .value = 4, .samples = {17, 19, 23, 29}};
+const TracedSize kTracedRows = {
+    .name = "rows", .symbol = "s0", .value = 4, .samples = {17, 19, 23, 29}};
 
 TracedSize RowsFrom(int64_t min, int64_t max, std::vector<int64_t> samples = {17, 19, 23, 29}) {
-  TracedSize size = kRows;
+  TracedSize size = kTracedRows;
   size.min = min;
   size.max = max;
   size.samples = std::move(samples);
@@ -152,7 +153,7 @@ TEST_CASE("DS-05: a number of tokens that changes reads other rows of a rope tab
       const Tensor a = in[0].narrow(1, 0, 2), b = in[0].narrow(1, 2, 2);
       return {at::cat({a * cos - b * sin, a * sin + b * cos}, 1)};
     };
-    const TracedProgram traced({kRows}, {{-1, 4}, {64, 4}, {-1}}, rotate,
+    const TracedProgram traced({kTracedRows}, {{-1, 4}, {64, 4}, {-1}}, rotate,
                                {at::kFloat, at::kFloat, at::kLong});
     DynamicExecutor executor = traced.Bind();
     for (const int64_t rows : {4, 1, 9, 64}) {
@@ -166,7 +167,7 @@ TEST_CASE("DS-05: a number of tokens that changes reads other rows of a rope tab
 
 TEST_CASE("DS-06: inputs of fixed sizes go with inputs of changing ones") {
   const auto program = [](std::span<const Tensor> in) -> Tensors { return {in[0].mm(in[1])}; };
-  const TracedProgram traced({kRows}, {{-1, 3}, {3, 5}}, program);
+  const TracedProgram traced({kTracedRows}, {{-1, 3}, {3, 5}}, program);
   DynamicExecutor executor = traced.Bind();
   for (const int64_t rows : {4, 7}) {
     const Tensors inputs = {at::randn({rows, 3}), at::randn({3, 5})};
@@ -191,7 +192,7 @@ TEST_CASE("DS-08: what holds in the whole range may be asked, and the size stays
 }
 
 TEST_CASE("DS-09: symbols of inputs are known before a run") {
-  const TracedProgram traced({kRows}, {{-1, 3}}, Doubled);
+  const TracedProgram traced({kTracedRows}, {{-1, 3}}, Doubled);
   CHECK(traced.SymbolNamed("s0").backed);
   CHECK_EQ(traced.SymbolNamed("s0").hint, 4);
   CHECK_EQ(HintsOf(traced.graph()), SymbolSizes{{"s0", 4}});
@@ -202,7 +203,7 @@ TEST_CASE("DS-10: inputs of one size are equal in every run") {
     if (in[0].size(0) == in[1].size(0)) return {in[0] + in[1]};
     return {in[0].sum() + in[1].sum()};
   };
-  const TracedProgram traced({kRows}, {{-1, 3}, {-1, 3}}, program);
+  const TracedProgram traced({kTracedRows}, {{-1, 3}, {-1, 3}}, program);
   DynamicExecutor executor = traced.Bind();
   for (const int64_t rows : {4, 6}) {
     const Tensors inputs = {at::randn({rows, 3}), at::randn({rows, 3})};

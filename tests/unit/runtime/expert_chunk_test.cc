@@ -25,16 +25,16 @@ using testing::Overrides;
 using testing::SmallConfig;
 using testing::Tensors;
 
-struct Training {
+struct ChunkedTraining {
   std::vector<double> losses;
   std::vector<std::byte> tensors;  // gradients of the last step, parameters
   int64_t num_copies = 0;          // nodes that the pass copied
 };
 
-Training Train(const TrainConfig& config, int steps) {
+ChunkedTraining TrainChunked(const TrainConfig& config, int steps) {
   const auto trainer =
       OrDie(Trainer::Create({.config = config, .data = testing::Synthetic(config)}));
-  Training training;
+  ChunkedTraining training;
   trainer->KeepGradients();
   REQUIRE_OK(trainer->Compile());
   for (int step = 0; step < steps; ++step)
@@ -58,7 +58,7 @@ Overrides Chunked(Overrides overrides, std::string_view strategy) {
 
 const Overrides kMoe = {"compile.ep_overlap.module_fqn=layers.*.moe"};
 
-Overrides With(Overrides overrides, const Overrides& more) {
+Overrides WithMore(Overrides overrides, const Overrides& more) {
   overrides.insert(overrides.end(), more.begin(), more.end());
   return overrides;
 }
@@ -80,9 +80,11 @@ const std::vector<Model> kModels = {
 };
 
 void CheckSameTraining(const Model& model, const Overrides& chunks, int steps) {
-  const Overrides overrides = With(model.overrides, chunks);
-  const Training eager = Train(SmallConfig(model.text, Chunked(overrides, "eager")), steps);
-  const Training graph = Train(SmallConfig(model.text, Chunked(overrides, "graph")), steps);
+  const Overrides overrides = WithMore(model.overrides, chunks);
+  const ChunkedTraining eager =
+      TrainChunked(SmallConfig(model.text, Chunked(overrides, "eager")), steps);
+  const ChunkedTraining graph =
+      TrainChunked(SmallConfig(model.text, Chunked(overrides, "graph")), steps);
   CHECK_EQ(eager.num_copies, 0);
   CHECK_GT(graph.num_copies, 0);
   CHECK_EQ(graph.losses, eager.losses);
@@ -103,8 +105,8 @@ TEST_CASE("chunks of experts train bit for bit as those of the program") {
       for (const std::string count : {"2", "3", "4"}) {
         INFO(count);
         CheckSameTraining(model,
-                          With(kMoe, {"compile.ep_overlap.chunk_dim=" + dim,
-                                      "compile.ep_overlap.num_chunks=" + count}),
+                          WithMore(kMoe, {"compile.ep_overlap.chunk_dim=" + dim,
+                                          "compile.ep_overlap.num_chunks=" + count}),
                           2);
       }
     }
@@ -116,14 +118,14 @@ TEST_CASE("CH-30: memory policies leave every bit of chunks") {
   for (const std::string more : {"compile.memory_policy=default", "compile.memory_policy=full",
                                  "compile.memory_policy=min_cut"}) {
     INFO(more);
-    CheckSameTraining(kModels[0], With(kMoe, {more}), 3);
+    CheckSameTraining(kModels[0], WithMore(kMoe, {more}), 3);
   }
 }
 
 TEST_CASE("PR-05: a chunked loss leaves every bit of chunks") {
   at::set_num_threads(1);
   const Overrides loss = {"loss.name=chunked_cross_entropy", "loss.num_chunks=4"};
-  CheckSameTraining(kModels[0], With(kMoe, loss), 3);
+  CheckSameTraining(kModels[0], WithMore(kMoe, loss), 3);
 }
 
 TEST_CASE("chunks of the program differ from no chunks in rounding only") {
@@ -143,9 +145,9 @@ TEST_CASE("a cut graph gives bit for bit what autograd gives without any graph")
     INFO(testing::Title({model.text, model.overrides}));
     if (model.overrides == Overrides{"training.mixed_precision_param=bfloat16"}) continue;
     const testing::Eager eager(
-        SmallConfig(model.text, Chunked(With(model.overrides, kMoe), "eager")));
+        SmallConfig(model.text, Chunked(WithMore(model.overrides, kMoe), "eager")));
     const TrainConfig config =
-        SmallConfig(model.text, Chunked(With(model.overrides, kMoe), "graph"));
+        SmallConfig(model.text, Chunked(WithMore(model.overrides, kMoe), "graph"));
     const testing::Compiled compiled(
         config, "dce,canonicalize,ep-chunk{module_fqn=\"layers.*.moe\"},dce,concretize");
     const Tensors expected = eager.LossAndGradients(0);

@@ -23,7 +23,7 @@ namespace {
 
 using testing::OrDie;
 
-TrainConfig Config(const std::vector<std::string>& overrides) {
+TrainConfig LoopConfig(const std::vector<std::string>& overrides) {
   return OrDie(
       ParseTrainConfig(testing::kSmallLlama3, ConfigFormat::kToml, "small.toml", overrides));
 }
@@ -57,9 +57,9 @@ const std::vector<std::string> kGroups = {"optimizer.param_groups.norms.pattern=
 
 TEST_CASE("parameter groups train as eagerly, bit for bit, each by its own settings") {
   at::set_num_threads(1);
-  const TrainConfig config = Config(kGroups);
+  const TrainConfig config = LoopConfig(kGroups);
   const auto graphs = MakeTrainer(config), eager = MakeTrainer(config),
-             plain = MakeTrainer(Config({}));
+             plain = MakeTrainer(LoopConfig({}));
   OrDie(graphs->Compile());
   const auto before = Copies(*graphs);
   for (int64_t step = 0; step < config.steps; ++step) {
@@ -77,7 +77,7 @@ TEST_CASE("parameter groups train as eagerly, bit for bit, each by its own setti
 }
 
 TEST_CASE("a group that no parameter is of is an error before anything is traced") {
-  const TrainConfig config = Config({"optimizer.param_groups.bias.pattern=bias"});
+  const TrainConfig config = LoopConfig({"optimizer.param_groups.bias.pattern=bias"});
   CHECK_EQ(testing::MessageOf(
                Trainer::Create({.config = config, .data = OrDie(OpenDataSource(config))})),
            "no parameter matches 'bias': optimizer.param_groups.bias.pattern: the model has "
@@ -86,7 +86,7 @@ TEST_CASE("a group that no parameter is of is an error before anything is traced
 
 TEST_CASE("a configuration switches passes off, one or all") {
   const auto pipeline = [](const std::vector<std::string>& overrides) {
-    const TrainConfig config = Config(overrides);
+    const TrainConfig config = LoopConfig(overrides);
     return OrDie(Trainer::Create({.config = config,
                                   .data = OrDie(OpenDataSource(config)),
                                   .passes = "dce,canonicalize,fuse{numerics=fast}"}))
@@ -96,7 +96,7 @@ TEST_CASE("a configuration switches passes off, one or all") {
   CHECK_EQ(pipeline({"compile.disable_passes=fuse, dce"}), "canonicalize");
   CHECK_EQ(pipeline({"compile.enable_passes=false"}), "");
   const auto message = [](const std::vector<std::string>& overrides, std::string_view passes) {
-    const TrainConfig config = Config(overrides);
+    const TrainConfig config = LoopConfig(overrides);
     return testing::MessageOf(Trainer::Create(
         {.config = config, .data = OrDie(OpenDataSource(config)), .passes = std::string(passes)}));
   };
@@ -111,7 +111,7 @@ TEST_CASE("a configuration switches passes off, one or all") {
 
 TEST_CASE("the full compile computes again what is cheap, unless the run says what is saved") {
   const auto pipeline = [](const std::vector<std::string>& overrides, std::string_view passes) {
-    const TrainConfig config = Config(overrides);
+    const TrainConfig config = LoopConfig(overrides);
     return OrDie(Trainer::Create({.config = config,
                                   .data = OrDie(OpenDataSource(config)),
                                   .passes = std::string(passes)}))
@@ -140,7 +140,7 @@ TEST_CASE("the validation loss is the mean over all labels of all its batches") 
     std::vector<std::string> overrides = {"validator.enable=true", "validator.steps=3",
                                           "validator.freq=2"};
     overrides.insert(overrides.end(), more.begin(), more.end());
-    const TrainConfig config = Config(overrides);
+    const TrainConfig config = LoopConfig(overrides);
     const auto trainer = MakeTrainer(config);
     OrDie(trainer->Compile());
     CHECK_FALSE(trainer->IsValidationStep());

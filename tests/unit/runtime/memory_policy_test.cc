@@ -58,7 +58,7 @@ Training Train(const TrainConfig& config, int steps, std::string_view passes = k
   return training;
 }
 
-Overrides With(Overrides overrides, std::string_view policy) {
+Overrides WithPolicy(Overrides overrides, std::string_view policy) {
   overrides.push_back("compile.memory_policy=" + std::string(policy));
   return overrides;
 }
@@ -70,7 +70,7 @@ TEST_CASE("memory policies leave every bit of losses, gradients and parameters")
     const Training expected = Train(SmallConfig(c.text, c.overrides), 3);
     for (const char* policy : {"default", "eager", "full", "min_cut"}) {
       INFO(policy);
-      const Training actual = Train(SmallConfig(c.text, With(c.overrides, policy)), 3);
+      const Training actual = Train(SmallConfig(c.text, WithPolicy(c.overrides, policy)), 3);
       CHECK_GT(actual.num_copies, 0);
       CHECK_EQ(actual.losses, expected.losses);
       CHECK(std::ranges::equal(actual.tensors, expected.tensors));
@@ -83,7 +83,7 @@ TEST_CASE("fused kernels of recomputed nodes leave every bit") {
   constexpr std::string_view kFused = "dce,canonicalize,place-casts,fuse";
   for (const std::string_view text : {testing::kSmallLlama3, testing::kSmallDeepSeekV3}) {
     const Training expected = Train(SmallConfig(text, {}), 2);
-    const Training actual = Train(SmallConfig(text, With({}, "full")), 2, kFused);
+    const Training actual = Train(SmallConfig(text, WithPolicy({}, "full")), 2, kFused);
     CHECK_GT(actual.num_copies, 0);
     CHECK_EQ(actual.losses, expected.losses);
     CHECK(std::ranges::equal(actual.tensors, expected.tensors));
@@ -104,7 +104,7 @@ TEST_CASE("policies that give up more need less memory, planned and measured") {
       std::vector<Training> trainings;
       for (const char* policy : {"none", "default", "full"}) {
         INFO(policy);
-        trainings.push_back(Train(SmallConfig(text, With(overrides, policy)), 2));
+        trainings.push_back(Train(SmallConfig(text, WithPolicy(overrides, policy)), 2));
         const Training& training = trainings.back();
         CHECK_EQ(training.num_copies > 0, std::string_view(policy) != "none");
         const double ratio =
@@ -129,7 +129,7 @@ TEST_CASE("offloaded results come back bit for bit, however many steps overlap w
     const Training expected = Train(SmallConfig(text, kLarger), 3);
     for (const char* layers : {"0", "1", "3"}) {
       INFO(layers);
-      Overrides overrides = With(kLarger, "sac_and_offload");
+      Overrides overrides = WithPolicy(kLarger, "sac_and_offload");
       overrides.push_back(std::string("compile.cpu_offload_defer_n_layers=") + layers);
       overrides.push_back(std::string("compile.cpu_offload_prefetch_n_layers=") + layers);
       // Compilers take their time: kernels are made for one of the cases.
@@ -146,7 +146,7 @@ TEST_CASE("offloaded results come back bit for bit, however many steps overlap w
 TEST_CASE("offloaded results in files come back bit for bit, with the same peak") {
   at::set_num_threads(1);
   const testing::TempDir folder;
-  Overrides overrides = With(kLarger, "sac_and_offload");
+  Overrides overrides = WithPolicy(kLarger, "sac_and_offload");
   const Training in_memory = Train(SmallConfig(testing::kSmallLlama3, overrides), 3);
   overrides.push_back("compile.cpu_offload_folder=" + folder.path());
   const Training in_files = Train(SmallConfig(testing::kSmallLlama3, overrides), 3);
@@ -166,7 +166,7 @@ TEST_CASE("twenty steps of every policy end in the same bits, measured as planne
     const Training expected = Train(SmallConfig(text, overrides), 20);
     for (const char* policy : {"default", "eager", "full", "min_cut", "sac_and_offload"}) {
       INFO(policy);
-      const Training actual = Train(SmallConfig(text, With(overrides, policy)), 20);
+      const Training actual = Train(SmallConfig(text, WithPolicy(overrides, policy)), 20);
       CHECK_EQ(actual.losses, expected.losses);
       CHECK(std::ranges::equal(actual.tensors, expected.tensors));
       CHECK_LT(actual.peak_bytes, expected.peak_bytes);
@@ -183,12 +183,12 @@ TEST_CASE("a budget holds, planned and measured, and leaves every bit") {
        {testing::kSmallLlama3, testing::kSmallQwen3, testing::kSmallDeepSeekV3}) {
     INFO(text.substr(0, 20));
     const Training most = Train(SmallConfig(text, kLarger), 2);
-    const Training full = Train(SmallConfig(text, With(kLarger, "full")), 2);
+    const Training full = Train(SmallConfig(text, WithPolicy(kLarger, "full")), 2);
     for (const int64_t share : {80, 50, 20}) {
       const int64_t bytes =
           full.planned_bytes + (most.planned_bytes - full.planned_bytes) * share / 100;
       INFO(share, " % of ", most.planned_bytes, " above ", full.planned_bytes);
-      Overrides overrides = With(kLarger, "budget");
+      Overrides overrides = WithPolicy(kLarger, "budget");
       overrides.push_back("compile.memory_budget_bytes=" + std::to_string(bytes));
       const bool fuses = text == testing::kSmallDeepSeekV3 && share == 50;
       const Training actual = Train(SmallConfig(text, overrides), 2,
@@ -208,9 +208,10 @@ TEST_CASE("a budget counts what the optimizer needs beside the gradients") {
     INFO(seq_len);
     const Overrides overrides = {"dim=64", "batch_size=2", "seq_len=" + std::to_string(seq_len),
                                  "rope.max_seq_len=224", "vocab_size=2048"};
-    const Training full = Train(SmallConfig(testing::kSmallLlama3, With(overrides, "full")), 2);
+    const Training full =
+        Train(SmallConfig(testing::kSmallLlama3, WithPolicy(overrides, "full")), 2);
     const int64_t bytes = full.planned_bytes * 102 / 100;
-    Overrides budget = With(overrides, "budget");
+    Overrides budget = WithPolicy(overrides, "budget");
     budget.push_back("compile.memory_budget_bytes=" + std::to_string(bytes));
     budget.emplace_back("compile.memory_budget_offload=false");
     const Training actual = Train(SmallConfig(testing::kSmallLlama3, budget), 2);
@@ -248,8 +249,9 @@ TEST_CASE("offloaded results leave the arena: the peak falls as planned") {
       INFO(text.substr(0, 20), " ", param);
       Overrides overrides = kLarger;
       overrides.push_back(std::string("training.mixed_precision_param=") + param);
-      const Training kept = Train(SmallConfig(text, With(overrides, "default")), 2);
-      const Training offloaded = Train(SmallConfig(text, With(overrides, "sac_and_offload")), 2);
+      const Training kept = Train(SmallConfig(text, WithPolicy(overrides, "default")), 2);
+      const Training offloaded =
+          Train(SmallConfig(text, WithPolicy(overrides, "sac_and_offload")), 2);
       CHECK_EQ(kept.num_offloads, 0);
       CHECK_LT(offloaded.peak_bytes, kept.peak_bytes);
       const double ratio =

@@ -15,7 +15,7 @@ namespace {
 
 using testing::OrDie;
 
-TrainConfig Config(std::string_view model, const std::vector<std::string>& fields) {
+TrainConfig ConfigOfModel(std::string_view model, const std::vector<std::string>& fields) {
   std::vector<std::string> all = {fmt::format("model={}", model), "steps=1", "seq_len=8",
                                   "batch_size=1"};
   all.insert(all.end(), fields.begin(), fields.end());
@@ -25,8 +25,8 @@ TrainConfig Config(std::string_view model, const std::vector<std::string>& field
 const std::vector<std::string> kSmall = {"dim=8", "n_layers=2", "n_heads=4", "vocab_size=10",
                                          "hidden_dim=12"};
 
-std::vector<std::string> With(std::vector<std::string> fields,
-                              const std::vector<std::string>& more) {
+std::vector<std::string> WithFields(std::vector<std::string> fields,
+                                    const std::vector<std::string>& more) {
   fields.insert(fields.end(), more.begin(), more.end());
   return fields;
 }
@@ -55,7 +55,7 @@ const ParameterSpec& Get(const ModelSpecs& specs, std::string_view name) {
 }
 
 TEST_CASE("Llama3's parameters have torchtitan's names, order and shapes") {
-  CHECK_EQ(Listing(Config("llama3", With(kSmall, {"n_kv_heads=2", "head_dim=6"})), 0),
+  CHECK_EQ(Listing(ConfigOfModel("llama3", WithFields(kSmall, {"n_kv_heads=2", "head_dim=6"})), 0),
            R"(tok_embeddings.weight F32 [10, 8]
 layers.0.attention.qkv_linear.wq.weight F32 [24, 8]
 layers.0.attention.qkv_linear.wk.weight F32 [12, 8]
@@ -72,7 +72,7 @@ lm_head.weight F32 [10, 8]
 }
 
 TEST_CASE("Qwen3 adds norms of queries and keys, and ties embedding and head on demand") {
-  CHECK_EQ(Listing(Config("qwen3", With(kSmall, {"enable_weight_tying=true"})), 1),
+  CHECK_EQ(Listing(ConfigOfModel("qwen3", WithFields(kSmall, {"enable_weight_tying=true"})), 1),
            R"(layers.1.attention.qkv_linear.wq.weight F32 [8, 8]
 layers.1.attention.qkv_linear.wk.weight F32 [8, 8]
 layers.1.attention.qkv_linear.wv.weight F32 [8, 8]
@@ -91,10 +91,10 @@ lm_head.weight F32 [10, 8]
 
 TEST_CASE("DeepSeek-V3 has latent attention, dense layers first, then experts") {
   const std::vector<std::string> fields =
-      With(kSmall, {"mla.kv_lora_rank=6", "mla.qk_nope_head_dim=4", "mla.qk_rope_head_dim=2",
-                    "mla.v_head_dim=3", "moe.num_experts=5", "moe.top_k=2", "moe.moe_hidden_dim=7",
-                    "moe.num_shared_experts=2"});
-  CHECK_EQ(Listing(Config("deepseek_v3", With(fields, {"mla.q_lora_rank=9"})), 0),
+      WithFields(kSmall, {"mla.kv_lora_rank=6", "mla.qk_nope_head_dim=4", "mla.qk_rope_head_dim=2",
+                          "mla.v_head_dim=3", "moe.num_experts=5", "moe.top_k=2",
+                          "moe.moe_hidden_dim=7", "moe.num_shared_experts=2"});
+  CHECK_EQ(Listing(ConfigOfModel("deepseek_v3", WithFields(fields, {"mla.q_lora_rank=9"})), 0),
            R"(tok_embeddings.weight F32 [10, 8]
 layers.0.attention.wq_a.weight F32 [9, 8]
 layers.0.attention.q_norm.weight F32 [9]
@@ -111,7 +111,7 @@ layers.0.feed_forward.w3.weight F32 [12, 8]
 norm.weight F32 [8]
 lm_head.weight F32 [10, 8]
 )");
-  CHECK_EQ(Listing(Config("deepseek_v3", fields), 1), R"(tok_embeddings.weight F32 [10, 8]
+  CHECK_EQ(Listing(ConfigOfModel("deepseek_v3", fields), 1), R"(tok_embeddings.weight F32 [10, 8]
 layers.1.attention.wq.weight F32 [24, 8]
 layers.1.attention.wkv_a.weight F32 [8, 8]
 layers.1.attention.kv_norm.weight F32 [6]
@@ -133,10 +133,11 @@ buffer layers.1.moe.expert_bias F32 [5]
 }
 
 TEST_CASE("without load balancing or shared experts there are no tensors for them") {
-  const std::string listing = Listing(
-      Config("qwen3", {"dim=8", "n_layers=2", "n_heads=4", "vocab_size=10", "moe.num_experts=4",
-                       "moe.top_k=2", "moe.moe_hidden_dim=4", "moe.load_balance_coeff=null"}),
-      0);
+  const std::string listing =
+      Listing(ConfigOfModel("qwen3", {"dim=8", "n_layers=2", "n_heads=4", "vocab_size=10",
+                                      "moe.num_experts=4", "moe.top_k=2", "moe.moe_hidden_dim=4",
+                                      "moe.load_balance_coeff=null"}),
+              0);
   CHECK_EQ(listing.find("bias"), std::string::npos);
   CHECK_EQ(listing.find("shared"), std::string::npos);
   CHECK_EQ(listing.find("feed_forward"), std::string::npos);
@@ -144,9 +145,9 @@ TEST_CASE("without load balancing or shared experts there are no tensors for the
 }
 
 TEST_CASE("T110: first values are drawn as torchtitan draws them") {
-  const ModelSpecs specs = SpecsOf(
-      Config("deepseek_v3", With(kSmall, {"mla.q_lora_rank=4", "moe.num_experts=4", "moe.top_k=2",
-                                          "moe.moe_hidden_dim=4", "moe.num_shared_experts=1"})));
+  const ModelSpecs specs = SpecsOf(ConfigOfModel(
+      "deepseek_v3", WithFields(kSmall, {"mla.q_lora_rank=4", "moe.num_experts=4", "moe.top_k=2",
+                                         "moe.moe_hidden_dim=4", "moe.num_shared_experts=1"})));
   const auto check = [&](std::string_view name, double std, double cut) {
     CAPTURE(name);
     const ParameterInit& init = Get(specs, name).init;
@@ -176,9 +177,9 @@ TEST_CASE("T110: first values are drawn as torchtitan draws them") {
 }
 
 TEST_CASE("sharpened: norms and biases spread, inner weights times 4") {
-  const ModelSpecs specs = SpecsOf(
-      Config("deepseek_v3", With(kSmall, {"moe.num_experts=4", "moe.top_k=2",
-                                          "moe.moe_hidden_dim=4", "init=torchtitan_sharpened"})));
+  const ModelSpecs specs = SpecsOf(ConfigOfModel(
+      "deepseek_v3", WithFields(kSmall, {"moe.num_experts=4", "moe.top_k=2", "moe.moe_hidden_dim=4",
+                                         "init=torchtitan_sharpened"})));
   for (const ParameterSpec& spec : specs.parameters) {
     CAPTURE(spec.name);
     const bool is_norm = spec.name.find("norm.") != std::string::npos;
@@ -192,7 +193,7 @@ TEST_CASE("sharpened: norms and biases spread, inner weights times 4") {
 TEST_CASE("models of known names have the known numbers of parameters") {
   const auto count = [](std::string_view model, const std::vector<std::string>& fields) {
     int64_t total = 0;
-    for (const ParameterSpec& spec : SpecsOf(Config(model, fields)).parameters)
+    for (const ParameterSpec& spec : SpecsOf(ConfigOfModel(model, fields)).parameters)
       total += spec.elements();
     return total;
   };

@@ -17,7 +17,7 @@ using at::Tensor;
 constexpr int64_t kDim = 6;
 constexpr int64_t kTokens = 20;
 
-TrainConfig Config(const MoeConfig& moe) {
+TrainConfig MoeModel(const MoeConfig& moe) {
   TrainConfig config;
   config.model = ModelFamily::kDeepSeekV3;
   config.dim = kDim;
@@ -72,7 +72,7 @@ TEST_CASE("a router chooses by biased scores within groups and weighs by the sco
     for (const Tensor& bias : {Tensor(), at::randn({12})}) {
       const std::vector<Tensor> parameters = {gate};
       GivenWeights weights(parameters, {});
-      const Router router(Slot(weights), Config(moe), 0);
+      const Router router(Slot(weights), MoeModel(moe), 0);
       const auto [scores, experts] = router(x, bias);
 
       const Tensor logits = x.matmul(gate.t());
@@ -104,7 +104,7 @@ TEST_CASE("a router that is told to gives experts in turn, weighed by their scor
   const std::vector<Tensor> parameters = {at::randn({5, kDim})};
   const Tensor x = at::randn({kTokens, kDim});
   GivenWeights weights(parameters, {});
-  const Router router(Slot(weights), Config(moe), 0);
+  const Router router(Slot(weights), MoeModel(moe), 0);
   const auto [scores, experts] = router(x, Tensor());
   const Tensor all = x.matmul(parameters[0].t()).sigmoid();
   for (int64_t i = 0; i < kTokens * 3; ++i) {
@@ -116,7 +116,7 @@ TEST_CASE("a router that is told to gives experts in turn, weighed by their scor
 TEST_CASE("grouped experts are each expert's feed-forward layer on its rows, of any width") {
   at::manual_seed(4);
   for (const auto& [dim, hidden] : {std::pair<int64_t, int64_t>{8, 4}, {6, 4}, {8, 5}, {3, 7}}) {
-    TrainConfig config = Config({.num_experts = 5, .top_k = 1, .moe_hidden_dim = hidden});
+    TrainConfig config = MoeModel({.num_experts = 5, .top_k = 1, .moe_hidden_dim = hidden});
     config.dim = dim;
     const std::vector<Tensor> parameters = {
         at::randn({5, hidden, dim}), at::randn({5, dim, hidden}), at::randn({5, hidden, dim})};

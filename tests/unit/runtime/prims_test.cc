@@ -17,14 +17,14 @@ using Tensors = std::vector<Tensor>;
 using testing::OrDie;
 using testing::ParseBody;
 
-Tensors RunBody(std::string_view body, const Tensors& inputs) {
+Tensors RunPrims(std::string_view body, const Tensors& inputs) {
   auto executor = Executor::Bind(OrDie(Lower(*ParseBody(body)->FindGraph("g"))), {});
   return OrDie(OrDie(std::move(executor)).Run(inputs));
 }
 
 TEST_CASE("operators of Inductor's decompositions compute what PyTorch's Python does") {
   const Tensor x = at::rand({2, 3}), y = at::rand({2, 3}), z = at::rand({2, 3});
-  const Tensors out = RunBody(R"(
+  const Tensors out = RunPrims(R"(
   x = placeholder : f32[2, 3]
   y = placeholder : f32[2, 3]
   z = placeholder : f32[2, 3]
@@ -37,7 +37,7 @@ TEST_CASE("operators of Inductor's decompositions compute what PyTorch's Python 
   h = prims.inductor_force_stride_order.default(x, [1, 2])
   output([a, b, c, d, e, f, g, h])
 )",
-                              {x, y, z});
+                               {x, y, z});
   CHECK(at::equal(out[0], at::arange(3, 11, 2)));
   CHECK(at::equal(out[1], x.to(at::kDouble)));
   CHECK(at::equal(out[2], x * y + z));
@@ -51,13 +51,13 @@ TEST_CASE("operators of Inductor's decompositions compute what PyTorch's Python 
 
 TEST_CASE("offsets of a pooling lead back to the indices of its maxima") {
   const Tensor x = at::rand({2, 3, 9, 8});
-  const Tensors out = RunBody(R"(
+  const Tensors out = RunPrims(R"(
   x = placeholder : f32[2, 3, 9, 8]
   (v, o) = prims._low_memory_max_pool_with_offsets.default(x, [3, 2], [2, 2], [1, 0], [1, 2], False) as pooled
   b = prims._low_memory_max_pool_offsets_to_indices.default(o, [3, 2], [9, 8], [2, 2], [1, 0], [1, 2])
   output([v, o, b])
 )",
-                              {x});
+                               {x});
   const auto [values, indices] =
       at::max_pool2d_with_indices(x, {3, 2}, {2, 2}, {1, 0}, {1, 2}, false);
   CHECK(at::equal(out[0], values));
@@ -67,14 +67,14 @@ TEST_CASE("offsets of a pooling lead back to the indices of its maxima") {
 
 TEST_CASE("random numbers of Inductor's operators are drawn as by PyTorch") {
   at::manual_seed(7);
-  const Tensors out = RunBody(R"(
+  const Tensors out = RunPrims(R"(
   a = prims.inductor_seeds.default(2, device('cpu')) : i64[2]
   b = prims.inductor_lookup_seed.default(a, 1) : i64[]
   c = prims.inductor_random.default([2, 3], b, 'rand') : f32[2, 3]
   d = prims.inductor_randint.default(2, 9, [5], b) : i64[5]
   output([a, b, c, d])
 )",
-                              {});
+                               {});
   at::manual_seed(7);
   const Tensor seeds = at::randint(INT64_MAX, {2}, at::kLong);
   CHECK(at::equal(out[0], seeds));

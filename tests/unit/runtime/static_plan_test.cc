@@ -20,7 +20,7 @@ using at::Tensor;
 using Tensors = std::vector<Tensor>;
 using testing::OrDie;
 
-Executor Bind(std::string_view body, const PlanOptions& options) {
+Executor BindStatic(std::string_view body, const PlanOptions& options) {
   return OrDie(
       Executor::Bind(OrDie(Lower(*testing::ParseBody(body)->FindGraph("g"), options)), {}));
 }
@@ -32,7 +32,7 @@ PlanOptions Folding(bool folds) {
 }
 
 TEST_CASE("what is written in place is made in each run, read after it or not") {
-  Executor executor = Bind(R"(
+  Executor executor = BindStatic(R"(
   x = placeholder : f32[3][1]cpu
   one = aten.full.default([3], 1.0, dtype=torch.float32, device=device('cpu')) : f32[3][1]cpu
   two = aten.mul.Scalar(one, 2.0) : f32[3][1]cpu
@@ -40,7 +40,7 @@ TEST_CASE("what is written in place is made in each run, read after it or not") 
   mul_ = aten.mul_.Scalar(two, 0.5) : f32[3][1]cpu ~two
   output([sum])
 )",
-                           {.hoist_constants = true});
+                                 {.hoist_constants = true});
   for (int run = 0; run < 3; ++run)
     CHECK(at::equal(OrDie(executor.Run(Tensors{at::zeros({3})}))[0], at::full({3}, 2.0)));
 }
@@ -48,14 +48,14 @@ TEST_CASE("what is written in place is made in each run, read after it or not") 
 TEST_CASE("an output that an operator wrote in place is the caller's after the run") {
   for (const PlanOptions& options :
        {PlanOptions{.static_memory = true}, Folding(true), Folding(false)}) {
-    Executor executor = Bind(R"(
+    Executor executor = BindStatic(R"(
   x = placeholder : f32[4][1]cpu
   (values, indices) = aten.sort.default(x) as sorted : (f32[4][1]cpu, i64[4][1]cpu)
   same = aten.view.default(x, [4]) : f32[4][1]cpu ~x
   add_ = aten.add_.Tensor(values, same) : f32[4][1]cpu ~values
   output([add_])
 )",
-                             options);
+                                   options);
     const auto run = [&](const Tensor& x) { return OrDie(executor.Run(Tensors{x}))[0]; };
     const Tensor x = at::tensor({4.0F, 3.0F, 2.0F, 1.0F}), first = run(x);
     const Tensor y = at::tensor({0.0F, 9.0F, 0.0F, 9.0F}), second = run(y);
@@ -77,8 +77,8 @@ constexpr std::string_view kTwoProducts = R"(
 TEST_CASE("separate outputs stay while other runs and other plans use the block") {
   PlanOptions options = PlanOptions::Fastest();
   options.separate_outputs = true;
-  Executor plain = Bind(kTwoProducts, {}), first = Bind(kTwoProducts, options),
-           second = Bind(kTwoProducts, options);
+  Executor plain = BindStatic(kTwoProducts, {}), first = BindStatic(kTwoProducts, options),
+           second = BindStatic(kTwoProducts, options);
   CHECK_FALSE(first.lends_outputs());
   const ScratchMemory block = first.scratch();
   // c and indices, which are there at once; b and values are separate.
@@ -115,7 +115,7 @@ TEST_CASE("a result lies in the memory of a donated gradient after its last read
   for (const bool donates : {false, true}) {
     PlanOptions options = PlanOptions::Fastest();
     options.donate_gradients = donates;
-    Executor executor = Bind(kUpdate, options);
+    Executor executor = BindStatic(kUpdate, options);
     constexpr int64_t kBytes = 8 * 8 * 4;
     CHECK_EQ(executor.planned_memory().held,
              donates ? kBytes : 2 * kBytes);  // `other` is handed out
@@ -135,7 +135,7 @@ TEST_CASE("GR-13: a plan holds neither inputs nor separate outputs after a run")
   for (const bool separate : {false, true}) {
     PlanOptions options = PlanOptions::Fastest();
     options.separate_outputs = separate;
-    Executor executor = Bind(kTwoProducts, options);
+    Executor executor = BindStatic(kTwoProducts, options);
     const Tensor x = at::randn({32, 32});
     OrDie(executor.Run(Tensors{x}));
     CHECK_EQ(x.use_count(), 1);
@@ -149,13 +149,13 @@ TEST_CASE("what an operator lays out otherwise than was traced is laid out as tr
   for (const PlanOptions& options :
        {PlanOptions{.fold_views = true}, PlanOptions{.static_memory = true}, adopts,
         PlanOptions::Fastest()}) {
-    Executor executor = Bind(R"(
+    Executor executor = BindStatic(R"(
   x = placeholder : f32[2, 3][1, 2]cpu
   (values, indices) = aten.sort.default(x) as sorted : (f32[2, 3][3, 1]cpu, i64[2, 3][3, 1]cpu)
   row = aten.view.default(values, [6]) : f32[6][1]cpu ~values
   output([row])
 )",
-                             options);
+                                   options);
     const Tensor x = at::rand({3, 2}).t();
     CHECK(at::equal(OrDie(executor.Run(Tensors{x}))[0],
                     std::get<0>(x.contiguous().sort()).view({6})));
@@ -180,16 +180,17 @@ TEST_CASE("products have ATen's bits, however their operands lie") {
           return across ? fmt::format("f32[{}, {}][1, {}]cpu", rows, columns, rows)
                         : fmt::format("f32[{}, {}][{}, 1]cpu", rows, columns, columns);
         };
-        Executor executor = Bind(fmt::format(R"(
+        Executor executor =
+            BindStatic(fmt::format(R"(
   a = placeholder : {}
   b = placeholder : {}
   c = aten.mm.default(a, b) : {}
   output([c])
 )",
-                                             type(size.rows, size.inner, left_lies_across),
-                                             type(size.inner, size.columns, right_lies_across),
-                                             type(size.rows, size.columns, false)),
-                                 PlanOptions::Fastest());
+                                   type(size.rows, size.inner, left_lies_across),
+                                   type(size.inner, size.columns, right_lies_across),
+                                   type(size.rows, size.columns, false)),
+                       PlanOptions::Fastest());
         const auto matrix = [](int64_t rows, int64_t columns, bool across) {
           return across ? at::randn({columns, rows}).t() : at::randn({rows, columns});
         };
@@ -205,14 +206,14 @@ TEST_CASE("products have ATen's bits, however their operands lie") {
 
 TEST_CASE("roots and norms have ATen's bits") {
   constexpr int64_t kSize = 5000;  // ATen takes roots of 2048 at a time in several threads
-  Executor executor = Bind(R"(
+  Executor executor = BindStatic(R"(
   x = placeholder : f32[5000][1]cpu
   root = aten.sqrt.default(x) : f32[5000][1]cpu
   norm = aten.linalg_vector_norm.default(x, 2.0) : f32[][]cpu
   sum = aten.linalg_vector_norm.default(x, 1.0) : f32[][]cpu
   output([root, norm, sum])
 )",
-                           PlanOptions::Fastest());
+                                 PlanOptions::Fastest());
   for (int run = 0; run < 2; ++run) {
     const Tensor x = at::rand({kSize}) * 1e-3;
     const Tensors results = OrDie(executor.Run(Tensors{x}));

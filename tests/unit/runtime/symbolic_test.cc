@@ -45,12 +45,12 @@ using testing::OrDie;
 using testing::SmallConfig;
 
 const std::string kOpen = "compile.symbolic_dims=batch_and_seq";
-const std::string kChunked = "loss.name=chunked_cross_entropy";
+const std::string kChunkedLoss = "loss.name=chunked_cross_entropy";
 const std::string kOneByOne = "moe.use_grouped_mm=false";
 
 /// A small model with a table of positions that holds longer sequences; Qwen3 with experts,
 /// DeepSeek-V3 with compressed queries and groups.
-TrainConfig Config(std::string_view text, const Overrides& overrides) {
+TrainConfig ConfigFrom(std::string_view text, const Overrides& overrides) {
   Overrides all = {"seq_len=12", "batch_size=4", "steps=6", "rope.max_seq_len=24"};
   const auto add = [&](const Overrides& more) { all.insert(all.end(), more.begin(), more.end()); };
   if (text == kSmallQwen3) {
@@ -65,11 +65,11 @@ TrainConfig Config(std::string_view text, const Overrides& overrides) {
   return SmallConfig(text, all);
 }
 
-struct Traced {
+struct TracedStep {
   Module module;
   Constants constants;
 
-  explicit Traced(const TrainConfig& config, std::string_view passes = kDefaultPasses) {
+  explicit TracedStep(const TrainConfig& config, std::string_view passes = kDefaultPasses) {
     REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));
     REQUIRE_OK(Verify(module));
     PassManager manager;
@@ -124,7 +124,7 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
   };
   for (const Way& way :
        std::vector<Way>{{kSmallLlama3, {}, 1},
-                        {kSmallLlama3, {kChunked, "loss.num_chunks=4"}, 4},
+                        {kSmallLlama3, {kChunkedLoss, "loss.num_chunks=4"}, 4},
                         {kSmallLlama3, {"training.mixed_precision_param=bfloat16"}, 1},
                         {kSmallQwen3, {}, 1},
                         {kSmallDeepSeekV3, {}, 1},
@@ -133,7 +133,7 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
     Overrides overrides = way.overrides;
     INFO(way.text.substr(0, 20), " ", overrides.empty() ? "" : overrides[0]);
     overrides.push_back(kOpen);
-    const Traced open(Config(way.text, overrides));
+    const TracedStep open(ConfigFrom(way.text, overrides));
     CHECK(HasDynamicShapes(open.step()));
     CHECK_EQ(HintsOf(open.step()), SymbolSizes{{"s0", 4}, {"s1", 12 / way.unit}});
     DynamicExecutor executor = open.Bind(PlanOptions::Fastest());
@@ -149,9 +149,9 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
       INFO("batch ", batch, " seq ", seq);
       overrides.push_back(fmt::format("batch_size={}", batch));
       overrides.push_back(fmt::format("seq_len={}", seq));
-      const TrainConfig config = Config(way.text, overrides);
+      const TrainConfig config = ConfigFrom(way.text, overrides);
       overrides.resize(overrides.size() - 2);
-      const Traced closed(config);
+      const TracedStep closed(config);
       const Tensors inputs = StepInputs(config, batch, seq);
       const Tensors expected = OrDie(closed.Bind({}).Run(inputs));
       CheckSameBits(OrDie(executor.Run(inputs)), expected);
@@ -164,9 +164,9 @@ TEST_CASE("one graph for all batches and sequences gives what a graph traced for
 
 TEST_CASE("a chunked loss of one row has the operators of that of several") {
   const auto operators = [](int64_t batch) {
-    const Traced traced(
-        Config(kSmallLlama3, {kChunked, "loss.num_chunks=4", fmt::format("batch_size={}", batch)}),
-        "");
+    const TracedStep traced(ConfigFrom(kSmallLlama3, {kChunkedLoss, "loss.num_chunks=4",
+                                                      fmt::format("batch_size={}", batch)}),
+                            "");
     std::vector<std::string> names;
     for (const NodeId node : traced.step().nodes())
       names.emplace_back(traced.step().op(node));
@@ -182,8 +182,8 @@ TEST_CASE("plans of one graph share one block, after sizes grew and shrank, but 
     INFO(text.substr(0, 20));
     Overrides wide = overrides;
     wide.insert(wide.end(), {"dim=64", "vocab_size=200"});
-    const TrainConfig config = Config(text, wide);
-    const Traced open(config);
+    const TrainConfig config = ConfigFrom(text, wide);
+    const TracedStep open(config);
     std::vector<Tensors> inputs;
     for (const auto& [batch, seq] : {std::pair<int64_t, int64_t>{4, 12},
                                      {8, 24},
@@ -231,7 +231,7 @@ TEST_CASE("plans of one graph share one block, after sizes grew and shrank, but 
   }
 }
 
-size_t CountFused(const Graph& graph) {
+size_t CountFusedNodes(const Graph& graph) {
   size_t count = 0;
   for (const NodeId node : graph.nodes())
     count += graph.op(node) == kFusedOp ? 1 : 0;
@@ -245,27 +245,28 @@ TEST_CASE(
   const std::string passes = std::string(kDefaultPasses) + ",fuse";
   for (const std::string_view text : {kSmallLlama3, kSmallDeepSeekV3}) {
     INFO(text.substr(0, 20));
-    const Traced open(Config(text, {kOpen}), passes);
-    CHECK_EQ(CountFused(open.step()), CountFused(Traced(Config(text, {}), passes).step()));
+    const TracedStep open(ConfigFrom(text, {kOpen}), passes);
+    CHECK_EQ(CountFusedNodes(open.step()),
+             CountFusedNodes(TracedStep(ConfigFrom(text, {}), passes).step()));
     const auto source = [&](int64_t batch, int64_t seq) {
       const SymbolSizes sizes = {{"s0", batch}, {"s1", seq}};
       return CppSource(OrDie(Lower(open.step(), PlanOptions::Fastest(), sizes)).kernels.values());
     };
     CHECK_EQ(source(3, 8), source(4, 12));
     CHECK_EQ(source(8, 24), source(4, 12));
-    const Traced unfused(Config(text, {kOpen}));
+    const TracedStep unfused(ConfigFrom(text, {kOpen}));
     DynamicExecutor executor = open.Bind(PlanOptions::Fastest());
     DynamicExecutor plain = unfused.Bind({});
     for (const auto& [batch, seq] : {std::pair<int64_t, int64_t>{4, 12}, {3, 8}, {8, 24}, {1, 1}}) {
       INFO("batch ", batch, " seq ", seq);
-      const Tensors inputs = StepInputs(Config(text, {}), batch, seq);
+      const Tensors inputs = StepInputs(ConfigFrom(text, {}), batch, seq);
       CheckSameBits(OrDie(executor.Run(inputs)), OrDie(plain.Run(inputs)));
     }
   }
 }
 
 TEST_CASE("sizes and arguments of a dynamic graph are expressions of s0 and s1") {
-  const Traced open(Config(kSmallLlama3, {kOpen}), "");
+  const TracedStep open(ConfigFrom(kSmallLlama3, {kOpen}), "");
   const Graph& graph = open.step();
   const auto type = [&](std::string_view name) {
     return open.module.types().ToString(graph.value(graph.result(NodeNamed(graph, name))).type);
@@ -283,7 +284,8 @@ TEST_CASE("sizes and arguments of a dynamic graph are expressions of s0 and s1")
 
 TEST_CASE("static sizes are numbers, whatever they were while sampling") {
   for (const std::string_view dims : {"batch", "seq"}) {
-    const Traced open(Config(kSmallQwen3, {fmt::format("compile.symbolic_dims={}", dims)}), "");
+    const TracedStep open(ConfigFrom(kSmallQwen3, {fmt::format("compile.symbolic_dims={}", dims)}),
+                          "");
     const Graph& graph = open.step();
     const TypeId tokens = graph.value(graph.result(NodeNamed(graph, "tokens"))).type;
     CHECK_EQ(open.module.types().ToString(tokens),
@@ -292,8 +294,9 @@ TEST_CASE("static sizes are numbers, whatever they were while sampling") {
     CHECK_EQ(open.module.types().ToString(table), "f32[24, 16][16, 1]cpu");
   }
   for (const int64_t seq : {1, 2, 3, 7}) {
-    const Traced open(
-        Config(kSmallQwen3, {"compile.symbolic_dims=batch", fmt::format("seq_len={}", seq)}), "");
+    const TracedStep open(
+        ConfigFrom(kSmallQwen3, {"compile.symbolic_dims=batch", fmt::format("seq_len={}", seq)}),
+        "");
     const Graph& graph = open.step();
     const TypeId table = graph.value(graph.result(NodeNamed(graph, "rope_cache"))).type;
     CHECK_EQ(open.module.types().ToString(table), "f32[24, 16][16, 1]cpu");
@@ -303,11 +306,11 @@ TEST_CASE("static sizes are numbers, whatever they were while sampling") {
 TEST_CASE("a sequence of static size may be padded by attention's kernel for GPUs") {
   const TargetScope target(
       {.name = "cuda:0", .is_gpu = true, .capability = 9.0, .cudnn = 0, .deterministic = false});
-  const Traced open(Config(kSmallDeepSeekV3, {"compile.symbolic_dims=batch"}), "");
+  const TracedStep open(ConfigFrom(kSmallDeepSeekV3, {"compile.symbolic_dims=batch"}), "");
   CHECK(HasDynamicShapes(open.step()));
   // Experts one by one: enough tokens that each expert has some while sampling.
-  const Traced one_by_one(
-      Config(kSmallDeepSeekV3, {kOneByOne, "seq_len=60", "rope.max_seq_len=60"}), "");
+  const TracedStep one_by_one(
+      ConfigFrom(kSmallDeepSeekV3, {kOneByOne, "seq_len=60", "rope.max_seq_len=60"}), "");
   CHECK(PrintText(one_by_one.step()).find("Sym(u0)") != std::string::npos);
 }
 
@@ -342,7 +345,7 @@ TEST_CASE("a training whose batches change their size is eager training, bit for
                                    {kSmallDeepSeekV3, "seed=7"},
                                    {kSmallDeepSeekV3, kOneByOne}}) {
     INFO(text.substr(0, 20), " ", more);
-    const TrainConfig config = Config(text, {kOpen, more});
+    const TrainConfig config = ConfigFrom(text, {kOpen, more});
     const auto make = [&] {
       return OrDie(Trainer::Create({.config = config, .data = std::make_unique<Varying>(config)}));
     };
@@ -365,8 +368,8 @@ TEST_CASE("a training whose batches change their size is eager training, bit for
 
 TEST_CASE("experts one by one read their sizes from data: u0, u1, …") {
   at::set_num_threads(1);
-  const TrainConfig config = Config(kSmallDeepSeekV3, {kOneByOne});
-  const Traced traced(config);
+  const TrainConfig config = ConfigFrom(kSmallDeepSeekV3, {kOneByOne});
+  const TracedStep traced(config);
   const std::string text = PrintText(traced.step(), {.types = true, .metadata = false});
   CHECK(text.find("_local_scalar_dense = aten._local_scalar_dense.default(select") !=
         std::string::npos);
@@ -386,7 +389,7 @@ TEST_CASE("experts one by one read their sizes from data: u0, u1, …") {
   CHECK_GT(planned.planned_memory().held, 0);  // what has a known size has a place
   const Tensors actual = OrDie(planned.Run(inputs));
   CheckSameBits(actual, OrDie(traced.Bind({}).Run(inputs)));
-  const Tensors expected = OrDie(Traced(Config(kSmallDeepSeekV3, {})).Bind({}).Run(inputs));
+  const Tensors expected = OrDie(TracedStep(ConfigFrom(kSmallDeepSeekV3, {})).Bind({}).Run(inputs));
   for (size_t i = 0; i < expected.size(); ++i) {
     INFO("output ", i);
     CHECK(at::allclose(actual[i], expected[i], 1e-4, 1e-6));
