@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -15,35 +14,16 @@
 #include "base/random.h"
 #include "ir/module.h"
 #include "passes/placement/placement.h"
-#include "runtime/exec/executor.h"
+#include "runtime/exec/graph_ranks.h"
+#include "runtime/exec/graph_run.h"
 #include "runtime/files/tensor_io.h"
 #include "runtime/plan/input_sizes.h"
-#include "runtime/plan/plan.h"
-#include "runtime/ranks/collectives.h"
-#include "runtime/ranks/sharding.h"
 #include "runtime/ranks/thread_team.h"
 
 namespace strata::cli {
 namespace {
 
 using at::Tensor;
-using Tensors = std::vector<Tensor>;
-
-Result<Mesh> MeshOf(const Graph& graph) {
-  return Mesh::Parse(graph.attribute(graph.output(), kMeshAttribute));
-}
-
-/// A plain plan of a graph for the sizes that it was traced with, which one thread at a time may
-/// make.
-Result<Executor> MakeExecutor(const Graph& graph, const NamedTensors& given) {
-  STRATA_TRY(Plan plan, Lower(graph, {}, HintsOf(graph)));
-  Constants constants;
-  for (const Plan::Constant& constant : plan.constants) {
-    const auto found = given.find(constant.path);
-    if (found != given.end()) constants.emplace_back(constant.path, found->second);
-  }
-  return Executor::Bind(std::move(plan), constants);
-}
 
 /// The largest difference relative to the largest number that is wanted; infinite where one is NaN
 /// alone.
@@ -83,38 +63,39 @@ double CoarsestUnit(const Graph& graph) {
   return coarsest;
 }
 
-/// Each number larger or smaller by half of `unit`: as far as rounding moves it.
-Tensors Moved(const Tensors& tensors, double unit) {
-  Tensors moved;
-  for (size_t t = 0; t < tensors.size(); ++t) {
-    const Tensor& tensor = tensors[t];
-    moved.push_back(tensor.clone());
+/// Each number of the graph's inputs larger or smaller by half of `unit`: as far as rounding moves
+/// it.
+NamedTensors Moved(const Graph& graph, NamedTensors tensors, double unit) {
+  uint64_t key = 0;
+  for (const NodeId input : GivenInputs(graph)) {
+    Tensor& tensor = tensors.at(InputName(graph, input));
+    const uint64_t seed = key++;
     if (!tensor.is_floating_point() && !tensor.is_complex()) continue;
     const Tensor factors = tensor.new_empty(tensor.sizes(), at::kDouble);
     auto* values = factors.mutable_data_ptr<double>();
     for (int64_t i = 0; i < factors.numel(); ++i) {
-      const bool up = (RandomBits(t, static_cast<uint64_t>(i)) & 1U) != 0;
+      const bool up = (RandomBits(seed, static_cast<uint64_t>(i)) & 1U) != 0;
       values[i] = 1.0 + (up ? unit : -unit) / 2;
     }
     const auto exact = tensor.is_complex() ? at::kComplexDouble : at::kDouble;
-    moved.back().copy_(tensor.to(exact).mul(factors));
+    tensor = tensor.clone().copy_(tensor.to(exact).mul(factors));
   }
-  return moved;
+  return tensors;
 }
 
-/// Compares whole tensors with what the ranks' parts make.
-class PartComparer {
+/// Compares tensors of one rank with the wholes that the ranks' parts make.
+class WholeComparer {
  public:
-  /// `parts`: by rank. `moved`: the whole that inputs make which are rounded otherwise. Where they
-  /// make other numbers, as where large numbers cancel out, so may another order of sums.
-  Status Add(const Tensor& whole, const Tensor& moved, const Sharding& sharding,
-             const Tensors& parts, std::string_view what, size_t index) {
-    if (!whole.defined()) return Ok();
+  /// `moved`: the tensor that inputs make which are rounded otherwise. Where they make other
+  /// numbers, as where large numbers cancel out, so may another order of sums.
+  Status Add(const Tensor& tensor, const Tensor& moved, const Tensor& of_ranks,
+             std::string_view what, size_t index) {
+    if (!tensor.defined()) return Ok();
     constexpr double kMoves = 16;  // a number is rounded more often than once
-    const double difference = RelativeDifference(sharding.Gather(parts), whole);
-    const double rounding = kMoves * RelativeDifference(moved, whole);
+    const double difference = RelativeDifference(of_ranks, tensor);
+    const double rounding = kMoves * RelativeDifference(moved, tensor);
     largest_ = std::max(largest_, difference);
-    if (difference <= std::max(Tolerance(whole), rounding)) return Ok();
+    if (difference <= std::max(Tolerance(tensor), rounding)) return Ok();
     return Error(
         "pass lower changes values: {} {}: the ranks' parts make other numbers, by {:.2g} "
         "of the largest",
@@ -126,80 +107,42 @@ class PartComparer {
   double largest_ = 0.0;
 };
 
-/// Tensors after a graph ran: it may write its inputs.
-struct GraphRun {
-  Tensors inputs, outputs;
-};
-
 bool IsFinite(const GraphRun& run) {
-  const auto is_finite = [](const Tensor& tensor) {
+  const auto is_finite = [](const auto& value) {
+    const Tensor& tensor = value.tensor;
     return !tensor.defined() || !tensor.is_floating_point() || tensor.isfinite().all().item<bool>();
   };
   return std::ranges::all_of(run.outputs, is_finite) && std::ranges::all_of(run.inputs, is_finite);
-}
-
-Result<GraphRun> RunWhole(const Graph& graph, Tensors inputs, const NamedTensors& given) {
-  STRATA_TRY(Executor executor, MakeExecutor(graph, given));
-  STRATA_TRY(Tensors outputs, executor.Run(inputs));
-  return GraphRun{.inputs = std::move(inputs), .outputs = std::move(outputs)};
-}
-
-Result<std::vector<GraphRun>> RunOnRanks(ThreadTeam& team, const Graph& graph,
-                                         const std::vector<Sharding>& shardings,
-                                         const Tensors& whole, const NamedTensors& given) {
-  std::vector<GraphRun> runs(static_cast<size_t>(team.size()));
-  std::mutex one_at_a_time;
-  STRATA_RETURN_IF_ERROR(team.Run([&](int64_t rank) -> Status {
-    GraphRun& run = runs[static_cast<size_t>(rank)];
-    for (size_t i = 0; i < whole.size(); ++i)
-      run.inputs.push_back(shardings[i].Shard(whole[i], rank));
-    std::unique_lock lock(one_at_a_time);
-    STRATA_TRY(Executor executor, MakeExecutor(graph, given));
-    lock.unlock();
-    STRATA_TRY(run.outputs, executor.Run(run.inputs));
-    return Ok();
-  }));
-  return runs;
 }
 
 }  // namespace
 
 Result<std::string> ProveLowering(const Graph& before, const Graph& after,
                                   std::initializer_list<const NamedTensors*> inputs) {
-  STRATA_TRY(const Mesh mesh, MeshOf(after));
-  STRATA_TRY(const std::vector<Sharding> of_inputs, InputShardings(after, mesh));
-  STRATA_TRY(const std::vector<std::optional<Sharding>> of_outputs, OutputShardings(after, mesh));
+  STRATA_TRY(const std::optional<GraphRanks> ranks, GraphRanks::Of(after));
   const NamedTensors* given = nullptr;
-  GraphRun whole;
+  GraphRun alone;
   for (const NamedTensors* tried : inputs) {
-    if (given != nullptr && IsFinite(whole)) break;
+    if (given != nullptr && IsFinite(alone)) break;
     given = tried;
-    STRATA_TRY(Tensors taken, TakeInputs(before, *given));
-    STRATA_TRY(whole, RunWhole(before, std::move(taken), *given));
+    STRATA_TRY(alone, RunGraph(before, *given));
   }
-  STRATA_TRY(const Tensors taken, TakeInputs(before, *given));
-  ThreadTeam team(mesh);
-  STRATA_TRY(const std::vector<GraphRun> ranks, RunOnRanks(team, after, of_inputs, taken, *given));
-  STRATA_TRY(const GraphRun moved, RunWhole(before, Moved(taken, CoarsestUnit(before)), *given));
+  STRATA_TRY(const std::vector<NamedTensors> parts, ranks->Share(*given));
+  STRATA_TRY(const GraphRun together, ranks->Run(parts));
+  STRATA_TRY(const GraphRun moved, RunGraph(before, Moved(before, *given, CoarsestUnit(before))));
 
-  PartComparer comparer;
-  const auto parts = [&](Tensors GraphRun::* list, size_t index) {
-    Tensors tensors;
-    for (const GraphRun& run : ranks)
-      tensors.push_back((run.*list)[index]);
-    return tensors;
+  WholeComparer comparer;
+  const auto compare = [&](auto list, std::string_view what) -> Status {
+    for (size_t i = 0; i < (alone.*list).size(); ++i) {
+      STRATA_RETURN_IF_ERROR(comparer.Add((alone.*list)[i].tensor, (moved.*list)[i].tensor,
+                                          (together.*list)[i].tensor, what, i));
+    }
+    return Ok();
   };
-  for (size_t i = 0; i < whole.outputs.size(); ++i) {
-    if (!of_outputs[i]) continue;
-    STRATA_RETURN_IF_ERROR(comparer.Add(whole.outputs[i], moved.outputs[i], *of_outputs[i],
-                                        parts(&GraphRun::outputs, i), "output", i));
-  }
-  for (size_t i = 0; i < whole.inputs.size(); ++i) {
-    STRATA_RETURN_IF_ERROR(comparer.Add(whole.inputs[i], moved.inputs[i], of_inputs[i],
-                                        parts(&GraphRun::inputs, i), "input", i));
-  }
+  STRATA_RETURN_IF_ERROR(compare(&GraphRun::outputs, "output"));
+  STRATA_RETURN_IF_ERROR(compare(&GraphRun::inputs, "input"));
   return fmt::format("{} outputs and {} inputs of {} ranks are within {:.2g} of those of one",
-                     whole.outputs.size(), whole.inputs.size(), mesh.num_ranks(),
+                     alone.outputs.size(), alone.inputs.size(), ranks->mesh().num_ranks(),
                      comparer.largest());
 }
 
@@ -208,7 +151,7 @@ Result<ValueComparison> CompareValuesOnRanks(const Graph& before, const Graph& a
                                              const std::vector<NamedTensors>& inputs,
                                              const NamedTensors& more,
                                              const ValueTolerance& tolerance) {
-  STRATA_TRY(const Mesh mesh, MeshOf(before));
+  STRATA_TRY(const Mesh mesh, Mesh::Parse(before.attribute(before.output(), kMeshAttribute)));
   std::vector<ValueComparison> comparisons(static_cast<size_t>(mesh.num_ranks()));
   ThreadTeam team(mesh);
   STRATA_RETURN_IF_ERROR(team.Run([&](int64_t rank) -> Status {

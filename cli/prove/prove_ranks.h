@@ -17,7 +17,7 @@ namespace strata::cli {
 /// otherwise. `31 outputs and 33 inputs of 2 ranks are within 2.4e-07 of those of one`.
 ///
 /// `inputs`: all inputs by name, of which the first count that make finite numbers.
-/// Errors: an output or a written input that is not close.
+/// Errors: an output or a written input that is not close. REQUIRES: HasGlobalTypes(after).
 Result<std::string> ProveLowering(const Graph& before, const Graph& after,
                                   std::initializer_list<const NamedTensors*> inputs);
 

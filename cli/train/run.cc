@@ -14,8 +14,8 @@
 #include "cli/core/flags.h"
 #include "refs/ref.h"
 #include "runtime/aten/threads.h"
-#include "runtime/exec/compare_values.h"
 #include "runtime/exec/graph_ranks.h"
+#include "runtime/exec/graph_run.h"
 #include "runtime/exec/profile.h"
 
 namespace strata::cli {
@@ -58,8 +58,7 @@ std::string Summary(const at::Tensor& tensor) {
 }
 
 /// A graph of several ranks runs on all of them; its results are wholes, too.
-Result<std::vector<std::pair<std::string, at::Tensor>>> RunSnapshot(const Graph& graph,
-                                                                    const RunFlags& flags) {
+Result<GraphRun> RunSnapshot(const Graph& graph, const RunFlags& flags) {
   std::optional<NamedTensors> given;
   if (flags.inputs) {
     STRATA_TRY(given, LoadTensors(*flags.inputs));
@@ -91,11 +90,12 @@ Result<Exit> RunRun(Args args) {
   }
   SetThreads(ChooseThreads(flags.threads));
   STRATA_TRY(const Snapshot snapshot, LoadRef(flags.ref));
-  STRATA_TRY(const auto outputs, RunSnapshot(snapshot.graph(), flags));
+  STRATA_TRY(const GraphRun run, RunSnapshot(snapshot.graph(), flags));
+  const std::vector<std::pair<std::string, at::Tensor>> results = run.Results();
   std::string table;
-  for (const auto& [name, tensor] : outputs)
+  for (const auto& [name, tensor] : results)
     table += fmt::format("{}  {}\n", name, Summary(tensor));
-  if (flags.outputs) STRATA_RETURN_IF_ERROR(SaveTensors(*flags.outputs, outputs));
+  if (flags.outputs) STRATA_RETURN_IF_ERROR(SaveTensors(*flags.outputs, results));
   STRATA_RETURN_IF_ERROR(WriteFile("-", table));
   return Exit::kOk;
 }

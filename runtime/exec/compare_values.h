@@ -6,30 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "base/result.h"
 #include "ir/graph.h"
+#include "runtime/exec/tensor_difference.h"
 #include "runtime/exec/value_tolerance.h"
 #include "runtime/files/tensor_io.h"
 #include "runtime/trace/tracer.h"
 
 namespace strata {
-
-/// How two tensors of equal sizes and type differ.
-struct TensorDifference {
-  int64_t elements = 0;   ///< that differ; equal NaNs do not
-  double max_ulps = 0.0;  ///< numbers that lie between two elements, of their type; infinite when
-                          ///< one is NaN. Of integers the difference
-  double max_abs = 0.0;
-  double magnitude = 0.0;            ///< largest finite one of the elements before
-  int64_t where = 0;                 ///< row-major index of the worst element
-  double before = 0.0, after = 0.0;  ///< the worst element (its real part)
-};
-TensorDifference Compare(const at::Tensor& before, const at::Tensor& after);
-
-/// Whether tensors that differ so count as equal.
-bool IsWithin(const TensorDifference& difference, const ValueTolerance& tolerance);
 
 /// A value of one graph that stands for a value of another.
 struct ValuePair {
@@ -73,11 +57,5 @@ Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
                                       const NamedTensors& before_inputs,
                                       const NamedTensors& after_inputs,
                                       const ValueTolerance& tolerance = {});
-
-/// Runs a graph. Constants are among `inputs`, by their attribute paths. Results by the names of
-/// the outputs' values; what is given out twice has one name and is stored once. After them inputs
-/// that the run wrote to, by their names.
-Result<std::vector<std::pair<std::string, at::Tensor>>> RunGraph(const Graph& graph,
-                                                                 const NamedTensors& inputs);
 
 }  // namespace strata

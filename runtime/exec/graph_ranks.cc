@@ -9,20 +9,12 @@
 
 #include "ir/ops.h"
 #include "passes/placement/placement.h"
-#include "runtime/exec/compare_values.h"
 #include "runtime/ranks/thread_team.h"
 
 namespace strata {
 namespace {
 
 using at::Tensor;
-using Results = std::vector<std::pair<std::string, Tensor>>;
-
-const Tensor* Find(const Results& results, std::string_view name) {
-  const auto found =
-      std::ranges::find(results, name, [](const auto& entry) { return entry.first; });
-  return found == results.end() ? nullptr : &found->second;
-}
 
 bool HasCollective(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [&](NodeId node) {
@@ -48,18 +40,11 @@ Result<std::optional<GraphRanks>> GraphRanks::Of(const Graph& graph) {
   }
   STRATA_TRY(Mesh mesh, Mesh::Parse(text));
   STRATA_TRY(const std::vector<Sharding> inputs, InputShardings(graph, mesh));
-  STRATA_TRY(const std::vector<std::optional<Sharding>> outputs, OutputShardings(graph, mesh));
   GraphRanks ranks(graph, std::move(mesh));
+  STRATA_TRY(ranks.outputs_, OutputShardings(graph, ranks.mesh_));
   const std::vector<NodeId> placeholders = graph.placeholders();
   for (size_t i = 0; i < placeholders.size(); ++i)
     ranks.inputs_.emplace_back(InputName(graph, placeholders[i]), inputs[i]);
-  const std::vector<ValueId> values = graph.operands(graph.output());
-  size_t next = 0;
-  for (const std::optional<Sharding>& output : outputs) {
-    if (!output) continue;
-    if (next == values.size()) break;
-    ranks.outputs_.emplace_back(graph.unique_value_name(values[next++]), *output);
-  }
   return std::optional<GraphRanks>(std::move(ranks));
 }
 
@@ -100,38 +85,32 @@ Result<std::vector<NamedTensors>> GraphRanks::Draw(uint64_t seed) const {
   return drawn;
 }
 
-const Sharding* GraphRanks::ShardingOf(std::string_view result) const {
-  for (const auto* list : {&outputs_, &inputs_}) {
-    const auto found =
-        std::ranges::find(*list, result, [](const auto& entry) { return entry.first; });
-    if (found != list->end()) return &found->second;
-  }
-  return nullptr;
-}
-
-Result<Results> GraphRanks::Run(const std::vector<NamedTensors>& inputs, int threads) const {
-  std::vector<Results> of_ranks(inputs.size());
+Result<GraphRun> GraphRanks::Run(const std::vector<NamedTensors>& inputs, int threads) const {
+  std::vector<GraphRun> of_ranks(inputs.size());
   ThreadTeam team(mesh_, {.threads = threads});
   STRATA_RETURN_IF_ERROR(team.Run([&](int64_t rank) -> Status {
     const auto index = static_cast<size_t>(rank);
     STRATA_TRY(of_ranks[index], RunGraph(*graph_, inputs[index]));
     return Ok();
   }));
-  Results whole;
-  for (const Results& results : of_ranks) {
-    for (const auto& [name, part] : results) {
-      if (Find(whole, name) == nullptr) whole.emplace_back(name, part);
-    }
-  }
-  for (auto& [name, tensor] : whole) {
-    const Sharding* sharding = ShardingOf(name);
-    if (sharding == nullptr) continue;
+  const auto gather = [&](const Sharding& sharding, auto&& part_of) {
     std::vector<Tensor> parts;
-    for (size_t rank = 0; rank < inputs.size(); ++rank) {
-      const Tensor* part = Find(of_ranks[rank], name);
-      parts.push_back(part != nullptr ? *part : inputs[rank].at(name));  // a rank wrote none of it
-    }
-    tensor = sharding->Gather(parts);
+    for (const GraphRun& run : of_ranks)
+      parts.push_back(part_of(run));
+    return sharding.Gather(parts);
+  };
+  GraphRun whole = of_ranks.front();
+  for (size_t i = 0; i < whole.outputs.size(); ++i) {
+    if (!outputs_[i]) continue;
+    whole.outputs[i].tensor =
+        gather(*outputs_[i], [&](const GraphRun& run) { return run.outputs[i].tensor; });
+  }
+  for (size_t i = 0; i < whole.inputs.size(); ++i) {
+    const Sharding& sharding = inputs_[i].second;
+    GraphRun::Input& input = whole.inputs[i];
+    input.tensor = gather(sharding, [&](const GraphRun& run) { return run.inputs[i].tensor; });
+    if (!input.before.defined()) continue;
+    input.before = gather(sharding, [&](const GraphRun& run) { return run.inputs[i].before; });
   }
   return whole;
 }

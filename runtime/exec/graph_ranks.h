@@ -5,11 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "base/result.h"
 #include "ir/graph.h"
 #include "passes/placement/mesh.h"
+#include "runtime/exec/graph_run.h"
 #include "runtime/files/tensor_io.h"
 #include "runtime/ranks/sharding.h"
 
@@ -36,17 +35,15 @@ class GraphRanks {
 
   /// Runs the graph; `inputs`: by rank. As RunGraph, of wholes that the parts of the ranks make.
   /// `threads`: inside operators, of each rank.
-  Result<std::vector<std::pair<std::string, at::Tensor>>> Run(
-      const std::vector<NamedTensors>& inputs, int threads) const;
+  Result<GraphRun> Run(const std::vector<NamedTensors>& inputs, int threads = 1) const;
 
  private:
   GraphRanks(const Graph& graph, Mesh mesh) : graph_(&graph), mesh_(std::move(mesh)) {}
-  /// Null: all ranks have the same.
-  const Sharding* ShardingOf(std::string_view result) const;
 
   const Graph* graph_;
   Mesh mesh_;
-  std::vector<std::pair<std::string, Sharding>> inputs_, outputs_;  // by the names of files
+  std::vector<std::pair<std::string, Sharding>> inputs_;  // by InputName, as a run has them
+  std::vector<std::optional<Sharding>> outputs_;          // as a run has them; none: None
 };
 
 }  // namespace strata
