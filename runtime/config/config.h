@@ -8,75 +8,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "passes/placement/mesh.h"
+#include "runtime/config/compile_config.h"
+#include "runtime/config/model_config.h"
+#include "runtime/config/parallelism_config.h"
 
 namespace strata {
-
-/// `program`: a step that another program traced; `library`: a model in a shared library.
-enum class ModelFamily : uint8_t { kLlama3, kQwen3, kDeepSeekV3, kProgram, kLibrary };
-
-/// `torchtitan`: its own initialisers. `torchtitan_sharpened`: then norm weights get 0.1·N(0,1)
-/// added and every other weight but `tok_embeddings` and `lm_head` is multiplied by 4, so that few
-/// steps show every mistake.
-enum class InitScheme : uint8_t { kTorchTitan, kTorchTitanSharpened };
-
-/// How rotary embeddings lay out a head: `complex` rotates adjacent pairs (x[2j], x[2j+1]),
-/// `cos_sin` the halves.
-enum class RopeBackend : uint8_t { kComplex, kCosSin };
-enum class RopeScaling : uint8_t { kNone, kLlama, kYarn };
-
-/// Key `rope`. Fields of a scaling that is not chosen are kept and mean nothing.
-struct RopeConfig {
-  double theta = 500000.0;
-  RopeBackend backend = RopeBackend::kComplex;
-  RopeScaling scaling = RopeScaling::kLlama;
-  int64_t max_seq_len = 0;  ///< rows of the table; seq_len where the configuration has none
-
-  // scaling = "llama" (Llama 3.1)
-  double scaling_factor = 8.0;
-  double low_freq_factor = 1.0;
-  double high_freq_factor = 4.0;
-  int64_t original_max_position_embeddings = 8192;
-
-  // scaling = "yarn"
-  double rope_factor = 1.0;
-  double beta_fast = 32.0;
-  double beta_slow = 1.0;
-  int64_t original_seq_len = 4096;
-};
-
-/// Key `mla`: multi-head latent attention (arXiv 2405.04434). Queries, and keys with values, come
-/// from narrow latent vectors; RoPE rotates a part of each query and key.
-struct MlaConfig {
-  int64_t q_lora_rank = 0;  ///< width of the queries' latent; 0: queries come from x directly
-  int64_t kv_lora_rank = 512;
-  int64_t qk_nope_head_dim = 128;  ///< without RoPE
-  int64_t qk_rope_head_dim = 64;   ///< rotated by RoPE; even
-  int64_t v_head_dim = 128;
-  double mscale = 1.0;  ///< with YaRN the scores grow by (0.1·mscale·ln(rope_factor) + 1)²
-};
-
-enum class ScoreFunction : uint8_t { kSoftmax, kSigmoid };
-
-/// Key `moe`: mixture of experts (arXiv 2401.06066, 2412.19437).
-struct MoeConfig {
-  int64_t num_experts = 0;
-  int64_t top_k = 0;  ///< experts per token
-  int64_t moe_hidden_dim = 0;
-  int64_t num_shared_experts = 0;  ///< together one feed-forward layer that sees every token
-  ScoreFunction score_func = ScoreFunction::kSigmoid;
-  bool route_norm = false;  ///< a token's scores are divided by their sum
-  double route_scale = 1.0;
-  int64_t num_expert_groups = 0;  ///< 0: a token may choose among all experts
-  int64_t num_limited_groups = 0;
-  bool score_before_experts = false;  ///< scores multiply what experts read, not what they give
-  /// All experts in one product of sizes that do not depend on data; or one after the other, each
-  /// on as many rows as it got.
-  bool use_grouped_mm = true;
-  std::optional<double> load_balance_coeff = 1e-3;  ///< null: no expert biases
-  /// Key `debug.moe_force_load_balance`: experts are taken in turn, whatever the scores say.
-  bool force_load_balance = false;
-};
 
 /// What AdamW does with a parameter.
 struct AdamWConfig {
@@ -172,25 +108,6 @@ struct DataloaderConfig {
   bool repeat = true;
 };
 
-/// What a position may attend to: all before it, or those of its own document.
-enum class AttentionMask : uint8_t { kCausal, kBlockCausal };
-
-/// Which operator attends: ATen's, or flex attention with bodies of the graph.
-enum class AttentionType : uint8_t { kSdpa, kFlex };
-
-/// Key `flex`, with `attn_type = "flex"`: what a query attends to, and how scores change.
-struct FlexConfig {
-  int64_t window = 0;        ///< keys that a query sees, itself included; 0: all before it
-  int64_t prefix = 0;        ///< first keys of a row that every query sees
-  double soft_cap = 0.0;     ///< bound of the scores; 0: none
-  bool alibi = false;        ///< scores fall with the distance, by head
-  int64_t block_size = 128;  ///< queries and keys of a block of the block mask
-  std::string mask_mod;      ///< file of a body that takes the place of window and prefix
-  std::string score_mod;     ///< file of a body that takes the place of soft_cap and alibi
-  /// The bodies themselves (passes/flex/flex_body.h).
-  std::string mask_mod_text = {}, score_mod_text = {};
-};
-
 /// Key `metrics`.
 struct MetricsConfig {
   int64_t log_freq = 1;  ///< steps between two lines of the table and two points of TensorBoard
@@ -206,73 +123,6 @@ struct ValidatorConfig {
   std::vector<std::string> dataset_path;  ///< of the kind of `dataloader.dataset`
 };
 
-/// Key `compile.ep_overlap`: modules with experts run in chunks of their input.
-struct ExpertOverlapConfig {
-  bool enabled = false;
-  bool along_seq = false;  ///< chunks of each sequence; else of the batch
-  bool is_eager = false;   ///< the program calls the modules per chunk; else a pass cuts the graph
-  bool whole_layers = true;  ///< `layers.*`; else `layers.*.moe`
-  int64_t num_chunks = 2;
-  std::string topology;  ///< whose costs the order of the chunks follows; "": in rounds
-
-  bool InProgram() const { return enabled && is_eager; }
-  bool InGraph() const { return enabled && !is_eager; }
-};
-
-/// Key `compile`.
-/// Key `compile.inductor_compilation`: which nodes become kernels.
-enum class KernelScope : uint8_t {
-  kPipeline,    ///< absent: as the pipeline says
-  kRegional,    ///< regions: attention, norms and elementwise chains, each compiled alone
-  kFull,        ///< the whole graph, in an order with a lower peak
-  kStandalone,  ///< the same, the whole graph as one node
-  kOverlap,     ///< the whole graph; collectives are merged by size and moved beside computation
-};
-
-struct CompileConfig {
-  // Sizes that are symbols in the graph of a step.
-  bool symbolic_batch = false;
-  bool symbolic_seq = false;
-  std::string passes;                       ///< the pipeline; "": that of the command
-  bool enable_passes = true;                ///< false: the traced graphs run as they are
-  std::vector<std::string> disable_passes;  ///< left out of the pipeline, by name
-  /// Of the pass `tag-memory`, which results are saved for backward; "none": all of them.
-  std::string memory_policy = "none";
-  /// That `inductor` chose it: passes that the run names do instead.
-  bool is_memory_policy_implied = false;
-  std::string save_ops;  ///< with policy "full": the selectors of the nodes that it saves
-  /// With policy "sac_and_offload". GiB of the host for offloaded results, 0: no limit; layers by
-  /// which copies back start earlier, and after which copies to the host are awaited.
-  double offload_budget_gb = 100;
-  int64_t offload_prefetch = 1, offload_defer = 1;
-  std::string offload_folder = {};  ///< offloaded results are in files there; "": in memory
-  /// Tags of single nodes instead of the policy's (passes/memory/overrides.h).
-  std::string memory_overrides = {};
-  /// With policy "budget": bytes of the peak of a step; whether results may go to the host.
-  int64_t memory_budget_bytes = 0;
-  bool memory_budget_offload = true;
-  std::string memory_budget_times = {};  ///< file of a profile, what nodes cost; "": modelled
-  /// Key `enable_fsdp_ag_rs_overlap`: all-gathers of parameters have a communicator of their own.
-  bool separate_gathers = false;
-  /// Key `enable_fsdp_dense_region_overlap`: collectives of parameters keep clear of experts'.
-  bool dense_regions = false;
-  ExpertOverlapConfig ep_overlap;
-  KernelScope inductor = KernelScope::kPipeline;
-  /// Products beside collectives of tensor parallelism run in parts (passes/comm/async_tensor.h).
-  bool async_tensor_parallel = false;
-  /// Key `enable_autoparallel`: placements are searched, on this topology; "": that of the device.
-  bool autoparallel = false;
-  std::string autoparallel_topology = {};
-  /// Where the graphs are kept for other ranks and runs; "": nowhere.
-  std::string precompile_artifact_dir;
-
-  /// Sizes that the trace has as symbols: those that stay, and the one that `ep_overlap` cuts.
-  bool TracesBatch() const {
-    return symbolic_batch || (ep_overlap.InGraph() && !ep_overlap.along_seq);
-  }
-  bool TracesSeq() const { return symbolic_seq || (ep_overlap.InGraph() && ep_overlap.along_seq); }
-};
-
 /// Key `profiler`: of every `profile_freq` steps the last `profiler_active` are profiled.
 struct ProfilerConfig {
   bool enable_profiling = false;
@@ -284,47 +134,6 @@ struct ProfilerConfig {
   bool IsProfiled(int64_t step) const {
     return enable_profiling && (step - 1) % profile_freq >= profile_freq - profiler_active;
   }
-};
-
-/// Key `parallelism.fsdp_reshard_after_forward`: whether the backward pass gathers parameters
-/// again.
-enum class ReshardAfterForward : uint8_t { kDefault, kAlways, kNever };
-
-/// Keys `parallelism.pipeline_parallel_…`: stages of the model on ranks of their own.
-struct PipelineConfig {
-  int64_t degree = 1;             ///< ranks that have different layers
-  std::string schedule = "1F1B";  ///< name of a kind (passes/pipeline/schedule/schedule.h)
-  std::string schedule_csv;       ///< file of another schedule; "": that of `schedule`
-  int64_t microbatches = 1;       ///< of a schedule; they are batches of `accumulation_steps`
-  int64_t num_stages = 1;
-  int64_t first_less = 1, last_less = 1;  ///< layers that the other modules of a stage count as
-  bool balance = false;                   ///< stages take equally long, not equally many layers
-  std::string times = {};  ///< with `balance`: file of a profile by module; "": modelled
-  std::vector<std::vector<std::string>> modules = {};  ///< of each stage, by name; empty: divided
-};
-
-/// Key `parallelism`: how many ranks share the work, and how.
-struct ParallelismConfig {
-  int64_t dp_replicate = 1;  ///< groups of ranks that hold the same parameters
-  int64_t dp_shard = -1;     ///< ranks that hold a part of each parameter; -1: those that are left
-  int64_t context = 1;       ///< ranks that share sequences
-  int64_t tensor = 1;
-  int64_t expert = 1;  ///< of the ranks of `dp_shard`, `context` and `tensor`
-  bool sequence_parallel = true;
-  bool disable_loss_parallel = false;
-  ReshardAfterForward reshard = ReshardAfterForward::kDefault;
-  std::string plan;  ///< of placements: a name or a file (passes/placement/plan.h); "": the model's
-  Mesh mesh = {};    ///< that the degrees give: pp, dp_replicate, fsdp, cp, tp, ep
-  Mesh stage_mesh = {};  ///< the same without pp: the ranks of a stage
-  PipelineConfig pipeline;
-  /// Keys `comm.init_timeout_seconds` and `comm.train_timeout_seconds`: how long a rank waits for
-  /// another in the first step, and in later ones.
-  int64_t init_timeout_seconds = 300, train_timeout_seconds = 100;
-  /// Key `comm.simulated_network`: collectives take the time of this topology longer; "": no time.
-  std::string simulated_network;
-
-  /// Ranks that read different sequences.
-  int64_t data_ranks() const { return dp_replicate * dp_shard; }
 };
 
 /// Key `device`.
@@ -434,8 +243,5 @@ Result<TrainConfig> ParseTrainConfig(std::string_view text, ConfigFormat format,
 
 /// The text that `LoadTrainConfig` reads with its overrides, as JSON.
 Result<std::string> MergedConfig(const std::string& path, std::span<const std::string> overrides);
-
-/// `llama3`, `qwen3`, `deepseek_v3`, `program`, `library`.
-std::string_view Name(ModelFamily model);
 
 }  // namespace strata

@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "runtime/config/config.h"
+#include "runtime/config/model_config.h"
 
 namespace strata {
 

@@ -7,7 +7,6 @@
 
 #include "base/result.h"
 #include "passes/placement/mesh.h"
-#include "runtime/config/config.h"
 #include "runtime/ranks/gather.h"
 #include "runtime/ranks/sharding.h"
 #include "runtime/train/pipeline/stage_owners.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/config/config.h"
 #include "runtime/train/data/tokens.h"
 #include "runtime/train/data/traits.h"
 

@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "ir/module.h"
 #include "passes/pipeline/schedule/schedule.h"
-#include "runtime/config/config.h"
+#include "runtime/config/parallelism_config.h"
 #include "runtime/train/programs/programs.h"
 
 namespace strata {
