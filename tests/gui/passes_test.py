@@ -40,6 +40,16 @@ class Passes(GuiCase):
         checked = subprocess.run([STRATA, "check", self.made("demo.strata")], capture_output=True, text=True, check=False)
         self.assertEqual((checked.returncode, checked.stderr), (0, ""))
 
+    def test_another_pass_takes_back_which_change_is_selected(self):
+        self.view("""
+            run demo
+            run next-changed-pass
+            run next-change
+            assert state message contains "change 1 of"
+            run next-changed-pass
+            assert state message = ""
+        """)
+
     def test_an_option_makes_and_opens_a_demo(self):
         tree = self.view("assert state passes > 9\n", "--demo")
         self.assertEqual(tree["state"]["file"], self.made("demo.strata"))

@@ -301,7 +301,8 @@ void Model::StepChange(int n) {
   }
   const size_t next = Around(list.size(), IndexOf(list, selected()), n);
   Reveal(list[next]);
-  Say(fmt::format("change {} of {}", next + 1, NumberText(static_cast<int64_t>(list.size()))));
+  SayOfSubject(
+      fmt::format("change {} of {}", next + 1, NumberText(static_cast<int64_t>(list.size()))));
 }
 
 void Model::StepHunk(int n) {
@@ -331,7 +332,7 @@ void Model::StepHunk(int n) {
   const std::string title =
       place.pattern.valid() ? PastTense(comparison()->diff().patterns[place.pattern].title) + ", "
                             : std::string();
-  Say(fmt::format("{}place {} of {}", title, next + 1, places.size()));
+  SayOfSubject(fmt::format("{}place {} of {}", title, next + 1, places.size()));
 }
 
 std::string Model::ComparisonKey() const {

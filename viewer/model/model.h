@@ -248,7 +248,15 @@ class Model {
   // --- Messages ---
 
   const std::string& message() const { return message_; }
-  void Say(std::string message) { message_ = std::move(message); }
+  void Say(std::string message) {
+    message_ = std::move(message);
+    is_about_subject_ = false;
+  }
+  /// Says what another subject takes back: which of its changes is selected.
+  void SayOfSubject(std::string message) {
+    Say(std::move(message));
+    is_about_subject_ = true;
+  }
   /// Says and logs what does not keep the user from going on.
   void Warn(const Error& error);
   /// What went wrong last; "": nothing. Shown until the next action succeeds.
@@ -352,6 +360,7 @@ class Model {
   std::vector<Link> past_, future_;
   std::shared_ptr<NodeHistories> histories_;
   std::string message_, error_;
+  bool is_about_subject_ = false;  // message_
   std::vector<std::string> log_;
   std::shared_ptr<SharedLanes> lanes_;
   Workers workers_;  // destroyed before what its jobs use

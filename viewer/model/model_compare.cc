@@ -111,6 +111,7 @@ void Model::ShowPair(SubjectId subject, SubjectId from) {
   subject_ = subject;
   from_ = from;
   error_.clear();
+  if (is_about_subject_) Say("");
   if (!from.valid() && this->subject()->failed) {
     workers_.Cancel("compare");
     awaited_.reset();

@@ -54,9 +54,9 @@ void Model::StepHit(int n) {
   const size_t next = Around(hits_.nodes.size(), IndexOf(hits_.nodes, selected()), n);
   const SceneNodeId node = hits_.nodes[next];
   Reveal(node);
-  Say(fmt::format("hit {} of {}: {}", next + 1,
-                  NumberText(static_cast<int64_t>(hits_.nodes.size())),
-                  comparison()->NameOf(node)));
+  SayOfSubject(fmt::format("hit {} of {}: {}", next + 1,
+                           NumberText(static_cast<int64_t>(hits_.nodes.size())),
+                           comparison()->NameOf(node)));
 }
 
 // --- Navigation ---
