@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "passes/core/collectives.h"
+#include "prove/values/call.h"
+
 namespace strata::prove {
 namespace {
 
@@ -14,6 +17,24 @@ bool HasListOfOutputs(const Graph& graph) {
   const auto args = graph.args(graph.output());
   if (args.size() != 1 || !args[0].is_span() || args[0].kind() > ArgKind::kTuple) return false;
   return std::ranges::none_of(graph.elements(args[0]), &Arg::is_span);
+}
+
+/// What the ranks exchange by counts that are values.
+std::optional<ValueId> ExchangedByCounts(const Graph& graph, NodeId node) {
+  if (!IsCollective(graph, node, CollectiveKind::kAllToAll)) return std::nullopt;
+  const auto args = graph.args(node);
+  const auto has_values = [&](const Arg& counts) {
+    return counts.is_span() && std::ranges::any_of(graph.elements(counts), &Arg::is_value);
+  };
+  if (args.size() < 3 || !args[0].is_value() || !(has_values(args[1]) || has_values(args[2])))
+    return std::nullopt;
+  return args[0].value();
+}
+
+/// Integers, such as the rows that an index_select reads.
+bool IsIndices(const Graph& graph, ValueId value) {
+  const TypeId type = graph.value(value).type;
+  return type.valid() && DomainOf(graph.module().types()[type].dtype) == Domain::kInteger;
 }
 
 }  // namespace
@@ -32,6 +53,7 @@ void PairCut::Keep(Side side, NodeId node) {
 
 std::optional<PairCut::Place> PairCut::Mark() {
   given_.clear();
+  rows_ = {};
   work_.clear();
   for (const Side side : kSides) {
     const Graph& graph = pair_.graph(side);
@@ -51,18 +73,32 @@ std::optional<PairCut::Place> PairCut::Mark() {
 bool PairCut::KeepOperands(Side side, NodeId node) {
   const Graph& graph = pair_.graph(side);
   const bool is_output = graph.node(node).kind == NodeKind::kOutput;
+  const std::optional<ValueId> exchanged = ExchangedByCounts(graph, node);
+  const bool is_of_rows = rows_[side].contains(node);
   bool is_legal = true;
   size_t i = 0;
   graph.ForEachOperand(node, [&](ValueId value) {
     const bool is_left_out = is_output && choice_.output(i++);
-    is_legal = (is_left_out || Need(side, value)) && is_legal;
+    const bool has_rows = value == exchanged || (is_of_rows && IsIndices(graph, value));
+    if (has_rows) ComputeRows(side, value);
+    is_legal = (is_left_out || Need(side, value, has_rows)) && is_legal;
   });
   return is_legal;
 }
 
-/// What stays reads a value. Given ones take the place of those that are compared, others are
-/// computed.
-bool PairCut::Need(Side side, ValueId value) {
+/// No input takes the place of the value, and its own indices are computed.
+void PairCut::ComputeRows(Side side, ValueId value) {
+  const NodeId def = pair_.graph(side).value(value).def;
+  if (!rows_[side].insert(def).second) return;
+  std::erase_if(given_, [&](const auto& entry) {
+    return (side == kBefore ? entry.second.before : entry.second.after) == value;
+  });
+  if (Stays(side, def)) work_.push_back({side, def});
+}
+
+/// What stays reads a value. Given ones take the place of those that are compared, unless the value
+/// has to be computed; others are computed.
+bool PairCut::Need(Side side, ValueId value, bool is_computed) {
   const Graph& graph = pair_.graph(side);
   const NodeId def = graph.value(value).def;
   if (Stays(side, def)) return true;
@@ -72,7 +108,7 @@ bool PairCut::Need(Side side, ValueId value) {
   }
   if (graph.node(def).kind == NodeKind::kPlaceholder) {
     KeepInput(side, def);
-  } else if (const auto given = pair_.GivenFor(side, value)) {
+  } else if (const auto given = is_computed ? std::nullopt : pair_.GivenFor(side, value)) {
     given_.emplace(given->before.index, *given);
   } else {
     Keep(side, def);

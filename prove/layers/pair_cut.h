@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -53,7 +54,8 @@ class PairCut {
   bool Stays(Side side, NodeId node) const { return stays_[side][static_cast<size_t>(node.index)]; }
   void Keep(Side side, NodeId node);
   bool KeepOperands(Side side, NodeId node);
-  bool Need(Side side, ValueId value);
+  bool Need(Side side, ValueId value, bool is_computed);
+  void ComputeRows(Side side, ValueId value);
   void KeepInput(Side side, NodeId node);
   std::unique_ptr<Module> Build(Side side, uint64_t first_id) const;
   void AddGiven(Side side, uint64_t first_id, Rewriter& rewriter) const;
@@ -64,6 +66,9 @@ class PairCut {
   std::array<std::vector<bool>, 2> stays_;     // by node
   std::array<std::vector<NodeId>, 2> inputs_;  // of the whole graphs
   std::map<int32_t, GivenValue> given_;        // by value of the graph before
+  /// What ranks exchange by counts that are computed, and the indices that it is made by. It has as
+  /// many rows as the counts say, which new inputs would not have, so it is computed, too.
+  std::array<std::set<NodeId>, 2> rows_;
   std::vector<Place> work_;
   NodeId refused_;  // of the last Need that failed
 };

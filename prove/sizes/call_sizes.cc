@@ -142,6 +142,9 @@ void CallSizes::AddStructure() {
     if (from.size() == 2 && to.size() == 1) joined_[to[0]] = from;
     const SizeId ranks = RanksGathered(graph_.operands(node_)[0]);
     if (ranks.valid() && !to.empty()) JoinIfEqual(to[0], ranks);
+  } else if (op == "sort" || op == "argsort") {
+    for (const Dims& result : results_)
+      JoinDims(from, result);
   } else if (op == "cat") {
     Dims parts;
     const size_t dim = DimArgument(1, to.size());

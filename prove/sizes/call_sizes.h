@@ -70,9 +70,11 @@ class CallSizes {
   /// Lists have the rows for each rank of the group. If these are equally many, or the elements of
   /// a vector in their order, smaller groups have shorter lists.
   void AddAllToAll(const Dims& from, const Dims& to, SizeId count);
-  /// Whether the numbers of a list are the elements of a vector in their order, one per rank. If
-  /// so, the vector has `count` elements.
-  bool ReadsElementForEachRank(const Arg& list, SizeId count);
+  /// The vector of which the numbers of a list are the elements in their order, one per rank; it
+  /// has `count` elements. Invalid: there is no such vector.
+  ValueId ElementsForEachRank(const Arg& list, SizeId count);
+  /// All that is cut by one vector of counts has as many rows.
+  void JoinRows(ValueId counts, const Dims& exchanged);
   /// Ranks whose parts follow each other in dimension 0 of a value; none: no ranks' parts do.
   SizeId RanksGathered(ValueId value) const;
   /// What is sent has a piece for each rank in dimension 0: it was joined of pieces, or has a
@@ -129,11 +131,12 @@ class CallSizes {
   MeshSizes& mesh_;
   SizeConstraints& constraints_;
   NodeId node_;
-  std::vector<Dims> operands_, results_;  // of the call
-  std::map<ValueId, SizeId> gathered_;    // ranks whose parts follow each other in dimension 0
-  std::map<ValueId, SizeId> positions_;   // the dimension that the elements of a value index
-  std::map<SizeId, Dims> joined_;         // two dimensions, by the one that a view makes of them
-  std::map<NodeId, SizeId> pieces_;       // how many equal ones are joined or cut
+  std::vector<Dims> operands_, results_;      // of the call
+  std::map<ValueId, SizeId> gathered_;        // ranks whose parts follow each other in dimension 0
+  std::map<ValueId, SizeId> rows_of_counts_;  // the rows that a vector of counts cuts
+  std::map<ValueId, SizeId> positions_;       // the dimension that the elements of a value index
+  std::map<SizeId, Dims> joined_;    // two dimensions, by the one that a view makes of them
+  std::map<NodeId, SizeId> pieces_;  // how many equal ones are joined or cut
 };
 
 }  // namespace strata::prove

@@ -34,7 +34,11 @@ Result<bool> CallSizes::AddExchange() {
 void CallSizes::AddAllToAll(const Dims& from, const Dims& to, SizeId count) {
   JoinDims(from, to);
   const auto args = graph_.args(node_);
-  if (ReadsElementForEachRank(args[1], count) && ReadsElementForEachRank(args[2], count)) {
+  const ValueId received = ElementsForEachRank(args[1], count),
+                sent = ElementsForEachRank(args[2], count);
+  if (received.valid() && sent.valid()) {
+    JoinRows(received, to);
+    JoinRows(sent, from);
     sizes_.SetCount(node_, count);
     return constraints_.DoNotEnlarge(count);
   }
@@ -60,22 +64,27 @@ void CallSizes::AddAllToAll(const Dims& from, const Dims& to, SizeId count) {
 /// Number i is the same function of i for each rank, so the list is that of any number of ranks.
 /// One number that is another element, or of another vector, could be right for fewer ranks only:
 /// then the group stays.
-bool CallSizes::ReadsElementForEachRank(const Arg& list, SizeId count) {
-  if (!list.is_span() || list.span_size() != number(count)) return false;
+ValueId CallSizes::ElementsForEachRank(const Arg& list, SizeId count) {
+  if (!list.is_span() || list.span_size() != number(count)) return {};
   std::vector<ElementRead> reads;
   for (const Arg& element : graph_.elements(list)) {
     const auto read = element.is_value() ? ElementReadBy(graph_, graph_.value(element.value()).def)
                                          : std::nullopt;
-    if (!read || read->index != std::ssize(reads)) return false;
+    if (!read || read->index != std::ssize(reads)) return {};
     reads.push_back(*read);
-    if (read->vector != reads[0].vector) return false;
+    if (read->vector != reads[0].vector) return {};
   }
   const Dims& vector = sizes_.of(reads[0].vector);
-  if (vector.size() != 1 || number(vector[0]) != number(count)) return false;
+  if (vector.size() != 1 || number(vector[0]) != number(count)) return {};
   constraints_.Join(vector[0], count);
   for (const ElementRead& read : reads)
     sizes_.SetPosition(graph_.node(read.select).args_begin + 2);
-  return true;
+  return reads[0].vector;
+}
+
+void CallSizes::JoinRows(ValueId counts, const Dims& exchanged) {
+  if (exchanged.empty()) return;
+  JoinIfEqual(rows_of_counts_.emplace(counts, exchanged[0]).first->second, exchanged[0]);
 }
 
 SizeId CallSizes::RanksGathered(ValueId value) const {

@@ -2,6 +2,9 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -21,6 +24,7 @@ namespace {
 using testing::NodeNamed;
 using testing::OrDie;
 using testing::ParseBody;
+using testing::ValueNamed;
 
 constexpr int kRanks = 32;
 
@@ -73,32 +77,52 @@ TEST_CASE("a mesh with experts becomes smaller, and so do lists of rows for each
   CHECK_EQ(numbers, ranks);
 }
 
-TEST_CASE("experts of a token become fewer, and axes of as many ranks do, too") {
+/// A dispatch to the ranks of `ep`: each token goes to 8 experts. `back` is cut by the same counts.
+std::unique_ptr<Module> Dispatch() {
   std::string text = R"(
   scores = placeholder : f32[4096, 256]
   x = placeholder : f32[4096, 7168]
-  counts = placeholder : i64[8]
+  g = placeholder : f32[32768, 7168]
   (top, experts) = aten.topk.default(scores, 8, -1, True, False) as chosen : (f32[4096, 8], i64[4096, 8])
   flat = aten.view.default(experts, [32768]) : i64[32768]
   (sorted, order) = aten.sort.stable(flat, stable=True, dim=0, descending=False) as s : (i64[32768], i64[32768])
   source = aten.floor_divide.default(order, 8) : i64[32768]
   rows = aten.index_select.default(x, 0, source) : f32[32768, 7168]
+  zeros = aten.zeros.default([4096, 256], dtype=torch.int64) : i64[4096, 256]
+  hot = aten.scatter.value(zeros, 1, experts, 1) : i64[4096, 256]
+  perexpert = aten.sum.dim_IntList(hot, [0]) : i64[256]
+  perrank = aten.view.default(perexpert, [8, 32]) : i64[8, 32]
+  counts = aten.sum.dim_IntList(perrank, [1]) : i64[8]
+  received = _c10d_functional.all_to_all_single.default(counts, [1, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1, 1], 'ep') : i64[8]
+  came = _c10d_functional.wait_tensor.default(received) : i64[8] ~received
 )";
-  std::string numbers;
+  std::string in, out;
   for (int i = 0; i < 8; ++i) {
-    text += fmt::format("  s{0} = aten.select.int(counts, 0, {0}) : i64[] ~counts\n", i);
-    text += fmt::format("  n{0} = aten._local_scalar_dense.default(s{0}) : Sym(u{0})\n", i);
-    numbers += fmt::format("{}n{}", i == 0 ? "" : ", ", i);
+    for (const auto& [name, vector, list] :
+         {std::tuple("r", "came", &in), std::tuple("s", "counts", &out)}) {
+      text +=
+          fmt::format("  {0}e{1} = aten.select.int({2}, 0, {1}) : i64[] ~{2}\n", name, i, vector);
+      text += fmt::format("  {0}{1} = aten._local_scalar_dense.default({0}e{1}) : Sym(u{2})\n",
+                          name, i, (*name == 'r' ? 0 : 8) + i);
+      *list += fmt::format("{}{}{}", i == 0 ? "" : ", ", name, i);
+    }
   }
-  text += fmt::format(
-      "  sent = _c10d_functional.all_to_all_single.default(rows, [{0}], [{0}], 'ep') : f32[u99, "
-      "7168]\n"
-      "  done = _c10d_functional.wait_tensor.default(sent) : f32[u99, 7168] ~sent\n"
-      "  output([done, top])\n",
-      numbers);
-  const auto module = ParseBody(text);
+  for (const auto& [name, value] : {std::pair("sent", "rows"), std::pair("back", "g")}) {
+    text += fmt::format(
+        "  {0} = _c10d_functional.all_to_all_single.default({1}, [{2}], [{3}], 'ep') : f32[u99, "
+        "7168]\n"
+        "  {0}_done = _c10d_functional.wait_tensor.default({0}) : f32[u99, 7168] ~{0}\n",
+        name, value, in, out);
+  }
+  auto module = ParseBody(text + "  output([sent_done, back_done, top])\n");
   Graph& graph = *module->FindGraph("g");
   Rewriter(graph).SetAttribute(graph.output(), kMeshAttribute, "fsdp=64,ep=8");
+  return module;
+}
+
+TEST_CASE("experts of a token become fewer, and axes of as many ranks do, too") {
+  const auto module = Dispatch();
+  const Graph& graph = *module->FindGraph("g");
   const auto pair = OrDie(Reduce(graph, graph, {.stable_ids = true}));
   const Mesh mesh = OrDie(Mesh::Parse(MeshOf(*pair.after)));
   CHECK_EQ(mesh.axes().size(), 2);
@@ -106,6 +130,19 @@ TEST_CASE("experts of a token become fewer, and axes of as many ranks do, too") 
   const int64_t chosen = pair.after->args(NodeNamed(*pair.after, "chosen"))[1].as_int();
   CHECK_LT(chosen, 8);
   CHECK_EQ(pair.after->args(NodeNamed(*pair.after, "source"))[1].as_int(), chosen);
+}
+
+TEST_CASE("what is cut by the same counts, and the rows that they count, stay equally many") {
+  const auto module = Dispatch();
+  const Graph& graph = *module->FindGraph("g");
+  const auto pair = OrDie(Reduce(graph, graph, {.stable_ids = true}));
+  const auto rows_of = [&](std::string_view name) {
+    const Graph& after = *pair.after;
+    const Type& type = after.module().types()[after.value(ValueNamed(after, name)).type];
+    return *after.module().dims().AsConst(type.sizes[0]);
+  };
+  CHECK_EQ(rows_of("rows"), rows_of("flat"));
+  CHECK_EQ(rows_of("g"), rows_of("flat"));
 }
 
 TEST_CASE("counts in another order than the ranks keep the group, of which each rank has one") {

@@ -1,13 +1,16 @@
 #include "prove/layers/unchanged_calls.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include "ir/rewriter.h"
+#include "passes/placement/placement.h"
 #include "prove/on_ranks.h"
 #include "tests/support/graphs.h"
 
@@ -132,6 +135,43 @@ TEST_CASE("unchanged calls: two calls that read each other's results prove nothi
     rewriter.MoveBefore(b, a);
   });
   CHECK(edited.Prove().verdict == Verdict::kDiffers);
+}
+
+TEST_CASE("unchanged calls: rows that ranks exchange by computed counts are computed, too") {
+  const auto module = ParseBody(R"(
+    x = placeholder : f32[4, 4]
+    order = placeholder : i64[4]
+    c = placeholder : i64[2]
+    index = aten.remainder.Scalar(order, 4) : i64[4]
+    h = aten.sin.default(x) : f32[4, 4]
+    rows = aten.index_select.default(h, 0, index) : f32[4, 4]
+    e0 = aten.select.int(c, 0, 0) : i64[] ~c
+    e1 = aten.select.int(c, 0, 1) : i64[] ~c
+    n0 = aten._local_scalar_dense.default(e0) : Sym(u0)
+    n1 = aten._local_scalar_dense.default(e1) : Sym(u1)
+    sent = _c10d_functional.all_to_all_single.default(rows, [n0, n1], [n0, n1], 'ep') : f32[u2, 4]
+    done = _c10d_functional.wait_tensor.default(sent) : f32[u2, 4] ~sent
+    v = aten.mul.Tensor(done, 2.0) : f32[u2, 4]
+    output([v])
+  )");
+  Rewriter(*module->FindGraph("g"))
+      .SetAttribute(module->FindGraph("g")->output(), kMeshAttribute, "ep=2");
+  const auto after = module->Clone();
+  Graph& graph = *after->FindGraph("g");
+  const Arg done(ValueNamed(graph, "done"));
+  Rewriter rewriter(graph);
+  rewriter.SetOp(NodeNamed(graph, "v"), "aten.add.Tensor");
+  const Arg args[] = {done, done};
+  rewriter.SetArgs(NodeNamed(graph, "v"), args, {});
+  const auto changed = WithoutUnchangedCalls(*module->FindGraph("g"), graph);
+  REQUIRE(changed);
+  const Graph& left = *changed->pair.after;
+  const auto has = [&](std::string_view name) {
+    return std::ranges::any_of(left.nodes(), [&](NodeId node) { return left.name(node) == name; });
+  };
+  CHECK(has("rows"));
+  CHECK(has("index"));
+  CHECK_FALSE(has("h"));
 }
 
 TEST_CASE("unchanged calls: random numbers are those of all draws before") {
