@@ -105,7 +105,7 @@ class TraceTest(StrataCase):
         joint = run["graphs"][1]
         self.assertEqual((joint["compilation"], joint["ref"]), ("0/0", f"{log}#run=1,graph=aot_joint_graph"))
         shown = self.check(["show", joint["ref"]], 0)
-        self.assertTrue(shown.startswith("graph aot_joint_graph "), shown[:80])
+        self.assertTrue(shown.startswith("symbol s77 hint=4\ngraph aot_joint_graph "), shown[:80])
         os.mkdir(self.path("ranks"))
         for rank in (0, 1):
             shutil.copy(log, self.path(f"ranks/dedicated_log_torch_trace_rank_{rank}_x.log.zst"))
