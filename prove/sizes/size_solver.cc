@@ -35,7 +35,8 @@ using Powers = std::map<RootId, int64_t>;
 /// to the free sizes, the smallest that satisfy everything, by depth-first search.
 class SizeSolver {
  public:
-  explicit SizeSolver(const SizeConstraints& constraints) : c_(constraints) {}
+  /// `frees_parts`: whether a part of a sum that a product makes may make a factor of it instead.
+  SizeSolver(const SizeConstraints& c, bool frees_parts) : c_(c), frees_parts_(frees_parts) {}
 
   Result<IdVector<SizeId, int64_t>> Run() {
     FindRoots();
@@ -140,7 +141,7 @@ class SizeSolver {
 
   /// Lets a part make a size that made it. False: there is no such size, or others need it.
   bool FreePart(RootId part, const std::vector<RootId>& others) {
-    if (!powers_[part] || !sums_[part].empty()) return false;
+    if (!frees_parts_ || !powers_[part] || !sums_[part].empty()) return false;
     for (const auto& [base, exponent] : *powers_[part]) {
       const bool is_needed = std::ranges::any_of(others, [&](RootId other) {
         return other == base || (powers_[other] && powers_[other]->contains(base));
@@ -371,6 +372,7 @@ class SizeSolver {
   }
 
   const SizeConstraints& c_;
+  const bool frees_parts_;
   IdVector<SizeId, RootId> root_of_;                      // of roots
   IdVector<RootId, int64_t> numbers_;                     // that are replaced
   IdVector<RootId, std::optional<int64_t>> assigned_;     // of sizes that are kept or free
@@ -394,7 +396,9 @@ Result<IdVector<SizeId, int64_t>> SizeConstraints::Solve() {
   JoinAlike();
   while (JoinParts()) {
   }
-  return SizeSolver(*this).Run();
+  // Which sizes are free depends on what is eliminated; small numbers may be legal in one way only.
+  auto numbers = SizeSolver(*this, /*frees_parts=*/true).Run();
+  return numbers ? numbers : SizeSolver(*this, /*frees_parts=*/false).Run();
 }
 
 }  // namespace strata::prove
