@@ -51,8 +51,9 @@ void LimitSpinning() {
     ::setenv("GOMP_SPINCOUNT", "20000", kKeepWhatIsSet);
 }
 
-/// LibTorch and its operators' schemas fill 60 MB of small allocations: in huge pages, where the
-/// kernel gives them to who asks, loading it takes a tenth less time. Read when the program starts.
+/// LibTorch and its operators' schemas fill 60 MB of small allocations. Huge pages, which many
+/// kernels give on request only, shorten the load by a tenth. glibc reads this when a program
+/// starts.
 void AskForHugePages() {
   constexpr int kKeepWhatIsSet = 0;
   ::setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1", kKeepWhatIsSet);

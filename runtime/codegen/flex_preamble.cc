@@ -130,7 +130,7 @@ STRATA_INLINE int32_t strata_key(int64_t k0, int64_t i) {
   return S::keys % S::key_block == 0 && S::key_block % strata_lanes == 0 ? k : k < last ? k : last;
 }
 
-// What becomes of a product of query and key: modified, and -inf where the mask says so.
+// The score of a product of query and key: modified, and -inf where the mask hides the key.
 template <class S, bool is_full>
 STRATA_INLINE float strata_score(const typename S::Buffers& buffers, float score, bool is_key, int32_t b, int32_t h, int32_t q, int32_t k) {
   const float modified = S::score_mod(buffers, score, b, h, q, k);

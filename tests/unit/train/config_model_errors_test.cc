@@ -57,7 +57,7 @@ TEST_CASE("norms and rotary embeddings that cannot work are refused") {
            "more than low_freq_factor 1");
 }
 
-TEST_CASE("fields of other models are told as such") {
+TEST_CASE("fields of other models are refused as such") {
   CHECK_EQ(ErrorWith("\"seq_len\": 32,", "\"seq_len\": 32, \"moe\": {\"top_k\": 3},"),
            "key 'moe' is not for llama3: c.json:14: remove it");
   CHECK_EQ(ErrorWithSet("n_dense_layers=1"),
