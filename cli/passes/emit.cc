@@ -55,9 +55,10 @@ Status CheckRunsInLibTorch(const Graph& graph) {
   for (const NodeId node : graph.nodes()) {
     if (graph.node(node).kind != NodeKind::kCall) continue;
     const std::string_view op = graph.op(node);
-    if (!op.starts_with("prims.") && op != kBlockMaskOp && !IsFlexOp(op)) continue;
+    const bool is_flex = op == kBlockMaskOp || IsFlexOp(op);
+    if (!op.starts_with("prims.") && !is_flex) continue;
     return Error("{} calls {}, which PyTorch has in Python only: {}: take --lang python",
-                 graph.name(node), op, graph.name_text());
+                 graph.name(node), is_flex ? "flex attention" : op, graph.name_text());
   }
   return Ok();
 }

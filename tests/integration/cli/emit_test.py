@@ -222,7 +222,7 @@ class EmitTest(unittest.TestCase):
                 for key, tensor in first.items():
                     error = (tensor - second[key]).abs().max().item()
                     self.assertLessEqual(error, 2e-5 * second[key].abs().max().item(), key)
-                self.assertIn("which PyTorch has in Python only: step: take --lang python",
+                self.assertIn("calls flex attention, which PyTorch has in Python only: step: take --lang python",
                               self.run_command(self.strata, "emit", "t.strata#graph=step", "--lang", "cpp", "-o", "cpp",
                                                code=2))
 
