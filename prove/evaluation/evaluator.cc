@@ -15,6 +15,7 @@
 #include "prove/evaluation/inputs.h"
 #include "prove/evaluation/kept_laws.h"
 #include "prove/evaluation/rounding.h"
+#include "prove/evaluation/unknown_calls.h"
 #include "prove/ops/definitions.h"
 #include "prove/ops/elementwise.h"
 #include "prove/ops/sizes.h"
@@ -63,25 +64,6 @@ std::vector<Argument> PlacesOf(const Tensor& mask) {
     indices.push_back({OfWords(Domain::kInteger, {count}, std::move(of_dim))});
   }
   return indices;
-}
-
-uint64_t HashOf(uint64_t hash, const Argument& argument) {
-  if (const auto* tensor = std::get_if<Tensor>(&argument.value)) {
-    for (const int64_t size : tensor->sizes())
-      hash = Mix(hash ^ static_cast<uint64_t>(size));
-    for (const uint64_t word : tensor->Read())
-      hash = Mix(hash ^ word);
-  } else if (const auto* list = std::get_if<std::vector<Argument>>(&argument.value)) {
-    for (const Argument& element : *list)
-      hash = HashOf(hash, element);
-  }
-  return hash;
-}
-
-uint64_t HashOfCall(uint64_t hash, Call& call) {
-  for (const Argument& argument : call.args())
-    hash = HashOf(hash, argument);
-  return hash;
 }
 
 }  // namespace
@@ -218,11 +200,11 @@ Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
   } else if (traits.mutates) {
     return Error(ErrorCode::kUnsupported, "an unknown operator that writes to an operand");
   }
-  hash = HashOfCall(hash, call);
-  const bool reads_tensors = std::ranges::any_of(call.args(), &Argument::is_tensor);
-  if (!traits.random || reads_tensors) {
-    opaque_.insert(std::string(call.op()));
-    opaque_calls_.emplace(hash, call.op());
+  hash = HashOfOperands(graph_.module(), hash, call);
+  if (!traits.random || ReadsTensors(call)) {
+    const std::string unknown = UnknownOpOf(call);
+    opaque_.insert(unknown);
+    opaque_calls_.emplace(hash, unknown);
   }
   Values results;
   const std::vector<TypeId> taken = TypesOfTakenElements(graph_, node);
@@ -231,7 +213,12 @@ Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
       results.emplace_back();
       continue;
     }
-    const TypeId type = taken.empty() ? graph_.value(graph_.result(node, i)).type : taken[i];
+    const ValueId result = graph_.result(node, taken.empty() ? i : 0);
+    const TypeId type = taken.empty() ? graph_.value(result).type : taken[i];
+    if (!type.valid() && graph_.uses(result).empty()) {
+      results.emplace_back();
+      continue;
+    }
     STRATA_TRY(Value value, RandomValue(graph_.module(), type, Mix(hash ^ i)));
     results.push_back(std::move(value));
   }
@@ -253,7 +240,8 @@ Result<Values> Evaluator::EvaluateCall(NodeId node) {
              definition == nullptr ? EvaluateOpaque(node, call) : definition->evaluate(call));
   if (definition != nullptr && definition->moves_data) KeepLaws(*definition, call, results);
   if (TruncatesUnknown(call, results))
-    opaque_calls_.emplace(HashOfCall(FunctionKey(call.Literals()), call), call.op());
+    opaque_calls_.emplace(HashOfOperands(graph_.module(), FunctionKey(call.Literals()), call),
+                          call.op());
   if (IsAtBound(call, results)) ++at_bound_;
   const Argument* target = call.Find(SIZE_MAX, "out");
   if (target == nullptr && IsInPlace(call.op())) target = call.Find(0, {});

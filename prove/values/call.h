@@ -43,6 +43,7 @@ class Call {
   size_t num_args() const { return args_.size(); }
   size_t num_results() const { return num_results_; }
   std::span<Argument> args() { return args_; }
+  std::span<const std::pair<std::string, Argument>> kwargs() const { return kwargs_; }
 
   /// The argument at a position or of a name; null: it is absent or None.
   const Argument* Find(size_t position, std::string_view name) const;

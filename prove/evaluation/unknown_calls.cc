@@ -1,0 +1,64 @@
+#include "prove/evaluation/unknown_calls.h"
+
+#include <algorithm>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/random.h"
+#include "ir/fingerprint.h"
+#include "ir/ops.h"
+
+namespace strata::prove {
+namespace {
+
+using List = std::vector<Argument>;
+
+bool HasTensor(const Argument& argument) {
+  const auto* list = std::get_if<List>(&argument.value);
+  return argument.is_tensor() || (list != nullptr && std::ranges::any_of(*list, HasTensor));
+}
+
+uint64_t HashOf(const Module& module, uint64_t hash, const Argument& argument) {
+  if (const auto* tensor = std::get_if<Tensor>(&argument.value)) {
+    for (const int64_t size : tensor->sizes())
+      hash = Mix(hash ^ static_cast<uint64_t>(size));
+    for (const uint64_t word : tensor->Read())
+      hash = Mix(hash ^ word);
+  } else if (const auto* list = std::get_if<List>(&argument.value)) {
+    for (const Argument& element : *list)
+      hash = HashOf(module, hash, element);
+  } else if (const auto* body = std::get_if<GraphId>(&argument.value)) {
+    const Fingerprint fingerprint = FingerprintOf(module.graph(*body));
+    hash = Mix(Mix(hash ^ fingerprint.hi) ^ fingerprint.lo);
+  }
+  return hash;
+}
+
+}  // namespace
+
+uint64_t HashOfOperands(const Module& module, uint64_t hash, Call& call) {
+  for (const Argument& argument : call.args())
+    hash = HashOf(module, hash, argument);
+  for (const auto& [name, argument] : call.kwargs())
+    hash = HashOf(module, hash, argument);
+  return hash;
+}
+
+bool ReadsTensors(Call& call) {
+  const auto has_tensor = [](const auto& kwarg) { return HasTensor(kwarg.second); };
+  return std::ranges::any_of(call.args(), HasTensor) ||
+         std::ranges::any_of(call.kwargs(), has_tensor);
+}
+
+std::string UnknownOpOf(Call& call) {
+  const std::string_view base = BaseName(call.op());
+  if (base != "auto_functionalized" && base != "auto_functionalized_v2")
+    return std::string(call.op());
+  std::string name = call.TextAt(0, {});
+  constexpr std::string_view kPrefix = "torch.ops.";
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  return name.empty() ? std::string(call.op()) : name;
+}
+
+}  // namespace strata::prove
