@@ -16,6 +16,7 @@
 #include "passes/placement/rules/sharding_rule.h"
 #include "prove/diagnosis/cone.h"
 #include "prove/static/axis_rule.h"
+#include "prove/static/blank_memory.h"
 
 namespace strata::prove {
 namespace {
@@ -83,6 +84,7 @@ class Checker {
       At(lowered_.result(node, i)) = Unknown();
     const std::string_view op = lowered_.op(node);
     const std::vector<ValueId> operands = lowered_.operands(node);
+    blank_.Follow(lowered_, node);
     if (lowered_.node(node).num_results == 0) return;
     State& result = At(lowered_.result(node));
     if (op == kAxisIndex) {
@@ -166,6 +168,7 @@ class Checker {
   void Exchange(NodeId node, State& result) {
     const CollectiveKind kind = *CollectiveOf(lowered_, node);
     const ValueId operand = lowered_.operands(node)[0];
+    if (blank_.Contains(lowered_, operand)) return;
     const State from = At(operand);
     result = from;
     std::vector<size_t> axes = AxesOf(GroupOf(lowered_, node));
@@ -360,6 +363,7 @@ class Checker {
   const Mesh mesh_;
   std::map<StableId, NodeId> contracts_;  // nodes of the placed graph
   std::vector<State> states_;             // by ValueId
+  BlankMemory blank_;
   PlacementCheck check_;
   // Of the node that is visited.
   std::optional<ShardingRule> rule_;

@@ -130,6 +130,34 @@ TEST_CASE("PV-31: a sum over ranks that is missing is named at what reads it") {
   CHECK_EQ(TextOf(lowered.Check()), "0 unknown\noutput: P(sum) on fsdp, expected R: from loss");
 }
 
+/// One after the other, nodes before another one, each of which makes a value of the same type.
+class Chain {
+ public:
+  Chain(Graph& graph, ValueId value, NodeId before)
+      : rewriter_(graph), before_(before), value_(value) {
+    rewriter_.SetCursorBefore(before);
+  }
+  Arg value() const { return Arg(value_); }
+  void Then(std::string_view op, std::initializer_list<Arg> args) {
+    const TypeId type = rewriter_.graph().value(value_).type;
+    value_ = rewriter_.graph().result(rewriter_.Create(op, args, From{before_}));
+    rewriter_.SetType(value_, type);
+  }
+  void ThenSum(std::string_view axis) {
+    Then("_c10d_functional.all_reduce.default", {value(), Text("sum"), Text(axis)});
+    Then("_c10d_functional.wait_tensor.default", {value()});
+  }
+  /// The node reads the value instead of its first operand.
+  void ReadIt() { rewriter_.SetSlot(before_, rewriter_.graph().node(before_).args_begin, value()); }
+
+ private:
+  Arg Text(std::string_view word) { return Arg::String(rewriter_.graph().module().Intern(word)); }
+
+  Rewriter rewriter_;
+  NodeId before_;
+  ValueId value_;
+};
+
 TEST_CASE("PV-32: copies that are summed are named, though a factor cancels them on this mesh") {
   Lowered lowered(ParseBody(R"(
   x = placeholder : DTensor(f32[4, 6][6, 1]cpu, R) {+fqn='x' +input='parameter'}
@@ -138,22 +166,37 @@ TEST_CASE("PV-32: copies that are summed are named, though a factor cancels them
   output([z]) {+mesh='tp=2'}
 )"));
   Graph& after = *lowered.lowered->FindGraph("g");
-  const NodeId z = NodeNamed(after, "z");
-  Rewriter rewriter(after);
-  rewriter.SetCursorBefore(z);
-  const ValueId y = ValueNamed(after, "y");
-  ValueId sum = y;
-  const auto text = [&](std::string_view word) { return Arg::String(after.module().Intern(word)); };
-  const auto then = [&](std::string_view op, std::initializer_list<Arg> args) {
-    sum = after.result(rewriter.Create(op, args, From{z}));
-    rewriter.SetType(sum, after.value(y).type);
-  };
-  then("_c10d_functional.all_reduce.default", {Arg(sum), text("sum"), text("tp")});
-  then("_c10d_functional.wait_tensor.default", {Arg(sum)});
-  then("aten.mul.Tensor", {Arg(sum), Arg::Float(0.5)});
-  rewriter.SetSlot(z, after.node(z).args_begin, Arg(sum));
+  Chain chain(after, ValueNamed(after, "y"), NodeNamed(after, "z"));
+  chain.ThenSum("tp");
+  chain.Then("aten.mul.Tensor", {chain.value(), Arg::Float(0.5)});
+  chain.ReadIt();
   CHECK(ProvePass(lowered.before(), after, {.stable_ids = true}).verdict == Verdict::kProven);
   CHECK_EQ(TextOf(lowered.Check()), "1 unknown\nall_reduce: a sum of copies on tp: from y");
+}
+
+TEST_CASE("PV-32: memory that nothing or zeros were written to holds no copies that sums count") {
+  for (const char* blank : {"empty_like", "zeros_like"}) {
+    Lowered lowered(ParseBody(fmt::format(R"(
+  x = placeholder : DTensor(f32[4, 6][6, 1]cpu, R) {{+fqn='x' +input='parameter'}}
+  y = aten.{}.default(x) : DTensor(f32[4, 6][6, 1]cpu, R)
+  w = aten.fill_.Scalar(y, 1.0) : DTensor(f32[4, 6][6, 1]cpu, R) ~y
+  z = aten.sub_.Tensor(w, x) : DTensor(f32[4, 6][6, 1]cpu, R) ~y
+  output([z]) {{+mesh='tp=2'}}
+)",
+                                          blank)));
+    Graph& after = *lowered.lowered->FindGraph("g");
+    const auto sum_before = [&](std::string_view name, std::string_view value) {
+      Chain chain(after, ValueNamed(after, value), NodeNamed(after, name));
+      chain.ThenSum("tp");
+      chain.ReadIt();
+    };
+    sum_before("w", "y");
+    CHECK(ProvePass(lowered.before(), after, {.stable_ids = true}).verdict == Verdict::kProven);
+    CHECK_EQ(TextOf(lowered.Check()), "1 unknown");
+    sum_before("z", "w");  // now it is written
+    CHECK(ProvePass(lowered.before(), after, {.stable_ids = true}).verdict == Verdict::kDiffers);
+    CHECK_EQ(TextOf(lowered.Check()), "2 unknown\nall_reduce_1: a sum of copies on tp: from w");
+  }
 }
 
 TEST_CASE("PV-31: of an edit that the placement rules refute, no value is proven") {
