@@ -91,7 +91,7 @@ std::optional<RankRule> RuleOf(std::span<const int32_t> ranks, std::span<const i
   // Any two values are a straight line: one that does not begin at 0, or end where the next one
   // begins, is there by chance. A rule with exceptions needs more than two.
   const auto [factor, offset, shift] = *line;
-  const bool bounds = offset == 0 || (offset == factor && factor > 1);
+  const bool bounds = offset == 0 || offset == factor;
   if (coordinates.size() < 3) {
     if (!bounds || rule.exceptions > 0) return std::nullopt;
     rule.step = std::abs(factor);

@@ -31,7 +31,9 @@ TEST_CASE("ranks: rules of values") {
   // Two values are always a line: it must begin at 0, or be the end of such a part.
   CHECK_EQ(formula({0, 1}, {0, 16}), "16·rank");
   CHECK_EQ(formula({0, 1}, {16, 32}), "16·rank + 16");
-  CHECK_EQ(formula({0, 1}, {1, 2}), "none");
+  CHECK_EQ(formula({0, 1}, {1, 2}), "rank + 1");
+  CHECK_EQ(formula({0, 1}, {8, 9}), "none");
+  CHECK_EQ(formula({0, 1}, {2, 6}), "none");
   CHECK_EQ(formula({0, 1}, {5, 3}), "none");
   CHECK_EQ(formula({0, 1, 2, 3}, {8, 8, 7, 8}), "none");
   CHECK_EQ(formula({0}, {8}), "none");
@@ -40,6 +42,7 @@ TEST_CASE("ranks: rules of values") {
   CHECK_EQ(formula({0, 1, 2, 3}, {3, 0, 1, 2}), "((rank - 1) % 4)");
   CHECK_EQ(formula({0, 1, 2, 3}, {12, 16, 4, 8}), "4·((rank + 2) % 4) + 4");
   CHECK_EQ(formula({0, 1}, {8, 0}), "8·((rank + 1) % 2)");
+  CHECK_EQ(formula({0, 1}, {2, 1}), "((rank + 1) % 2) + 1");
   CHECK_EQ(formula({0, 1, 2, 3, 4, 5}, {1, 2, 0, 1, 2, 0}), "((rank + 1) % 3)");
   CHECK_EQ(formula({0, 1, 2, 3, 4, 5}, {8, 8, 16, 16, 0, 0}), "8·((rank / 2 + 1) % 3)");
   CHECK_EQ(formula({0, 1, 2, 3, 4, 5, 6, 7}, {1, 2, 3, 3, 5, 6, 7, 0}), "((rank + 1) % 8) but 1");
@@ -338,8 +341,9 @@ TEST_CASE("ranks: what is 0 on one rank must be a size on the other") {
 )",
           call);
     };
-    const RanksReport report =
-        OrDie(CompareRanks({HistoryOf(0, {body(first)}), HistoryOf(1, {body(second)})}));
+    const std::vector<History> ranks = {HistoryOf(0, {body(first)}), HistoryOf(1, {body(second)})};
+    const RanksReport report = OrDie(CompareRanks(ranks));
+    CHECK_EQ(OrDie(FindRankDivergence(ranks[0], ranks[1])).has_value(), !report.Equal());
     return report.Equal() ? report.constants[0].path + " = " + report.constants[0].formula
                           : report.differences[0].what;
   };
@@ -353,6 +357,9 @@ TEST_CASE("ranks: what is 0 on one rank must be a size on the other") {
                 "aten.as_strided.default(x, [4, 6], [6, 1], 24)"),
            "args[3] = 24·rank");
   CHECK_EQ(told("aten.eq.Scalar(x, 0)", "aten.eq.Scalar(x, 1)"), "args[1] = rank");
+  CHECK_EQ(told("aten.sub.Tensor(x, 1)", "aten.sub.Tensor(x, 2)"), "args[1] = rank + 1");
+  CHECK_EQ(told("aten.sub.Tensor(x, 2)", "aten.sub.Tensor(x, 3)"),
+           "args[1]: 2 on rank 0, 3 on rank 1");
   CHECK_EQ(told("aten.roll.default(x, [1])", "aten.roll.default(x, [0])"),
            "args[1][0] = ((rank + 1) % 2)");
   CHECK_EQ(told("aten.roll.default(x, [3])", "aten.roll.default(x, [0])"),
