@@ -110,6 +110,112 @@ class Encoder(nn.Module):
         return self.f(x)
 
 
+class UNet(nn.Module):
+    """`names`: of the levels, from above."""
+
+    def __init__(self, names, grouped=False):
+        super().__init__()
+        self.names, self.grouped = names, grouped
+        self.stem, self.mid, self.head = nn.Conv2d(3, 8, 1), self.level(8), nn.Conv2d(8, 2, 1)
+        self.down = nn.ModuleDict({n: self.level(8) for n in names})
+        self.up = nn.ModuleDict({n: self.level(16) for n in names})
+
+    def level(self, channels):
+        norm = nn.GroupNorm(2, 8) if self.grouped else nn.BatchNorm2d(8)
+        return nn.Sequential(nn.Conv2d(channels, 8, 3, padding=1), norm, nn.ReLU())
+
+    def forward(self, x):
+        x, skips = self.stem(x), []
+        for name in self.names:
+            skips.append(self.down[name](x))
+            x = F.max_pool2d(skips[-1], 2)
+        x = self.mid(x)
+        for name in reversed(self.names):
+            x = self.up[name](torch.cat([F.interpolate(x, scale_factor=2), skips.pop()], 1))
+        return self.head(x)
+
+
+class Vit(nn.Module):
+    def __init__(self, names, d=16):
+        super().__init__()
+        self.patch, self.cls = nn.Conv2d(3, d, 4, 4), nn.Parameter(torch.zeros(1, 1, d))
+        parts = {"qkv": (d, 3 * d), "o": (d, d), "up": (d, 2 * d), "down": (2 * d, d)}
+        self.blocks = nn.ModuleDict(
+            {
+                n: nn.ModuleDict(
+                    {"n1": nn.LayerNorm(d), "n2": nn.LayerNorm(d)} | {p: nn.Linear(*s) for p, s in parts.items()}
+                )
+                for n in names
+            }
+        )
+        self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, 10)
+
+    def forward(self, x):
+        x = self.patch(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.cls.expand(x.shape[0], -1, -1), x], 1)
+        b, t, d = x.shape
+        for block in self.blocks.values():
+            q, k, v = block["qkv"](block["n1"](x)).view(b, t, 3, 4, d // 4).permute(2, 0, 3, 1, 4).unbind(0)
+            y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, t, d)
+            x = x + block["o"](y)
+            x = x + block["down"](F.gelu(block["up"](block["n2"](x))))
+        return self.head(self.norm(x)[:, 0])
+
+
+class Translator(nn.Module):
+    """Encoder and decoder."""
+
+    def __init__(self, encoder, decoder, norm=nn.LayerNorm, d=16):
+        super().__init__()
+        self.e, self.head = nn.Embedding(50, d), nn.Linear(d, 50)
+        parts = {"n": lambda: norm(d)} | dict.fromkeys("qkvo", lambda: nn.Linear(d, d))
+        self.encoder, self.decoder = (
+            nn.ModuleDict({n: nn.ModuleDict({part: make() for part, make in parts.items()}) for n in names})
+            for names in (encoder, decoder)
+        )
+
+    def attend(self, layer, x, memory):
+        return x + layer["o"](
+            F.scaled_dot_product_attention(layer["q"](layer["n"](x)), layer["k"](memory), layer["v"](memory))
+        )
+
+    def forward(self, source, target):
+        x, y = self.e(source), self.e(target)
+        for layer in self.encoder.values():
+            x = self.attend(layer, x, x)
+        for layer in self.decoder.values():
+            y = self.attend(layer, y, x)
+        return self.head(y)
+
+
+class Experts(nn.Module):
+    """Each token goes to two of three experts."""
+
+    def __init__(self, names, d=16):
+        super().__init__()
+        self.l = nn.ModuleDict(
+            {
+                n: nn.ModuleDict(
+                    {
+                        "n": nn.LayerNorm(d),
+                        "gate": nn.Linear(d, 3, bias=False),
+                        "experts": nn.ModuleList(nn.Sequential(nn.Linear(d, d), nn.SiLU()) for _ in range(3)),
+                    }
+                )
+                for n in names
+            }
+        )
+
+    def forward(self, x):
+        for layer in self.l.values():
+            h = layer["n"](x)
+            weights, chosen = layer["gate"](h).softmax(-1).topk(2, -1)
+            weights = torch.zeros_like(h[..., :3]).scatter(-1, chosen, weights)
+            for i, expert in enumerate(layer["experts"]):
+                x = x + expert(h) * weights[..., i : i + 1]
+        return x
+
+
 def save(name, before, after, *inputs):
     for side, model in (("before", before), ("after", after)):
         with torch.no_grad():
@@ -133,3 +239,8 @@ if __name__ == "__main__":
     save("regrouped", Residual("abcde"), Residual("acde", "d"), torch.randn(2, 8, 6, 6))  # and another norm
     save("moved", Encoder(3), Encoder(3, norm_first=False), sequence, allowed)  # the norm behind
     save("inserted", Mlp("abc"), Mlp("axbc"), rows)  # one inside more
+    words = torch.randint(0, 50, (2, 6))
+    save("unet", UNet("ab"), UNet("ab", grouped=True), torch.randn(1, 3, 8, 8))  # another norm
+    save("vit", Vit("abc"), Vit("ac"), torch.randn(1, 3, 8, 8))  # a layer less
+    save("translator", Translator("ab", "ab"), Translator("ab", "ab", nn.RMSNorm), words, words)  # another norm
+    save("experts", Experts("abc"), Experts("axbc"), sequence)  # one inside more
