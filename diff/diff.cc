@@ -196,6 +196,7 @@ Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
   FillPairs(matching, labels.symbols, options, diff);
   MoveFinder(diff, matching).Run();
   if (!has_contradictions) {
+    matching.ForgetMade();
     labels.before.ForgetDetails();
     labels.after.ForgetDetails();
   }

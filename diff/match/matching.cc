@@ -26,9 +26,6 @@ void Matching::Match(EntityId before, EntityId after, Via via, double confidence
   if (vetoed(before, after) || forbidden(kBefore, before) || forbidden(kAfter, after)) return;
   partners_[kBefore][before] = after;
   partners_[kAfter][after] = before;
-  const uint64_t token = Mix(static_cast<uint64_t>(made_.size()), 0x7061697273ull) | 1;
-  nodes_[kBefore][before].token = token;
-  nodes_[kAfter][after].token = token;
   nodes_[kBefore][before].made = nodes_[kAfter][after].made = static_cast<int32_t>(made_.size());
   made_.push_back({before, after, via, confidence});
   Announce(kBefore, before, true);
@@ -37,7 +34,7 @@ void Matching::Match(EntityId before, EntityId after, Via via, double confidence
 
 void Matching::LendToken(Side side, EntityId i, EntityId other) {
   STRATA_CHECK(!matched(side, i) && token(side, i) == 0 && matched(side, other));
-  nodes_[side][i].token = token(side, other);
+  nodes_[side][i].made = nodes_[side][other].made;
   Announce(side, i, true);
 }
 
@@ -52,7 +49,6 @@ void Matching::Unmatch(EntityId before) {
     NodeState& node = nodes_[side][pair[side]];
     partners_[side][pair[side]] = {};
     node.made = -1;
-    node.token = 0;
   }
 }
 
@@ -63,7 +59,6 @@ void Matching::PassOn(Side side, EntityId from, EntityId to, double confidence) 
   ++taken_back_;
   Announce(side, from, false);
   std::swap(partners_[side][from], partners_[side][to]);
-  std::swap(old_node.token, new_node.token);
   std::swap(old_node.made, new_node.made);
   Announce(side, to, true);
   partners_[1 - side][partner(side, to)] = to;
@@ -73,7 +68,7 @@ void Matching::PassOn(Side side, EntityId from, EntityId to, double confidence) 
 }
 
 void Matching::Announce(Side side, EntityId i, bool is_new) {
-  const uint64_t token = nodes_[side][i].token;
+  const uint64_t token = this->token(side, i);
   nodes_[side][i].changed = ++clock_;
   // What has left is subtracted: sums wrap around.
   const int32_t one = is_new ? 1 : -1;

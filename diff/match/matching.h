@@ -98,7 +98,7 @@ class Matching {
   const std::vector<Made>& made() const { return made_; }
 
   /// The same number on both sides of a pair, different for different pairs. 0: unmatched.
-  uint64_t token(Side side, EntityId i) const { return nodes_[side][i].token; }
+  uint64_t token(Side side, EntityId i) const { return TokenOf(nodes_[side][i]); }
   /// Edges whose other end is not matched.
   int32_t open_operands(Side side, EntityId i) const { return nodes_[side][i].open_operands; }
   int32_t open_users(Side side, EntityId i) const { return nodes_[side][i].open_users; }
@@ -147,6 +147,8 @@ class Matching {
   /// Frees what the search for pairs, `made` of a node and `Score` need. Pairs stay; no more are
   /// made.
   void ForgetEvidence() { nodes_ = {}; }
+  /// Frees `made()`.
+  void ForgetMade() { made_ = {}; }
 
   /// Entities of a scope pair that may be matched yet, ascending.
   std::vector<EntityId> Unmatched(Side side, const ScopePair& scope) const;
@@ -155,12 +157,15 @@ class Matching {
   std::vector<std::pair<EntityId, EntityId>> Anchors(const ScopePair& scope) const;
 
  private:
-  // One cache line per node: a new pair writes to all its neighbours.
-  struct alignas(64) NodeState {
-    int32_t made = -1, open_operands = 0, open_users = 0;
+  struct NodeState {
+    int32_t made = -1;  ///< its pair, or the one that lends its token
+    int32_t open_operands = 0, open_users = 0;
     uint32_t changed = 0;  ///< when
-    uint64_t token = 0, operand_sum = 0, operand_set = 0, user_sum = 0;
+    uint64_t operand_sum = 0, operand_set = 0, user_sum = 0;
   };
+  static uint64_t TokenOf(const NodeState& node) {
+    return node.made < 0 ? 0 : Mix(static_cast<uint64_t>(node.made), 0x7061697273ull) | 1;
+  }
   static uint64_t KeyOf(EntityId before, EntityId after) {
     return static_cast<uint64_t>(static_cast<uint32_t>(before.index)) << 32 |
            static_cast<uint32_t>(after.index);

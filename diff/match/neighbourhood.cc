@@ -173,28 +173,28 @@ std::vector<uint64_t> RadiusHashes(const Matching& matching, Side side, const Sc
   return growing.Take();
 }
 
-std::vector<std::array<std::vector<Keyed>, 2>> CommonRadiusHashes(const Matching& matching,
-                                                                  const ScopePair& scope,
-                                                                  LabelKind labels_of,
-                                                                  int max_radius) {
+CommonHashes::CommonHashes(const Matching& matching, const ScopePair& scope, LabelKind labels_of,
+                           int min_radius, int max_radius)
+    : min_radius_(min_radius) {
   std::array<GrowingRadius, 2> growing{GrowingRadius(matching, kBefore, scope, labels_of),
                                        GrowingRadius(matching, kAfter, scope, labels_of)};
   std::array<std::vector<EntityId>, 2> nodes{NotMatched(matching, kBefore, scope),
                                              NotMatched(matching, kAfter, scope)};
-  std::vector<std::array<std::vector<Keyed>, 2>> common(static_cast<size_t>(max_radius) + 1);
-  for (size_t radius = 1; radius < common.size(); ++radius) {
+  for (int radius = 1; radius <= max_radius; ++radius) {
     const auto grow = [&](Side side) { growing[side].Grow(nodes[side]); };
     AtOnce(nodes[kBefore].size(), [&] { grow(kBefore); }, [&] { grow(kAfter); });
     // What is nowhere on the other side is nowhere there with more around it, either.
     DropForeign(nodes[kBefore], nodes[kAfter],
                 [&](Side side, EntityId i) { return growing[side].hash(i); });
+    if (radius < min_radius) continue;
+    if (nodes_.empty() || nodes_.back() != nodes) nodes_.push_back(nodes);
+    Level& level = levels_.emplace_back(Level{nodes_.size() - 1, {}});
     for (Side side : {kBefore, kAfter}) {
-      common[radius][side].reserve(nodes[side].size());
+      level.hashes[side].reserve(nodes[side].size());
       for (EntityId i : nodes[side])
-        common[radius][side].push_back({growing[side].hash(i), i});
+        level.hashes[side].push_back(growing[side].hash(i));
     }
   }
-  return common;
 }
 
 }  // namespace strata

@@ -30,11 +30,35 @@ std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const Scope
 std::vector<uint64_t> RadiusHashes(const Matching& matching, Side side, const ScopePair& scope,
                                    LabelKind labels, int radius);
 
-/// The same for both sides and all radii up to `max_radius`, of nodes that are not matched and may
-/// have an equal on the other side: element r holds those of radius r, by side, in order. Costs
-/// little where the sides have little in common: a node without an equal is followed no further.
-std::vector<std::array<std::vector<Keyed>, 2>> CommonRadiusHashes(const Matching& matching,
-                                                                  const ScopePair& scope,
-                                                                  LabelKind labels, int max_radius);
+/// Hashes of several radii of the nodes that may have an equal on the other side.
+class CommonHashes {
+ public:
+  /// The same as RadiusHashes for both sides and all radii from `min_radius` to `max_radius`, of
+  /// nodes that are not matched. Costs little where the sides have little in common: a node without
+  /// an equal is followed no further.
+  CommonHashes(const Matching& matching, const ScopePair& scope, LabelKind labels, int min_radius,
+               int max_radius);
+
+  /// Those of a radius for which `is_wanted(node)`, in order.
+  template <class Fn>
+  std::vector<Keyed> Of(int radius, Side side, Fn&& is_wanted) const {
+    const Level& level = levels_[static_cast<size_t>(radius - min_radius_)];
+    const std::vector<EntityId>& nodes = nodes_[level.nodes][side];
+    std::vector<Keyed> keys;
+    for (size_t k = 0; k < nodes.size(); ++k) {
+      if (is_wanted(nodes[k])) keys.push_back({level.hashes[side][k], nodes[k]});
+    }
+    return keys;
+  }
+
+ private:
+  struct Level {
+    size_t nodes;  // index into nodes_
+    std::array<std::vector<uint64_t>, 2> hashes;
+  };
+  int min_radius_;
+  std::vector<std::array<std::vector<EntityId>, 2>> nodes_;  // each set that differs from the last
+  std::vector<Level> levels_;
+};
 
 }  // namespace strata

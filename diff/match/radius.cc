@@ -70,14 +70,14 @@ void RadiusMatcher::Run(LabelKind level, int min_radius, int max_radius) {
     return level != LabelKind::kValue ||
            matching_.labels(side).operands(i).size() <= Matching::kMaxEdges;
   };
-  auto hashes = CommonRadiusHashes(matching_, scope_, level, max_radius);
+  const CommonHashes hashes(matching_, scope_, level, min_radius, max_radius);
   for (int radius = max_radius; radius >= min_radius; --radius) {
     const double confidence = ConfidenceOf(level) - (max_radius - radius) / 4096.0;
-    std::array<std::vector<Keyed>, 2>& keys = hashes[static_cast<size_t>(radius)];
+    std::array<std::vector<Keyed>, 2> keys;
     for (Side side : {kBefore, kAfter}) {
-      std::erase_if(keys[side], [&](const Keyed& keyed) {
-        return matching_.matched(side, keyed.entity) || matching_.forbidden(side, keyed.entity) ||
-               !says_something(side, keyed.entity);
+      keys[side] = hashes.Of(radius, side, [&](EntityId i) {
+        return !matching_.matched(side, i) && !matching_.forbidden(side, i) &&
+               says_something(side, i);
       });
     }
     FoundPairs found;

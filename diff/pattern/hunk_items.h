@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -34,11 +35,14 @@ class HunkItems {
     return item.before.valid() ? IndexOf(kBefore, item.before) : IndexOf(kAfter, item.after);
   }
 
-  std::string_view LayerOfItem(size_t item) const { return layer_of_item_[item]; }
+  /// "": not known.
+  std::string_view LayerOfItem(size_t item) const {
+    return layers_[static_cast<size_t>(layer_of_item_[item])];
+  }
   /// As far as is known.
   bool InOneLayer(size_t a, size_t b) const {
-    const std::string_view x = LayerOfItem(a), y = LayerOfItem(b);
-    return x.empty() || y.empty() || x == y;
+    const int32_t x = layer_of_item_[a], y = layer_of_item_[b];
+    return x == 0 || y == 0 || x == y;
   }
 
  private:
@@ -46,7 +50,34 @@ class HunkItems {
 
   std::vector<HunkItem> items_;
   std::array<IdVector<EntityId, int32_t>, 2> item_of_;  // index into items_; -1: none
-  std::vector<std::string_view> layer_of_item_;
+  std::vector<std::string_view> layers_{""};
+  std::vector<int32_t> layer_of_item_;  // index into layers_
+};
+
+/// The items of each hunk, in order of both graphs: indices into HunkItems.
+class HunkMembers {
+ public:
+  /// `hunk_of_item` by item. REQUIRES: each of `num_hunks` hunks has an item.
+  HunkMembers(const std::vector<HunkId>& hunk_of_item, size_t num_hunks);
+
+  size_t num_hunks() const { return begin_.size() - 1; }
+  std::span<int32_t> operator[](HunkId hunk) {
+    return std::span(members_).subspan(Begin(hunk), Size(hunk));
+  }
+  std::span<const int32_t> operator[](HunkId hunk) const {
+    return std::span(members_).subspan(Begin(hunk), Size(hunk));
+  }
+  /// Hunk `k` becomes the one that is `order[k]` now.
+  void Permute(const std::vector<HunkId>& order);
+
+ private:
+  size_t Begin(HunkId hunk) const { return begin_[static_cast<size_t>(hunk.index)]; }
+  size_t Size(HunkId hunk) const {
+    return begin_[static_cast<size_t>(hunk.index) + 1] - Begin(hunk);
+  }
+
+  std::vector<uint32_t> begin_;  // of hunks, and the end
+  std::vector<int32_t> members_;
 };
 
 /// A constant, or an input, of several nodes: what it is used for has nothing to do with each

@@ -54,38 +54,44 @@ uint64_t HashOfSizes(std::string_view before, std::string_view after) {
 
 }  // namespace
 
-void HunkKeys::Compute(IdVector<HunkId, HunkFacts>& all_facts) {
+IdVector<HunkId, HunkFacts> HunkKeys::Compute(const HunkMembers& hunks) {
+  IdVector<HunkId, HunkFacts> all_facts(hunks.num_hunks());
   hashes_.resize(items_.size());
   std::vector<uint64_t> next(items_.size());
+  const auto item_of = [&](int32_t member) -> const HunkItem& {
+    return items_[static_cast<size_t>(member)];
+  };
   // Of a consumer whose cause lies in another layer nothing else is left.
-  const auto counts_all = [](const HunkFacts& facts) {
-    return std::ranges::all_of(facts.items, [](const HunkItem& item) { return item.consumer; });
+  const auto counts_all = [&](HunkId hunk) {
+    return std::ranges::all_of(hunks[hunk], &HunkItem::consumer, item_of);
   };
-  const auto counts = [](const HunkItem& item, bool all) { return all || !item.consumer; };
+  const auto counts = [&](int32_t member, bool all) { return all || !item_of(member).consumer; };
   std::unordered_map<std::ptrdiff_t, int> hunks_of_size;
-  const auto size_of = [&](const HunkFacts& facts, bool all) {
-    return std::ranges::count_if(facts.items,
-                                 [&](const HunkItem& item) { return counts(item, all); });
+  const auto size_of = [&](HunkId hunk, bool all) {
+    return std::ranges::count_if(hunks[hunk], [&](int32_t member) { return counts(member, all); });
   };
-  for (const HunkFacts& facts : all_facts)
-    ++hunks_of_size[size_of(facts, counts_all(facts))];
-  for (HunkFacts& facts : all_facts) {
-    const bool all = counts_all(facts);
-    const auto first =
-        std::ranges::find_if(facts.items, [&](const HunkItem& item) { return counts(item, all); });
+  for (const HunkId hunk : IdsOf(all_facts))
+    ++hunks_of_size[size_of(hunk, counts_all(hunk))];
+  std::vector<size_t> members;
+  for (const HunkId hunk : IdsOf(all_facts)) {
+    HunkFacts& facts = all_facts[hunk];
+    const bool all = counts_all(hunk);
+    const int32_t first =
+        *std::ranges::find_if(hunks[hunk], [&](int32_t member) { return counts(member, all); });
     for (size_t way : {size_t{0}, size_t{1}})
-      facts.places[way] = places_.CommonPlace(facts, *first, way);
+      facts.places[way] = places_.CommonPlace(items_, hunks[hunk], item_of(first), way);
+    facts.nodes = static_cast<int32_t>(hunks[hunk].size());
     // What is like no other in size needs no closer look: that would be long for the largest.
-    const std::ptrdiff_t size = size_of(facts, all);
+    const std::ptrdiff_t size = size_of(hunk, all);
     if (hunks_of_size[size] == 1) {
       facts.key = Spread(static_cast<uint64_t>(size));
       continue;
     }
-    std::vector<size_t> members;
-    for (const HunkItem& item : facts.items) {
-      if (!counts(item, all)) continue;
-      members.push_back(items_.IndexOf(item));
-      hashes_[members.back()] = Signature(item);
+    members.clear();
+    for (const int32_t member : hunks[hunk]) {
+      if (!counts(member, all)) continue;
+      members.push_back(static_cast<size_t>(member));
+      hashes_[members.back()] = Signature(item_of(member));
     }
     constexpr int kRounds = 3;
     for (int round = 0; round < kRounds && members.size() > 1; ++round) {
@@ -97,6 +103,7 @@ void HunkKeys::Compute(IdVector<HunkId, HunkFacts>& all_facts) {
     for (size_t member : members)
       facts.key += Spread(hashes_[member]);
   }
+  return all_facts;
 }
 
 /// The hash of a field's text. An argument that is a node on this side has a name of its place.

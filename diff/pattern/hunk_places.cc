@@ -4,6 +4,7 @@
 
 #include "diff/graph/hash.h"
 #include "diff/graph/module_path.h"
+#include "diff/pattern/hunk_items.h"
 #include "ir/module.h"
 
 namespace strata {
@@ -75,10 +76,12 @@ std::string_view HunkPlaces::LayerOfItem(const HunkItem& item) const {
   return path.empty() ? PlaceOf(item, 0).layer : LayerOf(path);
 }
 
-HunkPlace HunkPlaces::CommonPlace(const HunkFacts& facts, const HunkItem& first, size_t way) const {
+HunkPlace HunkPlaces::CommonPlace(const HunkItems& items, std::span<const int32_t> members,
+                                  const HunkItem& first, size_t way) const {
   HunkPlace place = PlaceOf(first, way);
   bool known = !place.path.empty();
-  for (const HunkItem& item : facts.items) {
+  for (const int32_t member : members) {
+    const HunkItem& item = items[static_cast<size_t>(member)];
     if (item.consumer && !first.consumer) continue;
     const std::string_view path = PlaceOf(item, way).path;
     if (path.empty()) continue;

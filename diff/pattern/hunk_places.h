@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "diff/match/matching.h"
@@ -9,6 +10,8 @@
 #include "diff/pattern/layers.h"
 
 namespace strata {
+
+class HunkItems;
 
 /// Where the items of hunks are: their modules, and layers.
 class HunkPlaces {
@@ -20,8 +23,10 @@ class HunkPlaces {
   HunkPlace PlaceOf(const HunkItem& item, size_t way) const;
   /// PlaceOf(item, 0).layer.
   std::string_view LayerOfItem(const HunkItem& item) const;
-  /// The innermost module that holds all that was done; layer and role are those of its beginning.
-  HunkPlace CommonPlace(const HunkFacts& facts, const HunkItem& first, size_t way) const;
+  /// The innermost module that holds all that a hunk's members did; layer and role are those of
+  /// its beginning, `first`.
+  HunkPlace CommonPlace(const HunkItems& items, std::span<const int32_t> members,
+                        const HunkItem& first, size_t way) const;
 
  private:
   void FindAnchors();

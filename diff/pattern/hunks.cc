@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,17 +20,16 @@ namespace {
 /// Joins items to hunks.
 class HunkFinder {
  public:
-  HunkFinder(const Matching& matching, const HunkItems& items, GraphDiff& diff)
+  HunkFinder(const Matching& matching, const HunkItems& items, const GraphDiff& diff)
       : matching_(matching), items_(items), diff_(diff) {}
 
-  IdVector<HunkId, HunkFacts> Run() {
+  HunkMembers Run() {
     UnionFind sets(items_.size());
     JoinEdges(sets);
     JoinConsumers(sets);
     JoinReplacements(sets);
     JoinMoves(sets);
-    Collect(sets);
-    return std::move(facts_);
+    return MembersOf(sets);
   }
 
  private:
@@ -121,31 +121,21 @@ class HunkFinder {
     return item.pair.valid() && !diff_.pairs[item.pair].status.changed;
   }
 
-  void Collect(UnionFind& sets) {
+  HunkMembers MembersOf(UnionFind& sets) const {
     // The root of a set is its first item.
-    std::vector<HunkId> hunk_of_root(items_.size());
+    std::vector<HunkId> hunk_of_item(items_.size());
+    int32_t num_hunks = 0;
     for (size_t item = 0; item < items_.size(); ++item) {
       const size_t root = sets.Find(item);
-      if (root == item) hunk_of_root[root] = facts_.Add({});
-      facts_[hunk_of_root[root]].items.push_back(items_[item]);
+      hunk_of_item[item] = root == item ? HunkId{num_hunks++} : hunk_of_item[root];
     }
-    SortByPlace();
-    for (HunkFacts& facts : facts_) {
-      Hunk& hunk = diff_.hunks[diff_.hunks.Add({})];
-      for (const HunkItem& item : facts.items) {
-        if (item.pair.valid()) {
-          hunk.pairs.push_back(item.pair);
-        } else if (item.before.valid()) {
-          hunk.deleted.push_back(item.before);
-        } else {
-          hunk.inserted.push_back(item.after);
-        }
-      }
-    }
+    HunkMembers hunks(hunk_of_item, static_cast<size_t>(num_hunks));
+    SortByPlace(hunks);
+    return hunks;
   }
 
   /// By the first node in before order; an inserted node stands behind the last pair before it.
-  void SortByPlace() {
+  void SortByPlace(HunkMembers& hunks) const {
     IdVector<EntityId, EntityId> before_of_after(diff_.pair_of_after.size());
     EntityId last;
     for (EntityId id : IdsOf(before_of_after)) {
@@ -153,45 +143,53 @@ class HunkFinder {
       if (pair.valid()) last = diff_.pairs[pair].before;
       before_of_after[id] = last;
     }
-    const auto key_of = [&](const HunkItem& item, size_t index) {
+    const auto place_of = [&](int32_t member) {
+      const HunkItem& item = items_[static_cast<size_t>(member)];
       const EntityId before = item.before.valid() ? item.before : before_of_after[item.after];
       const EntityId after = item.before.valid() ? EntityId{} : item.after;
-      return KeyedBy<int32_t>{
-          static_cast<uint64_t>(before.index + 1) << 32 | static_cast<uint32_t>(after.index + 1),
-          static_cast<int32_t>(index)};
+      return static_cast<uint64_t>(before.index + 1) << 32 | static_cast<uint32_t>(after.index + 1);
     };
     // Places are looked up once: the largest hunk may be nearly everything.
-    std::vector<KeyedBy<int32_t>> places;
-    std::vector<HunkItem> sorted;
-    for (HunkFacts& facts : facts_) {
-      places.clear();
-      for (const HunkItem& item : facts.items)
-        places.push_back(key_of(item, places.size()));
-      if (std::ranges::is_sorted(places)) continue;
-      SortKeys(places);
-      sorted.clear();
-      for (const KeyedBy<int32_t>& place : places)
-        sorted.push_back(facts.items[static_cast<size_t>(place.entity)]);
-      facts.items = sorted;
+    std::vector<KeyedBy<int32_t>> by_place;
+    for (const HunkId hunk : Ids<HunkId>(hunks.num_hunks())) {
+      const std::span<int32_t> members = hunks[hunk];
+      if (members.size() == 1) continue;
+      by_place.clear();
+      for (const int32_t member : members)
+        by_place.push_back({place_of(member), member});
+      SortKeys(by_place);
+      std::ranges::transform(by_place, members.begin(), &KeyedBy<int32_t>::entity);
     }
-    // Mostly they are in order. Facts are large: their places are sorted instead.
-    places.clear();
-    for (const HunkFacts& facts : facts_)
-      places.push_back(key_of(facts.items.front(), places.size()));
-    if (std::ranges::is_sorted(places)) return;
-    SortKeys(places);
-    IdVector<HunkId, HunkFacts> in_order;
-    in_order.reserve(facts_.size());
-    for (const KeyedBy<int32_t>& place : places)
-      in_order.Add(std::move(facts_[HunkId{place.entity}]));
-    facts_ = std::move(in_order);
+    std::vector<KeyedBy<HunkId>> hunks_by_place;
+    for (const HunkId hunk : Ids<HunkId>(hunks.num_hunks()))
+      hunks_by_place.push_back({place_of(hunks[hunk].front()), hunk});
+    if (std::ranges::is_sorted(hunks_by_place)) return;
+    SortKeys(hunks_by_place);
+    std::vector<HunkId> order;
+    for (const KeyedBy<HunkId>& keyed : hunks_by_place)
+      order.push_back(keyed.entity);
+    hunks.Permute(order);
   }
 
   const Matching& matching_;
   const HunkItems& items_;
-  GraphDiff& diff_;
-  IdVector<HunkId, HunkFacts> facts_;
+  const GraphDiff& diff_;
 };
+
+Hunk HunkOf(const HunkItems& items, std::span<const int32_t> members) {
+  Hunk hunk;
+  for (const int32_t member : members) {
+    const HunkItem& item = items[static_cast<size_t>(member)];
+    if (item.pair.valid()) {
+      hunk.pairs.push_back(item.pair);
+    } else if (item.before.valid()) {
+      hunk.deleted.push_back(item.before);
+    } else {
+      hunk.inserted.push_back(item.after);
+    }
+  }
+  return hunk;
+}
 
 }  // namespace
 
@@ -201,8 +199,11 @@ IdVector<HunkId, HunkFacts> FindHunks(const Matching& matching, const Layers& la
   if (items.empty()) return {};
   const HunkPlaces places(matching, layers, diff);
   items.FindLayers(places);
-  IdVector<HunkId, HunkFacts> facts = HunkFinder(matching, items, diff).Run();
-  HunkKeys(matching, diff, items, places).Compute(facts);
+  const HunkMembers hunks = HunkFinder(matching, items, diff).Run();
+  IdVector<HunkId, HunkFacts> facts = HunkKeys(matching, diff, items, places).Compute(hunks);
+  diff.hunks.reserve(hunks.num_hunks());
+  for (const HunkId hunk : IdsOf(facts))
+    diff.hunks.Add(HunkOf(items, hunks[hunk]));
   return facts;
 }
 

@@ -2,7 +2,6 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "diff/match/matching.h"
 #include "diff/model/graph_diff.h"
@@ -27,9 +26,9 @@ struct HunkPlace {
   uint64_t role = 0;       ///< equal for the same place in different layers
 };
 
-/// A hunk with what is needed to compare it with others.
+/// What is needed to compare a hunk with others.
 struct HunkFacts {
-  std::vector<HunkItem> items;      ///< in order of both graphs
+  int32_t nodes = 0;                ///< changed, inserted and deleted ones
   uint64_t key = 0;                 ///< equal for hunks that do the same, wherever they are
   std::array<HunkPlace, 2> places;  ///< by producers, by consumers
 };

@@ -221,7 +221,7 @@ class PatternFinder {
     std::set<std::string> shapes;
     size_t elsewhere = 0;
     for (HunkId hunk : cluster.hunks) {
-      pattern.nodes += static_cast<int32_t>(facts_[hunk].items.size());
+      pattern.nodes += facts_[hunk].nodes;
       const std::string_view path = PlaceOf(hunk).path;
       if (path.empty()) {
         ++elsewhere;
@@ -258,7 +258,7 @@ class PatternFinder {
     pattern.hunks = symbolic_.hunks;
     std::set<std::string> layers;
     for (HunkId hunk : symbolic_.hunks) {
-      pattern.nodes += static_cast<int32_t>(facts_[hunk].items.size());
+      pattern.nodes += facts_[hunk].nodes;
       const std::string_view layer = PlaceOf(hunk).layer;
       if (!layer.empty()) layers.emplace(layer);
     }
