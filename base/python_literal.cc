@@ -11,7 +11,8 @@ namespace strata {
 
 void AppendInt(int64_t value, std::string& out) {
   char digits[20];
-  out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  const char* const end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  out.append(digits, static_cast<size_t>(end - digits));
 }
 
 void AppendFloat(double value, std::string& out) {

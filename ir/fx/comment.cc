@@ -83,6 +83,27 @@ void ForEachPair(std::string_view text, Fn&& fn) {
   }
 }
 
+/// `# seq_nr: 12 # Annotation: …`: most comments, of which only the number differs from node to
+/// node.
+struct NumberedComment {
+  int32_t seq_nr = 0;
+  std::string_view rest;  ///< from the second `#`
+};
+
+std::optional<NumberedComment> TakeNumber(std::string_view text) {
+  constexpr std::string_view kBegin = "# seq_nr: ";
+  if (!text.starts_with(kBegin)) return std::nullopt;
+  text.remove_prefix(kBegin.size());
+  NumberedComment comment;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), comment.seq_nr);
+  comment.rest = text.substr(static_cast<size_t>(end - text.data()));
+  if (error != std::errc() || comment.seq_nr < 0 || !comment.rest.starts_with(" # ")) {
+    return std::nullopt;
+  }
+  comment.rest.remove_prefix(1);
+  return StartsPart(comment.rest.substr(2)) ? std::optional(comment) : std::nullopt;
+}
+
 /// The content of a string literal without escapes; none for other text.
 std::optional<std::string_view> PlainString(std::string_view literal) {
   if (literal.size() < 2 || (literal[0] != '\'' && literal[0] != '"') ||
@@ -95,6 +116,16 @@ std::optional<std::string_view> PlainString(std::string_view literal) {
 }  // namespace
 
 Comment CommentReader::Read(std::string_view text) {
+  const std::optional<NumberedComment> numbered = TakeNumber(text);
+  if (!numbered) return ReadParts(text);
+  const auto [known, is_new] = known_.try_emplace(numbered->rest);
+  if (is_new) known->second = ReadParts(numbered->rest);
+  Comment comment = known->second;
+  if (comment.seq_nr < 0) comment.seq_nr = numbered->seq_nr;
+  return comment;
+}
+
+Comment CommentReader::ReadParts(std::string_view text) {
   Comment comment;
   comment.phase = Phase::kForward;
   text = TrimBlanks(text);

@@ -13,6 +13,9 @@
 namespace strata::fx {
 
 bool IsSymbol(std::string_view name) {
+  // Nearly all names begin otherwise.
+  if (name.empty() || std::string_view("suzp").find(name[0]) == std::string_view::npos)
+    return false;
   const size_t digits = name.find_first_of("0123456789");
   if (digits == std::string_view::npos || digits == 0) return false;
   constexpr std::array<std::string_view, 5> kPrefixes = {"s", "u", "zf", "zuf", "ps"};

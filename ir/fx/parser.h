@@ -47,11 +47,13 @@ class CommentReader {
     StrId module;
     std::vector<std::pair<StrId, StrId>> attributes;
   };
+  Comment ReadParts(std::string_view text);
   void ReadMetadata(std::string_view text, Comment& comment);
   const Annotation& ReadAnnotation(std::string_view dict);
   LocId ReadLocation(std::string_view text);
 
   Module& module_;
+  std::unordered_map<std::string_view, Comment> known_;  // comments without their number
   std::unordered_map<std::string_view, LocId> locations_;
   std::unordered_map<std::string_view, Annotation> annotations_;
 };

@@ -127,8 +127,8 @@ class Printer : private IndentedLines {
                        node.seq_nr >= 0;
     }
     const std::string_view mark = OutputFact(graph_, kBackwardKey);
-    comment_style_ = {.marks_by_key = mark != "prefix" && mark != "none",
-                      .marks_by_prefix = mark != "key" && mark != "none"};
+    comments_.emplace(graph_, CommentStyle{.marks_by_key = mark != "prefix" && mark != "none",
+                                           .marks_by_prefix = mark != "key" && mark != "none"});
   }
 
   void PrintFree(std::string_view name, bool& any) {
@@ -167,7 +167,7 @@ class Printer : private IndentedLines {
   /// `body` is the position at which the body begins.
   void PrintComment(NodeId id, size_t body) {
     comment_.clear();
-    AppendComment(graph_, id, comment_style_, comment_);
+    comments_->Append(id, comment_);
     if (comment_ == last_comment_) return;
     if (Position() != body) out_ += '\n';
     Line(comment_);
@@ -290,7 +290,7 @@ class Printer : private IndentedLines {
   CallPrinter calls_;
   std::vector<NodeId> last_user_;  // by value; none once it was freed
   bool has_comments_ = false;
-  CommentStyle comment_style_;
+  std::optional<CommentPrinter> comments_;
   std::string comment_, last_comment_;
   std::optional<SymbolBindings> symbols_;
 };

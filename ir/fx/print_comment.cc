@@ -38,25 +38,42 @@ class Pairs {
   bool is_empty_ = true;
 };
 
-void AppendMetadata(const Graph& graph, NodeId id, bool marks_backward, std::string& out) {
-  const Module& module = graph.module();
-  const Node& node = graph.node(id);
+}  // namespace
+
+void CommentPrinter::Append(NodeId id, std::string& out) {
+  AppendMetadata(id, out);
+  if (!graph_.attributes(id).empty()) return AppendParts(id, out);
+  const auto are_alike = [&](const Node& a, const Node& b) {
+    return a.module == b.module && a.loc == b.loc && a.phase == b.phase;
+  };
+  if (!parts_of_.valid() || !are_alike(graph_.node(id), graph_.node(parts_of_))) {
+    parts_of_ = id;
+    parts_.clear();
+    AppendParts(id, parts_);
+  }
+  out += parts_;
+}
+
+void CommentPrinter::AppendMetadata(NodeId id, std::string& out) const {
+  const Module& module = graph_.module();
+  const Node& node = graph_.node(id);
   Pairs pairs("# ", " ", out);
-  if (marks_backward) pairs.Begin("autograd_backward") += "True";
+  if (node.phase == Phase::kBackward && style_.marks_by_key)
+    pairs.Begin("autograd_backward") += "True";
   if (node.seq_nr >= 0) AppendInt(node.seq_nr, pairs.Begin("seq_nr"));
-  for (const auto& [key_id, value_id] : graph.attributes(id)) {
+  for (const auto& [key_id, value_id] : graph_.attributes(id)) {
     const std::string_view key = module.str(key_id);
     if (!IsTextKey(key)) pairs.Begin(key) += module.str(value_id);
   }
   pairs.End();
 }
 
-void AppendAnnotation(const Graph& graph, NodeId id, std::string& out) {
-  const Module& module = graph.module();
-  const Node& node = graph.node(id);
+void CommentPrinter::AppendAnnotation(NodeId id, std::string& out) const {
+  const Module& module = graph_.module();
+  const Node& node = graph_.node(id);
   Pairs pairs(" Annotation: {", "}", out);
   if (node.module.valid()) AppendQuoted(module.str(node.module), pairs.Begin("'module_fqn'"));
-  for (const auto& [key_id, value_id] : graph.attributes(id)) {
+  for (const auto& [key_id, value_id] : graph_.attributes(id)) {
     const std::string_view key = module.str(key_id);
     if (!key.starts_with(kCustomPrefix)) continue;
     std::string quoted;
@@ -66,17 +83,14 @@ void AppendAnnotation(const Graph& graph, NodeId id, std::string& out) {
   pairs.End();
 }
 
-}  // namespace
-
-void AppendComment(const Graph& graph, NodeId id, const CommentStyle& style, std::string& out) {
-  const Module& module = graph.module();
-  const Node& node = graph.node(id);
-  const bool is_backward = node.phase == Phase::kBackward;
-  AppendMetadata(graph, id, is_backward && style.marks_by_key, out);
+/// All from the `#` before the known parts.
+void CommentPrinter::AppendParts(NodeId id, std::string& out) const {
+  const Module& module = graph_.module();
+  const Node& node = graph_.node(id);
   out += '#';
-  AppendAnnotation(graph, id, out);
-  const std::string_view recompute = graph.attribute(id, "recompute");
-  const std::string_view ac_graph_id = graph.attribute(id, "ac_graph_id");
+  AppendAnnotation(id, out);
+  const std::string_view recompute = graph_.attribute(id, "recompute");
+  const std::string_view ac_graph_id = graph_.attribute(id, "ac_graph_id");
   if (!ac_graph_id.empty()) {
     out += " ac_graph_id: ";
     out += ac_graph_id;
@@ -90,7 +104,7 @@ void AppendComment(const Graph& graph, NodeId id, const CommentStyle& style, std
     return;
   }
   const SourceLoc& loc = module.loc(node.loc);
-  if (is_backward && style.marks_by_prefix) out += " Backward of forward node:";
+  if (node.phase == Phase::kBackward && style_.marks_by_prefix) out += " Backward of forward node:";
   out += " File: ";
   out += module.str(loc.file);
   out += ':';

@@ -11,7 +11,24 @@ struct CommentStyle {
   bool marks_by_prefix = true;  ///< `Backward of forward node:`
 };
 
-/// Appends the comment above a node, without indentation, as PyTorch 2.14 writes it.
-void AppendComment(const Graph& graph, NodeId id, const CommentStyle& style, std::string& out);
+/// Makes the comments above nodes as PyTorch 2.14 writes them.
+class CommentPrinter {
+ public:
+  CommentPrinter(const Graph& graph, const CommentStyle& style) : graph_(graph), style_(style) {}
+
+  /// Without indentation.
+  void Append(NodeId id, std::string& out);
+
+ private:
+  void AppendMetadata(NodeId id, std::string& out) const;
+  void AppendAnnotation(NodeId id, std::string& out) const;
+  void AppendParts(NodeId id, std::string& out) const;
+
+  const Graph& graph_;
+  const CommentStyle style_;
+  // Nodes of one module stand together: the parts of the last one, which had no attributes.
+  std::string parts_;
+  NodeId parts_of_;
+};
 
 }  // namespace strata::fx

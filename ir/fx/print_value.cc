@@ -86,10 +86,17 @@ std::string_view ValuePrinter::NameOf(ValueId id) const {
 }
 
 void ValuePrinter::PrintType(TypeId type) {
-  if (!type.valid()) return;
-  out_ += ": \"";
-  graph_.module().types().Print(type, out_);
-  out_ += '"';
+  if (type.valid()) out_ += TypeText(type);
+}
+
+const std::string& ValuePrinter::TypeText(TypeId type) {
+  const TypeTable& types = graph_.module().types();
+  if (type_texts_.empty()) type_texts_.resize(types.size());
+  std::string& text = type_texts_[static_cast<size_t>(type.index)];
+  if (!text.empty()) return text;
+  text = ": \"";
+  types.Print(type, text);
+  return text += '"';
 }
 
 void ValuePrinter::PrintNodeType(NodeId id) {

@@ -2,6 +2,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "ir/arg_printer.h"
 
@@ -25,7 +26,10 @@ class ValuePrinter final : public ArgPrinter {
   void PrintValue(ValueId value) override;
   void PrintBody(const Graph& body) override;
   void FindNames();
+  /// `: "f32[2][1]cpu"`
+  const std::string& TypeText(TypeId type);
 
+  std::vector<std::string> type_texts_;  // by TypeId; "": not printed yet
   // By index, for names that cannot be printed.
   std::unordered_map<int32_t, std::string> node_names_, element_names_;
 };
