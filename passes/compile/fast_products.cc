@@ -1,5 +1,7 @@
 #include "passes/compile/fast_products.h"
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "ir/module.h"
@@ -8,9 +10,12 @@
 namespace strata {
 namespace {
 
+constexpr std::string_view kProducts[] = {"aten.mm.default", "aten.bmm.default",
+                                          "aten._grouped_mm.default"};
+
 bool IsFloatProduct(const Graph& graph, NodeId node) {
   const std::string_view op = graph.op(node);
-  if (op != "aten.mm.default" && op != "aten.bmm.default") return false;
+  if (std::ranges::find(kProducts, op) == std::end(kProducts)) return false;
   const TypeId id = graph.value(graph.result(node)).type;
   if (!id.valid()) return false;
   const Type& type = graph.module().types()[id];

@@ -9,8 +9,8 @@ namespace strata {
 inline constexpr std::string_view kNumericsAttribute = "numerics";
 inline constexpr std::string_view kFastNumerics = "fast";
 
-/// Marks the products of f32 matrices on a CPU (`aten.mm`, `aten.bmm`). Returns whether there was
-/// one without the mark.
+/// Marks the products of f32 matrices on a CPU (`aten.mm`, `aten.bmm`, `aten._grouped_mm`).
+/// Returns whether there was one without the mark.
 bool MarkFastProducts(Graph& graph);
 
 /// Whether it is marked.

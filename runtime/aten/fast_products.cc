@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/ATen_fwd.h>
 #include <ATen/ops/bmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
@@ -11,6 +12,9 @@
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
+
+#include "runtime/aten/float_product.h"
+#include "runtime/aten/parallel.h"
 
 namespace at::native {
 /// LibTorch exports it without a header; null: this LibTorch does not.
@@ -23,16 +27,24 @@ namespace {
 
 using at::Tensor;
 
-bool HasWideRegistersOfOthers() {
+/// MKL is slow on it.
+bool IsOfOthers() {
 #if defined(__x86_64__)
-  return !__builtin_cpu_is("intel") && __builtin_cpu_supports("avx512f") &&
-         __builtin_cpu_supports("avx512bw");
+  return !__builtin_cpu_is("intel") && at::hasMKL();
 #else
   return false;
 #endif
 }
 
-void Multiply(const Tensor& a, const Tensor& b, const Tensor& out) {
+bool HasWideRegisters() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+#else
+  return false;
+#endif
+}
+
+void MultiplyByOneDnn(const Tensor& a, const Tensor& b, const Tensor& out) {
   at::native::mkldnn_matmul(a, b, out, /*beta=*/0.0F, /*alpha=*/1.0F);
 }
 
@@ -40,11 +52,26 @@ void Multiply(const Tensor& a, const Tensor& b, const Tensor& out) {
 bool Multiplies() {
   const Tensor a = at::zeros({1, 1}), out = at::zeros({1, 1});
   try {
-    Multiply(a, a, out);
+    MultiplyByOneDnn(a, a, out);
     return true;
   } catch (const c10::Error&) {
     return false;
   }
+}
+
+FloatMatrix MatrixOf(const Tensor& m) {
+  const int64_t first = m.dim() - 2;
+  return {.data = m.const_data_ptr<float>(),
+          .row_stride = m.stride(first),
+          .column_stride = m.stride(first + 1)};
+}
+
+/// Whether MultiplyFloats takes them: anything but nothing, and rows of `out` without gaps.
+bool AreFloatMatrices(const Tensor& out, const Tensor& a, const Tensor& b) {
+  const auto is_float = [](const Tensor& m) {
+    return m.scalar_type() == at::kFloat && m.device().is_cpu() && m.numel() > 0;
+  };
+  return is_float(out) && is_float(a) && is_float(b) && out.stride(-1) == 1;
 }
 
 Tensor FastMmKernel(const Tensor& a, const Tensor& b) {
@@ -57,6 +84,12 @@ Tensor FastBmmKernel(const Tensor& a, const Tensor& b) {
   return FastBmm(out, a, b);
 }
 
+Tensor FastGroupedMmKernel(const Tensor& a, const Tensor& b, const Tensor& ends) {
+  Tensor out = b.dim() == 3 ? at::empty({a.size(0), b.size(2)}, a.options())
+                            : at::empty({ends.size(0), a.size(0), b.size(1)}, a.options());
+  return FastGroupedMm(out, a, b, ends);
+}
+
 Tensor& FastMmOutKernel(const Tensor& a, const Tensor& b, Tensor& out) {
   return FastMm(out, a, b);
 }
@@ -65,24 +98,70 @@ Tensor& FastBmmOutKernel(const Tensor& a, const Tensor& b, Tensor& out) {
   return FastBmm(out, a, b);
 }
 
+Tensor& FastGroupedMmOutKernel(const Tensor& a, const Tensor& b, const Tensor& ends, Tensor& out) {
+  return FastGroupedMm(out, a, b, ends);
+}
+
 }  // namespace
 
-bool UsesOneDnn() {
-  static const bool uses = at::hasMKLDNN() && at::hasMKL() &&
-                           at::native::mkldnn_matmul != nullptr && HasWideRegistersOfOthers() &&
-                           Multiplies();
-  return uses && at::globalContext().userEnabledMkldnn();
+FastProducts FastProductsHere() {
+  static const bool has_one_dnn = at::hasMKLDNN() && at::native::mkldnn_matmul != nullptr &&
+                                  IsOfOthers() && HasWideRegisters() && Multiplies();
+  static const bool has_own = IsOfOthers() && CanMultiplyFloats();
+  if (has_one_dnn && at::globalContext().userEnabledMkldnn()) return FastProducts::kOneDnn;
+  return has_own ? FastProducts::kOwn : FastProducts::kMkl;
 }
 
 Tensor& FastMm(Tensor& out, const Tensor& a, const Tensor& b) {
-  if (!UsesOneDnn()) return at::cpu::mm_out(out, a, b);
-  Multiply(a, b, out);
+  const FastProducts by = FastProductsHere();
+  if (by == FastProducts::kOneDnn) {
+    MultiplyByOneDnn(a, b, out);
+  } else if (by == FastProducts::kOwn && AreFloatMatrices(out, a, b)) {
+    MultiplyFloats(MatrixOf(a), MatrixOf(b), a.size(0), b.size(1), a.size(1),
+                   out.mutable_data_ptr<float>(), out.stride(0));
+  } else {
+    at::cpu::mm_out(out, a, b);
+  }
   return out;
 }
 
 Tensor& FastBmm(Tensor& out, const Tensor& a, const Tensor& b) {
-  if (!UsesOneDnn()) return at::cpu::bmm_out(out, a, b);
-  Multiply(a, b, out);
+  const FastProducts by = FastProductsHere();
+  if (by == FastProducts::kOneDnn) {
+    MultiplyByOneDnn(a, b, out);
+  } else if (by == FastProducts::kOwn && AreFloatMatrices(out, a, b)) {
+    // Parts are whole matrices where there are enough of them: MultiplyFloats takes one thread
+    // then.
+    const int64_t grain = a.size(0) >= at::get_num_threads() ? 1 : a.size(0);
+    ParallelFor(a.size(0), grain, [&](int64_t begin, int64_t end) {
+      FloatMatrix left = MatrixOf(a), right = MatrixOf(b);
+      for (int64_t i = begin; i < end; ++i) {
+        left.data = a.const_data_ptr<float>() + i * a.stride(0);
+        right.data = b.const_data_ptr<float>() + i * b.stride(0);
+        MultiplyFloats(left, right, a.size(1), b.size(2), a.size(2),
+                       out.mutable_data_ptr<float>() + i * out.stride(0), out.stride(1));
+      }
+    });
+  } else {
+    at::cpu::bmm_out(out, a, b);
+  }
+  return out;
+}
+
+Tensor& FastGroupedMm(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& ends) {
+  int64_t begin = 0;
+  for (int64_t group = 0; group < ends.size(0); ++group) {
+    const int64_t end = ends.const_data_ptr<int32_t>()[group];
+    Tensor product = b.dim() == 3 ? out.slice(0, begin, end) : out.select(0, group);
+    if (begin == end) {
+      product.zero_();
+    } else if (b.dim() == 3) {
+      FastMm(product, a.slice(0, begin, end), b.select(0, group));
+    } else {
+      FastMm(product, a.slice(1, begin, end), b.slice(0, begin, end));
+    }
+    begin = end;
+  }
   return out;
 }
 
@@ -93,12 +172,17 @@ void RegisterFastProducts() {
         made.emplace_back(torch::Library::FRAGMENT, "strata", std::nullopt, __FILE__, __LINE__);
     own.def("fast_mm(Tensor a, Tensor b) -> Tensor");
     own.def("fast_bmm(Tensor a, Tensor b) -> Tensor");
+    own.def("fast_grouped_mm(Tensor a, Tensor b, Tensor ends) -> Tensor");
     own.def("fast_mm.out(Tensor a, Tensor b, *, Tensor(a!) out) -> Tensor(a!)");
     own.def("fast_bmm.out(Tensor a, Tensor b, *, Tensor(a!) out) -> Tensor(a!)");
+    own.def(
+        "fast_grouped_mm.out(Tensor a, Tensor b, Tensor ends, *, Tensor(a!) out) -> Tensor(a!)");
     torch::Library& kernels = made.emplace_back(torch::Library::IMPL, "strata",
                                                 c10::DispatchKey::CPU, __FILE__, __LINE__);
     kernels.impl("fast_mm", FastMmKernel);
     kernels.impl("fast_bmm", FastBmmKernel);
+    kernels.impl("fast_grouped_mm", FastGroupedMmKernel);
+    kernels.impl("fast_grouped_mm.out", FastGroupedMmOutKernel);
     kernels.impl("fast_mm.out", FastMmOutKernel);
     kernels.impl("fast_bmm.out", FastBmmOutKernel);
     return made;

@@ -22,8 +22,7 @@ Fingerprint Plan::fingerprint() const {
     content.push_back(static_cast<uint64_t>(size));
   }
   for (const StepId id : IdsOf(steps)) {  // a graph's fingerprint knows no attributes
-    if (steps[id].op == kFastMm || steps[id].op == kFastBmm)
-      content.push_back(static_cast<uint64_t>(id.index));
+    if (IsFastProduct(steps[id].op)) content.push_back(static_cast<uint64_t>(id.index));
   }
   const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size() * sizeof(uint64_t));
   return {.hi = hash.high64, .lo = hash.low64};

@@ -30,6 +30,7 @@ template <class... Operands>
 using Function = Tensor& (*)(Tensor& out, const Operands&... operands);
 using Unary = Function<Tensor>;
 using Binary = Function<Tensor, Tensor>;
+using Ternary = Function<Tensor, Tensor, Tensor>;
 
 constexpr std::pair<std::string_view, Unary> kUnary[] = {
     {"aten.silu.default", at::cpu::silu_out},
@@ -43,6 +44,10 @@ constexpr std::pair<std::string_view, Binary> kBinary[] = {
     {"aten.silu_backward.default", at::cpu::silu_backward_out},
     {kFastBmm, FastBmm},
     {kFastMm, FastMm},
+};
+
+constexpr std::pair<std::string_view, Ternary> kTernary[] = {
+    {kFastGroupedMm, FastGroupedMm},
 };
 
 template <class... Operands>
@@ -105,6 +110,8 @@ Result<Binding> BindDirectCall(const PlanStep& step, StepId index, BindContext& 
     return Bind<Tensor>(unary, step, index, context);
   if (const Binary binary = Find(kBinary, step); binary != nullptr && step.args.size() == 2)
     return Bind<Tensor, Tensor>(binary, step, index, context);
+  if (const Ternary ternary = Find(kTernary, step); ternary != nullptr && step.args.size() == 3)
+    return Bind<Tensor, Tensor, Tensor>(ternary, step, index, context);
   return Binding();
 }
 

@@ -426,16 +426,21 @@ TEST_CASE(
   g = aten.mm.default(s, x) : f32[160, 128][128, 1]cpu
   k = aten.transpose.int(q, 1, 2) : f32[3, 130, 128][16640, 1, 130]cpu ~q
   p = aten.bmm.default(q, k) : f32[3, 128, 128][16384, 128, 1]cpu
-  output([y, g, p])
+  e = placeholder : f32[4, 128, 160][20480, 160, 1]cpu
+  ends = placeholder : i32[4][1]cpu
+  h = aten._grouped_mm.default(x, e, ends) : f32[192, 160][160, 1]cpu
+  r = aten._grouped_mm.default(s, x, ends) : f32[4, 160, 128][20480, 128, 1]cpu
+  output([y, g, p, h, r])
 )");
   Graph& graph = *module->FindGraph("g");
-  const Tensors inputs{at::randn({192, 128}), at::randn({160, 128}), at::randn({3, 128, 130})};
+  const Tensors inputs{at::randn({192, 128}), at::randn({160, 128}), at::randn({3, 128, 130}),
+                       at::randn({4, 128, 160}), at::tensor({50, 50, 120, 192}, at::kInt)};
   const Tensors expected = OrDie(OrDie(Executor::Bind(OrDie(Lower(graph)), {})).Run(inputs));
   REQUIRE(MarkFastProducts(graph));
   const Tensors boxed = OrDie(OrDie(Executor::Bind(OrDie(Lower(graph)), {})).Run(inputs));
   Executor planned = OrDie(Executor::Bind(OrDie(Lower(graph, PlanOptions::Fastest())), {}));
   const Tensors fastest = OrDie(planned.Run(inputs));
-  REQUIRE_EQ(fastest.size(), 3);
+  REQUIRE_EQ(fastest.size(), 5);
   for (size_t i = 0; i < fastest.size(); ++i) {
     INFO("output ", i);
     CHECK(at::allclose(boxed[i], expected[i], 1e-5, 1e-3));
