@@ -10,8 +10,10 @@
 namespace strata {
 namespace {
 
-constexpr std::string_view kProducts[] = {"aten.mm.default", "aten.bmm.default",
-                                          "aten._grouped_mm.default"};
+constexpr std::string_view kProducts[] = {
+    "aten.mm.default", "aten.bmm.default", "aten._grouped_mm.default",
+    "aten._scaled_dot_product_flash_attention_for_cpu.default",
+    "aten._scaled_dot_product_flash_attention_for_cpu_backward.default"};
 
 bool IsFloatProduct(const Graph& graph, NodeId node) {
   const std::string_view op = graph.op(node);

@@ -15,6 +15,7 @@ using FlexKernelId = Id<struct FlexKernelTag>;
 ///
 /// Arguments are, in order: query, key, value; backward: out, logsumexp and the gradient of out;
 /// not for a block mask: its kNumBlockTensors; the score_mod's buffers, the mask_mod's; results.
+/// Causal attention of ATen, where `is_causal`, has no block mask.
 struct FlexKernel {
   enum class Kind : uint8_t { kForward, kBackward, kBlockMask };
 
@@ -33,6 +34,10 @@ struct FlexKernel {
   int64_t query_block = 0, key_block = 0;  ///< sizes of a block
   int64_t mask_batch = 1, mask_heads = 1;  ///< of the block mask; 1: for all
   double scale = 1.0;
+  /// Instead of a block mask: a query attends to itself and what is before it, in blocks of one
+  /// size. The logsumexp is ATen's: natural, with these strides.
+  bool is_causal = false;
+  std::array<int64_t, 3> logsumexp_strides = {};
   /// Of query, key, value and out `[batch, heads, row, width]`; backward: also of the gradient of
   /// out, and of the gradients of query, key and value. The last stride is 1.
   std::array<std::array<int64_t, 4>, 8> strides = {};

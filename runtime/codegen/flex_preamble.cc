@@ -179,10 +179,20 @@ STRATA_ONE_BODY void strata_score_gradients(const typename S::Buffers& buffers, 
   }
 }
 
-// The blocks of one row or column of a block mask.
+// The partial and full blocks of a row or a column of blocks: what a block mask lists, or causal ones.
+template <class S, bool is_row>
 struct strata_blocks {
-  const int32_t *counts[2], *indices[2];  // partial, full
-  int64_t count(int kind, int64_t row) const { return counts[kind][row]; }
+  static constexpr int64_t others = is_row ? (S::keys + S::key_block - 1) / S::key_block : (S::queries + S::query_block - 1) / S::query_block;
+  const int32_t* const* lists;
+  int64_t mask_line, line;
+  int64_t count(int kind) const {
+    if constexpr (S::is_causal) return kind == 0 ? 1 : is_row ? line : others - 1 - line;
+    else return lists[2 * kind][mask_line];
+  }
+  int64_t at(int kind, int64_t j) const {
+    if constexpr (S::is_causal) return kind == 0 ? line : is_row ? j : line + 1 + j;
+    else return lists[2 * kind + 1][mask_line * others + j];
+  }
 };
 
 template <class S>
@@ -196,31 +206,42 @@ void strata_flex_forward(void* const* arguments, int64_t begin, int64_t end) {
   constexpr int64_t width = strata_padded(S::width), value_width = strata_padded(S::value_width);
   constexpr int64_t key_block = strata_padded(S::key_block);
   constexpr int64_t query_blocks = (S::queries + S::query_block - 1) / S::query_block;
-  constexpr int64_t key_blocks = (S::keys + S::key_block - 1) / S::key_block;
-  constexpr int64_t query_rows = strata_up(S::query_block, strata_rows);
-  static thread_local float query[query_rows * width], keys[S::width * key_block], values[S::key_block * value_width], scores[query_rows * key_block], sums[query_rows * value_width], maxima[S::query_block], totals[S::query_block];
+  constexpr int64_t key_blocks = (S::keys + S::key_block - 1) / S::key_block, query_rows = strata_up(S::query_block, strata_rows);
+  // Units of a head follow each other: its keys and values are packed once.
+  static thread_local float all_keys[key_blocks * S::width * key_block], all_values[key_blocks * S::key_block * value_width];
+  static thread_local bool is_packed[key_blocks];
+  int64_t packed_head = -1;
+  static thread_local float query[query_rows * width], scores[query_rows * key_block], sums[query_rows * value_width], maxima[S::query_block], totals[S::query_block];
   const auto buffers = S::buffers_of(arguments);
-  const int32_t* const* const blocks = (const int32_t* const*)(arguments + 3);
+  const int32_t* const* const blocks = (const int32_t* const*)(arguments + 3);  // not where S::is_causal
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t block = unit % query_blocks, h = unit / query_blocks % S::heads, b = unit / query_blocks / S::heads;
     const int64_t q0 = block * S::query_block, rows = strata_extent<S::queries, S::query_block>(q0);
     const int64_t kv_head = h / (S::heads / S::kv_heads);
     const T* const key = (const T*)arguments[1] + b * S::key_strides[0] + kv_head * S::key_strides[1];
     const T* const value = (const T*)arguments[2] + b * S::value_strides[0] + kv_head * S::value_strides[1];
+    if (b * S::kv_heads + kv_head != packed_head) {
+      packed_head = b * S::kv_heads + kv_head;
+      for (bool& is_block_packed : is_packed) is_block_packed = false;
+    }
     strata_pack<width, S::width>((const T*)arguments[0] + b * S::query_strides[0] + h * S::query_strides[1] + q0 * S::query_strides[2], S::query_strides[2], query, rows);
     strata_clear(sums, rows * value_width);
     for (int64_t r = 0; r < rows; ++r) {
       maxima[r] = -__builtin_inff();
       totals[r] = 0;
     }
-    const int64_t mask_row = strata_mask_row<S>(b, h) * query_blocks + block;
+    const strata_blocks<S, true> listed = {blocks, strata_mask_row<S>(b, h) * query_blocks + block, block};
     for (int kind = 0; kind < 2; ++kind) {
-      const int64_t count = blocks[2 * kind][mask_row];
+      const int64_t count = listed.count(kind);
       for (int64_t j = 0; j < count; ++j) {
-        const int64_t k0 = blocks[2 * kind + 1][mask_row * key_blocks + j] * S::key_block;
+        const int64_t key_row = listed.at(kind, j), k0 = key_row * S::key_block;
         const int64_t columns = strata_extent<S::keys, S::key_block>(k0);
-        strata_pack_columns<key_block, S::width>(key + k0 * S::key_strides[2], S::key_strides[2], keys, columns);
-        strata_pack<value_width, S::value_width>(value + k0 * S::value_strides[2], S::value_strides[2], values, columns);
+        float *const keys = all_keys + key_row * S::width * key_block, *const values = all_values + key_row * S::key_block * value_width;
+        if (!is_packed[key_row]) {
+          strata_pack_columns<key_block, S::width>(key + k0 * S::key_strides[2], S::key_strides[2], keys, columns);
+          strata_pack<value_width, S::value_width>(value + k0 * S::value_strides[2], S::value_strides[2], values, columns);
+          is_packed[key_row] = true;
+        }
         strata_clear(scores, rows * key_block);
         strata_product<key_block>(query, width, 1, keys, scores, rows, S::width);
         for (int64_t r = 0; r < rows; ++r) {
@@ -239,11 +260,11 @@ void strata_flex_forward(void* const* arguments, int64_t begin, int64_t end) {
       }
     }
     T* const out = (T*)arguments[S::results] + b * S::out_strides[0] + h * S::out_strides[1] + q0 * S::out_strides[2];
-    float* const logsumexp = (float*)arguments[S::results + 1] + (b * S::heads + h) * S::queries + q0;
+    float* const logsumexp = (float*)arguments[S::results + 1] + b * S::logsumexp_strides[0] + h * S::logsumexp_strides[1] + q0 * S::logsumexp_strides[2];
     for (int64_t r = 0; r < rows; ++r) {
       const float inverse = totals[r] == 0 ? 0 : 1 / totals[r];
       strata_unpack<value_width, S::value_width>(sums + r * value_width, inverse, out + r * S::out_strides[2], 0, 1);
-      logsumexp[r] = totals[r] == 0 ? -__builtin_inff() : (maxima[r] + strata_log(totals[r])) / strata_ln2;
+      logsumexp[r * S::logsumexp_strides[2]] = totals[r] == 0 ? -__builtin_inff() : (maxima[r] + strata_log(totals[r])) / (S::is_causal ? 1 : strata_ln2);
     }
   }
 }
@@ -283,12 +304,13 @@ void strata_flex_backward(void* const* arguments, int64_t begin, int64_t end) {
       strata_clear(key_gradients, columns * width);
       strata_clear(value_gradients, columns * value_width);
       for (int64_t g = 0; g < group; ++g) {
-        const int64_t h = h0 + g, mask_row = strata_mask_row<S>(b, h) * key_blocks + key_row;
-        const float* const logsumexp = logsumexps + (b * S::heads + h) * S::queries;
+        const int64_t h = h0 + g;
+        const strata_blocks<S, false> listed = {blocks, strata_mask_row<S>(b, h) * key_blocks + key_row, key_row};
+        const float* const logsumexp = logsumexps + b * S::logsumexp_strides[0] + h * S::logsumexp_strides[1];
         for (int kind = 0; kind < 2; ++kind) {
-          const int64_t count = blocks[2 * kind][mask_row];
+          const int64_t count = listed.count(kind);
           for (int64_t j = 0; j < count; ++j) {
-            const int64_t block = blocks[2 * kind + 1][mask_row * query_blocks + j], q0 = block * S::query_block;
+            const int64_t block = listed.at(kind, j), q0 = block * S::query_block;
             const int64_t rows = strata_extent<S::queries, S::query_block>(q0);
             strata_pack<width, S::width>((const T*)arguments[0] + b * S::query_strides[0] + h * S::query_strides[1] + q0 * S::query_strides[2], S::query_strides[2], query, rows);
             strata_pack<value_width, S::value_width>((const T*)arguments[5] + b * S::gradient_strides[0] + h * S::gradient_strides[1] + q0 * S::gradient_strides[2], S::gradient_strides[2], gradient, rows);
@@ -298,7 +320,7 @@ void strata_flex_backward(void* const* arguments, int64_t begin, int64_t end) {
             strata_product<key_block>(gradient, value_width, 1, value_columns, weight_gradients, rows, S::value_width);
             for (int64_t r = 0; r < rows; ++r) {
               const auto modify = kind == 0 ? strata_score_gradients<S, false> : strata_score_gradients<S, true>;
-              modify(buffers, weights + r * key_block, weight_gradients + r * key_block, logsumexp[q0 + r] * strata_ln2, deltas[g * S::queries + q0 + r], (int32_t)b, (int32_t)h, (int32_t)(q0 + r), k0);
+              modify(buffers, weights + r * key_block, weight_gradients + r * key_block, logsumexp[(q0 + r) * S::logsumexp_strides[2]] * (S::is_causal ? 1 : strata_ln2), deltas[g * S::queries + q0 + r], (int32_t)b, (int32_t)h, (int32_t)(q0 + r), k0);
             }
             strata_product<value_width>(weights, 1, key_block, gradient, value_gradients, columns, rows);
             strata_product<width>(weight_gradients, 1, key_block, query, key_gradients, columns, rows);

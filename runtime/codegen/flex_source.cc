@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "passes/flex/flex_node.h"
 #include "runtime/codegen/formulas.h"
 
 namespace strata {
@@ -207,6 +208,10 @@ class FunctionWriter {
     Line("  using Element = {};", MemoryType(k.dtype));
     for (const auto& [name, size] : sizes)
       Line("  static constexpr int64_t {} = {};", name, size);
+    const int64_t dense[] = {k.heads * k.queries, k.queries, 1};
+    Line("  static constexpr bool is_causal = {};", k.is_causal);
+    Line("  static constexpr int64_t logsumexp_strides[] = {{{}}};",
+         k.is_causal ? fmt::join(k.logsumexp_strides, ", ") : fmt::join(dense, ", "));
     Line("  static constexpr float scale = {};", NumberText(k.scale, DType::kF32));
     constexpr std::string_view kTensors[] = {"query",    "key",       "value",   "out",
                                              "gradient", "query_out", "key_out", "value_out"};
@@ -218,11 +223,12 @@ class FunctionWriter {
   }
 
   size_t FirstBuffer() const {
+    const size_t num_blocks = kernel_.is_causal ? 0 : kNumBlockTensors;
     switch (kernel_.kind) {
       case FlexKernel::Kind::kForward:
-        return 3 + 8;
+        return 3 + num_blocks;
       case FlexKernel::Kind::kBackward:
-        return 6 + 8;
+        return 6 + num_blocks;
       case FlexKernel::Kind::kBlockMask:
         return 0;
     }

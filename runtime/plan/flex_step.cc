@@ -1,12 +1,18 @@
 #include "runtime/plan/flex_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "ir/attention.h"
 #include "ir/module.h"
+#include "passes/compile/fast_products.h"
 #include "passes/flex/flex_body.h"
+#include "passes/flex/flex_mods.h"
 #include "passes/flex/flex_node.h"
 
 namespace strata {
@@ -68,6 +74,24 @@ class FlexLowering {
 /// Scratch memory of a thread, in numbers.
 constexpr int64_t kMaxScratch = int64_t{1} << 24;
 
+/// Queries and keys of a block of causal attention, and of a row for which that is faster.
+constexpr int64_t kCausalBlock = 64, kLeastCausal = 128;
+
+/// ATen's kernels are the faster ones where they have wide registers.
+bool PrefersCausalKernel() {
+#if defined(__x86_64__)
+  return !__builtin_cpu_supports("avx512f");
+#else
+  return false;
+#endif
+}
+
+std::optional<double> NumberOf(const Arg& arg) {
+  if (arg.kind() == ArgKind::kFloat) return arg.as_float();
+  return arg.kind() == ArgKind::kInt ? std::optional(static_cast<double>(arg.as_int()))
+                                     : std::nullopt;
+}
+
 class KernelMaker {
  public:
   KernelMaker(const Graph& graph, const Plan& plan, const PlanStep& step)
@@ -82,11 +106,39 @@ class KernelMaker {
         SetBody(flex.mask_mod, FlexRole::kMask, kernel_.mask_mod) &&
         (!flex.is_backward || SetBody(flex.joint_graph, FlexRole::kJoint, kernel_.joint_graph));
     const std::vector<PlanArg>& args = step_.args;
-    if (!is_read || !SetSizes(args) || !SetStrides(flex.is_backward)) return std::nullopt;
+    if (!is_read || !SetSizes(args, 0) || !SetStrides(/*query=*/0, /*out=*/3, /*gradient=*/5) ||
+        !IsDense(flex.is_backward ? args[4].slot : step_.results[1], DType::kF32)) {
+      return std::nullopt;
+    }
     // Bodies follow the tensors; then blocks, sizes, mask_mod, scale, buffers.
     const size_t blocks = num_tensors + (flex.is_backward ? 2 : 1);
     if (!SetBlocks(args[blocks], args[blocks + 1])) return std::nullopt;
     return Finish(args[blocks + 4], args[blocks + 5]);
+  }
+
+  /// Of ATen's attention, where it is causal.
+  std::optional<FlexKernel> OfCausal(NodeId node, const AttentionOp& op) {
+    const std::span<const Arg> args = graph_.args(node);
+    kernel_.kind = op.is_backward ? FlexKernel::Kind::kBackward : FlexKernel::Kind::kForward;
+    kernel_.is_causal = args[op.causal].kind() == ArgKind::kBool && args[op.causal].as_bool();
+    if (!kernel_.is_causal || NumberOf(args[op.dropout]) != 0.0 ||
+        FindMask(graph_, node, op) != nullptr || !SetSizes(step_.args, op.query) ||
+        kernel_.queries != kernel_.keys || kernel_.queries < kLeastCausal || !SetCausalBodies()) {
+      return std::nullopt;
+    }
+    kernel_.query_block = kernel_.key_block = kCausalBlock;
+    const Arg* const scale = graph_.FindKwarg(node, "scale");
+    const bool has_scale = scale != nullptr && !scale->is_none();
+    const std::optional<double> given =
+        has_scale ? NumberOf(*scale) : 1.0 / std::sqrt(static_cast<double>(kernel_.width));
+    if (!given || !SetStrides(op.query, op.output, /*gradient=*/0)) return std::nullopt;
+    kernel_.scale = *given;
+    const PlanLayout* const sums =
+        LayoutOf(op.is_backward ? step_.args[op.log_sums].slot : step_.results[1]);
+    if (sums == nullptr || sums->dtype != DType::kF32 || sums->strides.size() != 3)
+      return std::nullopt;
+    std::ranges::copy(sums->strides, kernel_.logsumexp_strides.begin());
+    return Finish({}, {});
   }
 
   std::optional<FlexKernel> OfBlockMask(GraphId mask_mod) {
@@ -111,15 +163,33 @@ class KernelMaker {
     return made.has_value();
   }
 
+  /// Of attention without a change of scores; no graph holds them.
+  bool SetCausalBodies() {
+    Module scratch;
+    const auto set = [&](std::string_view text, FlexRole role, FlexProgram& program) {
+      const auto body = AddFlexBody(scratch, text, role, ToString(role), {}, "cpu");
+      if (!body) return false;
+      auto made = MakeFlexProgram(scratch.graph(*body), role);
+      if (made) program = *std::move(made);
+      return made.has_value();
+    };
+    const Result<std::string> joint = JointText(kIdentityScoreMod);
+    return set(kIdentityScoreMod, FlexRole::kScore, kernel_.score_mod) &&
+           set(MaskModText({}), FlexRole::kMask, kernel_.mask_mod) && joint &&
+           set(*joint, FlexRole::kJoint, kernel_.joint_graph);
+  }
+
   const PlanLayout* LayoutOf(SlotId slot) const {
     if (!slot.valid()) return nullptr;
     const std::optional<PlanLayout>& layout = plan_.slots[slot].layout;
     return layout ? &*layout : nullptr;
   }
 
-  bool SetSizes(const std::vector<PlanArg>& args) {
-    const PlanLayout *const query = LayoutOf(args[0].slot), *const key = LayoutOf(args[1].slot),
-                            *const value = LayoutOf(args[2].slot);
+  /// `first` is the position of the query, which key and value follow.
+  bool SetSizes(const std::vector<PlanArg>& args, size_t first) {
+    const PlanLayout *const query = LayoutOf(args[first].slot),
+                            *const key = LayoutOf(args[first + 1].slot),
+                            *const value = LayoutOf(args[first + 2].slot);
     if (query == nullptr || key == nullptr || value == nullptr || query->sizes.size() != 4 ||
         query->dtype != key->dtype || query->dtype != value->dtype ||
         query->sizes[0] != key->sizes[0] ||
@@ -137,12 +207,13 @@ class KernelMaker {
     return kernel_.heads % kernel_.kv_heads == 0;
   }
 
-  /// Query, key, value, out, gradient of out; gradients of query, key, value.
-  bool SetStrides(bool is_backward) {
+  /// Query, key, value, out, gradient of out; gradients of query, key, value. Of arguments at these
+  /// positions; the last two in backward only.
+  bool SetStrides(size_t query, size_t out, size_t gradient) {
     const std::vector<PlanArg>& args = step_.args;
-    std::vector<SlotId> slots = {args[0].slot, args[1].slot, args[2].slot};
-    if (is_backward) {
-      slots.insert(slots.end(), {args[3].slot, args[5].slot});
+    std::vector<SlotId> slots = {args[query].slot, args[query + 1].slot, args[query + 2].slot};
+    if (kernel_.kind == FlexKernel::Kind::kBackward) {
+      slots.insert(slots.end(), {args[out].slot, args[gradient].slot});
       slots.insert(slots.end(), step_.results.begin(), step_.results.begin() + 3);
     } else {
       slots.push_back(step_.results[0]);
@@ -155,7 +226,7 @@ class KernelMaker {
       }
       std::ranges::copy(layout->strides, kernel_.strides[i].begin());
     }
-    return IsDense(is_backward ? args[4].slot : step_.results[1], DType::kF32);
+    return true;
   }
 
   bool IsDense(SlotId slot, DType dtype) const {
@@ -218,6 +289,9 @@ std::optional<FlexKernel> FlexKernelOf(const Graph& graph, NodeId node, const Pl
     const auto flex = ReadFlexNode(graph, node);
     return flex ? KernelMaker(graph, plan, step).OfAttention(*flex) : std::nullopt;
   }
+  const AttentionOp* const attention = FindAttentionOp(graph.op(node));
+  if (attention != nullptr && IsFastProduct(graph, node) && PrefersCausalKernel())
+    return KernelMaker(graph, plan, step).OfCausal(node, *attention);
   if (graph.op(node) != kBlockMaskOp) return std::nullopt;
   const std::optional<GraphId> mask_mod = BodyNamedBy(graph, graph.args(node)[0]);
   return mask_mod ? KernelMaker(graph, plan, step).OfBlockMask(*mask_mod) : std::nullopt;

@@ -22,7 +22,9 @@ Fingerprint Plan::fingerprint() const {
     content.push_back(static_cast<uint64_t>(size));
   }
   for (const StepId id : IdsOf(steps)) {  // a graph's fingerprint knows no attributes
-    if (IsFastProduct(steps[id].op)) content.push_back(static_cast<uint64_t>(id.index));
+    const FlexKernelId flex = steps[id].flex_kernel;
+    if (IsFastProduct(steps[id].op) || (flex.valid() && flex_kernels[flex].is_causal))
+      content.push_back(static_cast<uint64_t>(id.index));
   }
   const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size() * sizeof(uint64_t));
   return {.hi = hash.high64, .lo = hash.low64};

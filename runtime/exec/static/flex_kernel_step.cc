@@ -1,5 +1,6 @@
 #include "runtime/exec/static/flex_kernel_step.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -34,13 +35,15 @@ Result<Binding> BindFlexKernel(const PlanStep& step, StepId index, BindContext& 
   if (context.kernels() == nullptr) return Error(ErrorCode::kInternal, "its kernel was not built");
   std::vector<SlotId> slots;
   step.ForEachOperand([&](SlotId slot) { slots.push_back(slot); });
+  const FlexKernel& kernel = context.plan().flex_kernels[step.flex_kernel];
+  if (kernel.is_causal && kernel.kind == FlexKernel::Kind::kBackward)
+    std::ranges::rotate(slots, slots.begin() + 1);  // ATen's takes the gradient first
   for (const SlotId slot : step.results) {
     context.Place(slot, index);
     slots.push_back(slot);
   }
-  auto bound =
-      std::make_unique<FlexKernelStep>(context.kernels()->flex_function(step.flex_kernel),
-                                       context.plan().flex_kernels[step.flex_kernel], slots.size());
+  auto bound = std::make_unique<FlexKernelStep>(context.kernels()->flex_function(step.flex_kernel),
+                                                kernel, slots.size());
   context.BindArguments(*bound, slots);
   return Bound(std::move(bound));
 }

@@ -97,7 +97,7 @@ int64_t WorkspaceBytes(const Plan& plan, const PlanStep& step, int threads) {
       "aten._scaled_dot_product_flash_attention_for_cpu.default";
   constexpr std::string_view kAttentionBackward =
       "aten._scaled_dot_product_flash_attention_for_cpu_backward.default";
-  if (step.kernel.valid()) return 0;
+  if (step.kernel.valid() || step.flex_kernel.valid()) return 0;
   if (step.op == kAttention) return AttentionBytes(plan, step, threads, /*is_backward=*/false);
   if (step.op == kAttentionBackward) return AttentionBytes(plan, step, threads, true);
   if (IsOverloadOf(step.op, "aten.sum") || IsOverloadOf(step.op, "aten.mean"))

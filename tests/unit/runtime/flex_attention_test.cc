@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include "ir/verify.h"
+#include "passes/compile/fast_products.h"
 #include "passes/flex/flex_body.h"
 #include "passes/flex/flex_mods.h"
 #include "passes/flex/flex_node.h"
@@ -226,6 +227,43 @@ TEST_CASE("operators and kernels of flex attention compute its definition and gr
       CHECK_LT(WorstError(traced.Run(Kernels(), inputs), expected), tolerance);
     }
   }
+}
+
+TEST_CASE(
+    "causal attention of ATen with fast numerics takes kernels that give the same in rounding") {
+  const auto module = testing::ParseBody(R"(
+  q = placeholder : f32[2, 3, 200, 24][14400, 24, 72, 1]cpu
+  k = placeholder : f32[2, 3, 200, 24][14400, 24, 72, 1]cpu
+  v = placeholder : f32[2, 3, 200, 24][14400, 24, 72, 1]cpu
+  g = placeholder : f32[2, 3, 200, 24][14400, 4800, 24, 1]cpu
+  (out, sums) = aten._scaled_dot_product_flash_attention_for_cpu.default(q, k, v, 0.0, True, scale=0.3) as attention : (f32[2, 3, 200, 24][14400, 24, 72, 1]cpu, f32[2, 3, 200][600, 1, 3]cpu)
+  (dq, dk, dv) = aten._scaled_dot_product_flash_attention_for_cpu_backward.default(g, q, k, v, out, sums, 0.0, True, scale=0.3) as backward : (f32[2, 3, 200, 24][14400, 24, 72, 1]cpu, f32[2, 3, 200, 24][14400, 24, 72, 1]cpu, f32[2, 3, 200, 24][14400, 24, 72, 1]cpu)
+  output([out, sums, dq, dk, dv])
+)");
+  Graph& graph = *module->FindGraph("g");
+  Tensors inputs;
+  for (int i = 0; i < 3; ++i)
+    inputs.push_back(at::randn({2, 200, 3, 24}).transpose(1, 2));
+  inputs.push_back(at::randn({2, 3, 200, 24}));
+  const auto run = [&](const PlanOptions& options) {
+    Executor executor = OrDie(Executor::Bind(OrDie(Lower(graph, options)), {}));
+    Tensors outputs;
+    for (const Tensor& output : OrDie(executor.Run(inputs)))
+      outputs.push_back(output.clone());
+    return outputs;
+  };
+  const Plan exact = OrDie(Lower(graph, Kernels()));
+  CHECK(exact.flex_kernels.empty());
+  Tensors expected = run(Kernels());
+  for (Tensor& tensor : expected)
+    tensor = tensor.to(at::kDouble);
+  REQUIRE(MarkFastProducts(graph));
+  const Plan fast = OrDie(Lower(graph, Kernels()));
+  if (fast.flex_kernels.empty()) return;  // ATen's are the faster ones on this processor
+  CHECK_EQ(fast.flex_kernels.size(), 2);
+  CHECK(fast.fingerprint() != exact.fingerprint());
+  CHECK_LT(WorstError(run(Kernels()), expected), 2e-6);
+  CHECK_LT(WorstError(run(kOperators), expected), 1e-30);  // these are ATen's
 }
 
 /// A case with the sizes, inputs, results and gradients that PyTorch computed. See
