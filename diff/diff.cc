@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <ranges>
 #include <set>
 #include <span>
@@ -177,8 +178,9 @@ Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
                                 const DiffOptions& options) {
   GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   LabelledSides labels = LabelSides(diff.before, diff.after);
-  Matching matching(labels.before, labels.after);
-  // Finding them begins anew with the labels.
+  // Made after synonyms were found: both are large.
+  std::optional<Matching> made;
+  // Finding contradictions begins anew with the labels.
   const bool has_contradictions = options.stable_ids && options.contradictions;
   {
     const SynonymScope synonyms(labels.before, labels.after);
@@ -186,8 +188,10 @@ Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
       labels.before.ForgetNames();
       labels.after.ForgetNames();
     }
-    STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, matching));
+    made.emplace(labels.before, labels.after);
+    STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, *made));
   }
+  Matching& matching = *made;
   diff.relations = FindRelations(diff.before, diff.after, matching);
   if (options.stable_ids && !options.provenance.empty())
     UseProvenance(matching, options.provenance, diff);

@@ -100,12 +100,17 @@ class LonelyOperators {
   LonelyOperators(const Labels& labels, const Labels& others) {
     const IdVector<EntityId, bool> is_lonely = LonelyCalls(labels, others);
     // In the order of the graph first: there neighbours are near.
+    const auto count = static_cast<size_t>(std::ranges::count(is_lonely, true));
     std::vector<Call> facts;
     std::vector<KeyedBy<int32_t>> by_op;
+    facts.reserve(count);
+    by_op.reserve(count);
     for (EntityId i : labels.ids()) {
       if (!is_lonely[i]) continue;
       by_op.push_back({labels.op[i], static_cast<int32_t>(facts.size())});
-      facts.push_back({i, labels.telling[i], labels.form(i), ContextOf(labels, is_lonely, i)});
+      const Context context = ContextOf(labels, is_lonely, i);
+      facts.push_back(
+          {i, labels.telling[i], context.telling, labels.form(i), context.above, context.below});
     }
     SortKeys(by_op);
     const auto fact_of = [&](size_t call) -> const Call& {
@@ -125,10 +130,10 @@ class LonelyOperators {
         const Call& call = fact_of(end);
         calls_.push_back(call.entity);
         forms.push_back(call.form);
-        if (call.context.telling) {
-          above.push_back(call.context.above);
-          below.push_back(call.context.below);
-          around.push_back(Mix(call.context.above, call.context.below));
+        if (call.has_context) {
+          above.push_back(call.above);
+          below.push_back(call.below);
+          around.push_back(Mix(call.above, call.below));
         }
         op.telling += call.telling ? 1 : 0;
       }
@@ -157,9 +162,8 @@ class LonelyOperators {
  private:
   struct Call {
     EntityId entity;
-    bool telling;
-    uint64_t form;
-    Context context;
+    bool telling, has_context;
+    uint64_t form, above, below;
   };
 
   /// An operator by places in the vectors below: a graph may have one per call.
