@@ -74,8 +74,10 @@ class FlexLowering {
 /// Scratch memory of a thread, in numbers.
 constexpr int64_t kMaxScratch = int64_t{1} << 24;
 
-/// Queries and keys of a block of causal attention, and of a row for which that is faster.
-constexpr int64_t kCausalBlock = 64, kLeastCausal = 128;
+/// Queries of a row of causal attention for which it is faster than ATen's.
+constexpr int64_t kLeastCausal = 128;
+/// Queries and keys of its blocks. Of short rows small ones, which waste less on the diagonal.
+constexpr int64_t kCausalBlock = 64, kLongCausalBlock = 128, kLongRow = 4096;
 
 /// ATen's kernels are the faster ones where they have wide registers.
 bool PrefersCausalKernel() {
@@ -126,7 +128,8 @@ class KernelMaker {
         kernel_.queries != kernel_.keys || kernel_.queries < kLeastCausal || !SetCausalBodies()) {
       return std::nullopt;
     }
-    kernel_.query_block = kernel_.key_block = kCausalBlock;
+    kernel_.query_block = kernel_.key_block =
+        kernel_.queries < kLongRow ? kCausalBlock : kLongCausalBlock;
     const Arg* const scale = graph_.FindKwarg(node, "scale");
     const bool has_scale = scale != nullptr && !scale->is_none();
     const std::optional<double> given =
