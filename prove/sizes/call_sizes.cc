@@ -75,13 +75,6 @@ void CallSizes::TieList(size_t position, const Dims& sizes) {
 void CallSizes::AddRule(const ShardingRule& rule) {
   Dims factors(rule.factors.size());
   std::vector<size_t> uses(factors.size(), 0);
-  Dims alone;
-  const auto visit = [&](const std::vector<Dims>& values, const std::vector<FactorDims>& rules,
-                         const auto& fn) {
-    for (size_t i = 0; i < std::min(values.size(), rules.size()); ++i)
-      for (size_t dim = 0; dim < std::min(values[i].size(), rules[i].size()); ++dim)
-        fn(values[i][dim], rules[i][dim]);
-  };
   const auto add = [&](SizeId size, const std::vector<int>& loops) {
     Dims parts;
     int64_t product = 1;
@@ -95,20 +88,49 @@ void CallSizes::AddRule(const ShardingRule& rule) {
     }
     if (product == number(size)) constraints_.AddProduct(std::vector{size}, parts);
   };
-  const auto collect = [&](SizeId size, const std::vector<int>& loops) {
-    if (loops.size() == 1 && uses[static_cast<size_t>(loops[0])] == 1) alone.push_back(size);
+  const auto for_each_value = [&](const auto& fn) {
+    for (size_t i = 0; i < std::min(operands_.size(), rule.operands.size()); ++i)
+      fn(operands_[i], rule.operands[i]);
+    for (size_t i = 0; i < std::min(results_.size(), rule.results.size()); ++i)
+      fn(results_[i], rule.results[i]);
   };
-  visit(operands_, rule.operands, add);
-  visit(results_, rule.results, add);
-  visit(operands_, rule.operands, collect);
-  visit(results_, rule.results, collect);
-  JoinEqual(alone);
+  for_each_value([&](const Dims& dims, const FactorDims& loops) {
+    for (size_t dim = 0; dim < std::min(dims.size(), loops.size()); ++dim)
+      add(dims[dim], loops[dim]);
+  });
+  std::vector<Dims> alone;  // dimensions of loops that no other has, by value
+  for_each_value([&](const Dims& dims, const FactorDims& loops) {
+    alone.emplace_back();
+    for (size_t dim = 0; dim < std::min(dims.size(), loops.size()); ++dim)
+      if (loops[dim].size() == 1 && uses[static_cast<size_t>(loops[dim][0])] == 1)
+        alone.back().push_back(dims[dim]);
+  });
+  JoinAcross(alone);
   if (results_.empty()) return;
   for (const int position : rule.size_lists)
     TieList(static_cast<size_t>(position), results_[0]);
   for (const auto& [position, dim] : rule.size_args)
     if (static_cast<size_t>(dim) < results_[0].size())
       Tie(static_cast<size_t>(position), results_[0][static_cast<size_t>(dim)]);
+}
+
+void CallSizes::JoinAcross(const std::vector<Dims>& values) {
+  std::map<int64_t, std::vector<Dims>> by_number;  // of each value that has the number
+  for (const Dims& dims : values) {
+    std::map<int64_t, Dims> own;
+    for (const SizeId size : dims)
+      own[number(size)].push_back(size);
+    for (auto& [number, sizes] : own)
+      by_number[number].push_back(std::move(sizes));
+  }
+  for (const auto& [number, lists] : by_number) {
+    const Dims& first = lists[0];
+    const bool are_equally_many =
+        std::ranges::all_of(lists, [&](const Dims& list) { return list.size() == first.size(); });
+    for (const Dims& list : lists)
+      for (size_t i = 0; i < list.size(); ++i)
+        constraints_.Join(first[are_equally_many ? i : 0], list[i]);
+  }
 }
 
 void CallSizes::AddByShape() {
@@ -150,7 +172,7 @@ void CallSizes::AddStructure() {
     const size_t dim = DimArgument(1, to.size());
     for (const Dims& operand : operands_)
       if (dim < operand.size()) parts.push_back(operand[dim]);
-    if (dim < to.size()) AddParts(to[dim], parts);
+    if (dim < to.size()) AddParts(to[dim], parts, dim);
   } else if (op.starts_with("split") || op == "chunk") {
     AddSplit(from);
   } else if (op == "stack" || op == "unbind") {

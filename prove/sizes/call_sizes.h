@@ -88,6 +88,9 @@ class CallSizes {
   // Operators (call_sizes.cc).
   /// Dimensions are products of the operator's loops.
   void AddRule(const ShardingRule& rule);
+  /// Dimensions of several values that are the same number are one size. Those of one value are
+  /// not: the ranks of a group may be as many as the experts of each.
+  void JoinAcross(const std::vector<Dims>& values);
   /// Tensors of one shape have one size in each place. Those of other shapes are compared by their
   /// numbers.
   void AddByShape();
@@ -114,8 +117,9 @@ class CallSizes {
   void AddLiterals();
 
   // Parts of dimensions (part_sizes.cc).
-  /// `whole` is cut into `parts`: equally many of one size, or different ones.
-  void AddParts(SizeId whole, const Dims& parts);
+  /// `whole`, which is dimension `dim`, is cut into `parts`: equally many of one size, or different
+  /// ones.
+  void AddParts(SizeId whole, const Dims& parts, size_t dim);
   /// What makes one tensor of all results in their order, and is their only reader: with fewer
   /// pieces it does the same. None: there is no such node.
   NodeId CatOfResults() const;
@@ -136,7 +140,7 @@ class CallSizes {
   std::map<ValueId, SizeId> rows_of_counts_;  // the rows that a vector of counts cuts
   std::map<ValueId, SizeId> positions_;       // the dimension that the elements of a value index
   std::map<SizeId, Dims> joined_;    // two dimensions, by the one that a view makes of them
-  std::map<NodeId, SizeId> pieces_;  // how many equal ones are joined or cut
+  std::map<NodeId, SizeId> pieces_;  // how many equal ones are joined or cut in dimension 0
 };
 
 }  // namespace strata::prove

@@ -13,6 +13,7 @@ MeshSizes::MeshSizes(Mesh mesh, bool reduce, SizeConstraints& constraints)
     : mesh_(std::move(mesh)), constraints_(constraints) {
   for (const MeshAxis& axis : mesh_.axes()) {
     axes_.push_back(constraints.New(axis.size));
+    constraints.CountRanks(axes_.back());
     if (!reduce) constraints.Keep(axes_.back());
   }
   if (reduce) constraints.SetLimit(axes_, kMaxRanks);
@@ -29,6 +30,7 @@ Result<SizeId> MeshSizes::OfGroup(std::string_view group) {
       parts.push_back(axes_[part]);
   }
   const SizeId size = constraints_.New(count);
+  constraints_.CountRanks(size);
   constraints_.AddProduct(std::vector{size}, parts);
   groups_.emplace(group, size);
   return size;

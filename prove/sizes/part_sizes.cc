@@ -5,7 +5,7 @@
 
 namespace strata::prove {
 
-void CallSizes::AddParts(SizeId whole, const Dims& parts) {
+void CallSizes::AddParts(SizeId whole, const Dims& parts, size_t dim) {
   int64_t sum = 0;
   for (const SizeId part : parts)
     sum += number(part);
@@ -26,10 +26,11 @@ void CallSizes::AddParts(SizeId whole, const Dims& parts) {
   const auto count = sizes_.counts().find(node_);
   const SizeId pieces =
       count != sizes_.counts().end() ? count->second : Constant(std::ssize(parts));
+  constraints_.AddCut(whole, pieces, parts[0]);
+  if (dim != 0) return;  // ranks exchange parts of dimension 0
   pieces_[node_] = pieces;
   if (const SizeId ranks = RanksGathered(graph_.operands(node_)[0]); ranks.valid())
     JoinIfEqual(pieces, ranks);
-  constraints_.AddCut(whole, pieces, parts[0]);
 }
 
 NodeId CallSizes::CatOfResults() const {
@@ -58,7 +59,7 @@ void CallSizes::AddSplit(const Dims& from) {
   for (const Dims& result : results_)
     if (dim < result.size()) parts.push_back(result[dim]);
   if (dim >= from.size()) return;
-  AddParts(from[dim], parts);
+  AddParts(from[dim], parts, dim);
   if (!parts.empty() && base() != "chunk") {
     Tie(1, parts[0]);
     TieList(1, parts);

@@ -1,6 +1,7 @@
 #include "prove/sizes/size_constraints.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/result.h"
@@ -10,6 +11,7 @@ namespace strata::prove {
 SizeId SizeConstraints::New(int64_t number) {
   const SizeId size = numbers_.Add(number);
   parents_.Add(size);
+  counts_ranks_.Add(false);
   by_number_[number].push_back(size);
   return size;
 }
@@ -30,6 +32,7 @@ void SizeConstraints::Join(SizeId a, SizeId b) {
   STRATA_CHECK(numbers_[a] == numbers_[b], "{} and {} are one size", numbers_[a], numbers_[b]);
   a = Root(a);
   b = Root(b);
+  counts_ranks_[std::min(a, b)] = counts_ranks_[a] || counts_ranks_[b];
   parents_[std::max(a, b)] = std::min(a, b);
 }
 
@@ -113,13 +116,21 @@ std::vector<int64_t> SizeConstraints::Numbers(std::span<const SizeId> sizes) con
   return numbers;
 }
 
+std::vector<SizeId> SizeConstraints::Ranks(std::span<const SizeId> sizes) const {
+  std::vector<SizeId> ranks;
+  for (const SizeId root : Roots(sizes))
+    ranks.push_back(counts_ranks_[root] ? root : SizeId());
+  return ranks;
+}
+
 bool SizeConstraints::JoinParts() {
   bool joined = false;
   const auto join = [&](SizeId a, SizeId b) {
     joined |= Root(a) != Root(b);
     Join(a, b);
   };
-  std::map<std::pair<SizeId, std::vector<int64_t>>, std::vector<SizeId>> parts_of;
+  using Parts = std::tuple<SizeId, std::vector<int64_t>, std::vector<SizeId>>;
+  std::map<Parts, std::vector<SizeId>> parts_of;
   std::map<std::vector<SizeId>, SizeId> whole_of;
   for (const Product& product : products_) {
     for (const bool swapped : {false, true}) {
@@ -130,7 +141,7 @@ bool SizeConstraints::JoinParts() {
       if (!is_first && numbers_[made->second] == numbers_[whole[0]]) join(made->second, whole[0]);
       if (product.is_cut) continue;
       const auto [known, is_new] =
-          parts_of.emplace(std::pair(Root(whole[0]), Numbers(parts)), parts);
+          parts_of.emplace(Parts(Root(whole[0]), Numbers(parts), Ranks(parts)), parts);
       for (size_t i = 0; i < parts.size() && !is_new; ++i)
         join(known->second[i], parts[i]);
     }
@@ -147,19 +158,19 @@ bool SizeConstraints::JoinParts() {
 }
 
 void SizeConstraints::JoinAlike() {
-  // A place: the numbers of an equation, and which of them it is.
-  using Place = std::pair<std::vector<int64_t>, size_t>;
+  // A place: the numbers and ranks of an equation, and which of them it is.
+  using Place = std::tuple<std::vector<int64_t>, std::vector<SizeId>, size_t>;
   std::map<SizeId, std::set<Place>> places;
   const auto add = [&](std::span<const SizeId> left, std::span<const SizeId> right) {
-    Place place{Numbers(left), 0};
-    place.first.push_back(-1);
-    std::ranges::copy(Numbers(right), std::back_inserter(place.first));
-    for (const std::span<const SizeId> side : {left, right}) {
-      for (const SizeId size : side) {
-        places[Root(size)].insert(place);
-        ++place.second;
-      }
-    }
+    std::vector<int64_t> numbers = Numbers(left);
+    numbers.push_back(-1);
+    std::ranges::copy(Numbers(right), std::back_inserter(numbers));
+    std::vector<SizeId> ranks = Ranks(left);
+    std::ranges::copy(Ranks(right), std::back_inserter(ranks));
+    size_t index = 0;
+    for (const std::span<const SizeId> side : {left, right})
+      for (const SizeId size : side)
+        places[Root(size)].emplace(numbers, ranks, index++);
   };
   for (const Product& product : products_)
     add(product.left, product.right);
@@ -167,7 +178,7 @@ void SizeConstraints::JoinAlike() {
     add({&total, 1}, parts);
   std::map<std::pair<int64_t, std::set<Place>>, SizeId> known;
   for (const SizeId size : Ids<SizeId>(numbers_.size())) {
-    if (Root(size) != size) continue;
+    if (Root(size) != size || counts_ranks_[size]) continue;
     const auto found = places.find(size);
     std::pair<int64_t, std::set<Place>> alike{numbers_[size], {}};
     if (found != places.end()) alike.second = std::move(found->second);

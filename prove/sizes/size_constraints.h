@@ -27,6 +27,9 @@ class SizeConstraints {
   bool IsUnknown(SizeId size) const { return numbers_[size] >= kFirstUnknown; }
   /// The two are one size. REQUIRES: they are the same number.
   void Join(SizeId a, SizeId b);
+  /// The size counts ranks. Numbers alone do not show that another size does: 8 groups of experts
+  /// stay apart from 8 ranks that have the experts.
+  void CountRanks(SizeId size) { counts_ranks_[Root(size)] = true; }
   /// All sizes of each number are one.
   void JoinEqual();
   /// All sizes that are this number are one.
@@ -62,7 +65,7 @@ class SizeConstraints {
   size_t NumSizes() const;
 
  private:
-  friend class SizeSolver;
+  friend class SizeSystem;
   struct Product {
     std::vector<SizeId> left, right;
     bool is_cut = false;
@@ -76,6 +79,8 @@ class SizeConstraints {
   SizeId Root(SizeId size) const;
   std::vector<SizeId> Roots(std::span<const SizeId> sizes) const;
   std::vector<int64_t> Numbers(std::span<const SizeId> sizes) const;
+  /// For each size its root if it counts ranks, else an invalid id.
+  std::vector<SizeId> Ranks(std::span<const SizeId> sizes) const;
   /// Joins what products and sums show to be one size. Returns whether something was joined.
   bool JoinParts();
   /// Joins sizes of one number that have the same places in the same equations: of the thousand
@@ -84,6 +89,7 @@ class SizeConstraints {
 
   IdVector<SizeId, int64_t> numbers_;
   mutable IdVector<SizeId, SizeId> parents_;  // union-find
+  IdVector<SizeId, bool> counts_ranks_;       // of roots
   std::map<int64_t, std::vector<SizeId>> by_number_;
   std::set<SizeId> kept_;
   std::set<int64_t> kept_numbers_, joined_numbers_, avoided_;

@@ -145,6 +145,104 @@ TEST_CASE("what is cut by the same counts, and the rows that they count, stay eq
   CHECK_EQ(rows_of("g"), rows_of("flat"));
 }
 
+/// The mesh that takes the place of `mesh` for a graph of its ranks.
+Mesh SmallerMesh(std::string_view body, std::string_view mesh) {
+  const auto module = ParseBody(body);
+  Graph& graph = *module->FindGraph("g");
+  Rewriter(graph).SetAttribute(graph.output(), kMeshAttribute, mesh);
+  return OrDie(Mesh::Parse(MeshOf(*OrDie(Reduce(graph, graph, {.stable_ids = true})).after)));
+}
+
+TEST_CASE("a rank may have as many experts as there are ranks") {
+  const Mesh mesh = SmallerMesh(R"(
+    w = placeholder : f32[4, 7168]
+    counts = placeholder : i64[256]
+    sent = _c10d_functional.all_to_all_single.default(counts, [16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16], [16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16], 'ep') : i64[256]
+    received = _c10d_functional.wait_tensor.default(sent) : i64[256] ~sent
+    by_rank = aten.view.default(received, [16, 16]) : i64[16, 16] ~received
+    rows = aten.sum.default(by_rank) : i64[]
+    of_experts = aten.sum.dim_IntList(by_rank, [0]) : i64[16]
+    gathered = _c10d_functional.all_gather_into_tensor.default(w, 4, 'efsdp') : f32[16, 7168]
+    experts = _c10d_functional.wait_tensor.default(gathered) : f32[16, 7168] ~gathered
+    column = aten.unsqueeze.default(of_experts, 1) : i64[16, 1] ~of_experts
+    weighed = aten.mul.Tensor(experts, column) : f32[16, 7168]
+    output([rows, weighed])
+  )",
+                                "fsdp=64,ep=16");
+  CHECK_LT(mesh.Find("ep")->size, 16);
+}
+
+TEST_CASE("groups of experts are not the ranks that have them") {
+  const Mesh mesh = SmallerMesh(R"(
+    scores = placeholder : f32[4096, 256]
+    counts = placeholder : i64[256]
+    sent = _c10d_functional.all_to_all_single.default(counts, [32, 32, 32, 32, 32, 32, 32, 32], [32, 32, 32, 32, 32, 32, 32, 32], 'ep') : i64[256]
+    received = _c10d_functional.wait_tensor.default(sent) : i64[256] ~sent
+    by_rank = aten.view.default(received, [8, 32]) : i64[8, 32] ~received
+    hot = aten.mul.Tensor(scores, received) : f32[4096, 256]
+    by_group = aten.view.default(hot, [4096, 8, 32]) : f32[4096, 8, 32] ~hot
+    of_groups = aten.sum.dim_IntList(by_group, [2]) : f32[4096, 8]
+    (g0, g1, g2, g3, g4, g5, g6, g7) = aten.unbind.int(of_groups, 1) as group : (f32[4096], f32[4096], f32[4096], f32[4096], f32[4096], f32[4096], f32[4096], f32[4096])
+    output([by_rank, g0])
+  )",
+                                "fsdp=64,ep=8");
+  CHECK_LT(mesh.Find("ep")->size, 8);  // the groups stay, since there is a value for each
+}
+
+/// The ranks of tp stay, since there is a value for each.
+constexpr std::string_view kTpStays = R"(
+    t = placeholder : f32[1, 640]
+    every = _c10d_functional.all_gather_into_tensor.default(t, 8, 'tp') : f32[8, 640]
+    all = _c10d_functional.wait_tensor.default(every) : f32[8, 640] ~every
+    (t0, t1, t2, t3, t4, t5, t6, t7) = aten.unbind.int(all) as of_ranks : (f32[640], f32[640], f32[640], f32[640], f32[640], f32[640], f32[640], f32[640])
+)";
+
+TEST_CASE("pieces that are joined side by side are not those of the ranks that get the rows") {
+  const Mesh mesh = SmallerMesh(std::string(kTpStays) + R"(
+    y = placeholder : f32[512, 96]
+    gy = _c10d_functional.all_gather_into_tensor.default(y, 8, 'tp') : f32[4096, 96]
+    g = _c10d_functional.wait_tensor.default(gy) : f32[4096, 96] ~gy
+    (p0, p1, p2, p3, p4, p5, p6, p7) = aten.split.Tensor(g, 512) as pieces : (f32[512, 96], f32[512, 96], f32[512, 96], f32[512, 96], f32[512, 96], f32[512, 96], f32[512, 96], f32[512, 96])
+    side_by_side = aten.cat.default([p0, p1, p2, p3, p4, p5, p6, p7], 1) : f32[512, 768]
+    sent = _c10d_functional.reduce_scatter_tensor.default(side_by_side, 'sum', 8, 'fsdp') : f32[64, 768]
+    done = _c10d_functional.wait_tensor.default(sent) : f32[64, 768] ~sent
+    output([t0, done])
+  )",
+                                "fsdp=8,tp=8");
+  CHECK_EQ(mesh.Find("tp")->size, 8);
+  CHECK_LT(mesh.Find("fsdp")->size, 8);
+}
+
+TEST_CASE("parts for the ranks of one axis are not those for as many ranks of another") {
+  const Mesh mesh = SmallerMesh(std::string(kTpStays) + R"(
+    x = placeholder : f32[32]
+    y = placeholder : f32[32]
+    gx = _c10d_functional.all_gather_into_tensor.default(x, 8, 'fsdp') : f32[256]
+    wx = _c10d_functional.wait_tensor.default(gx) : f32[256] ~gx
+    gy = _c10d_functional.all_gather_into_tensor.default(y, 8, 'tp') : f32[256]
+    wy = _c10d_functional.wait_tensor.default(gy) : f32[256] ~gy
+    output([t0, wx, wy])
+  )",
+                                "fsdp=8,tp=8");
+  CHECK_EQ(mesh.Find("tp")->size, 8);
+  CHECK_LT(mesh.Find("fsdp")->size, 8);
+}
+
+TEST_CASE("axes of four ranks become smaller, too") {
+  const Mesh mesh = SmallerMesh(R"(
+    x = placeholder : f32[1024, 512]
+    a = _c10d_functional.all_gather_into_tensor.default(x, 4, 'fsdp') : f32[4096, 512]
+    wa = _c10d_functional.wait_tensor.default(a) : f32[4096, 512] ~a
+    b = _c10d_functional.all_gather_into_tensor.default(wa, 4, 'cp') : f32[16384, 512]
+    wb = _c10d_functional.wait_tensor.default(b) : f32[16384, 512] ~b
+    c = _c10d_functional.all_gather_into_tensor.default(wb, 4, 'tp') : f32[65536, 512]
+    wc = _c10d_functional.wait_tensor.default(c) : f32[65536, 512] ~c
+    output(wc)
+  )",
+                                "fsdp=4,cp=4,tp=4");
+  CHECK_EQ(mesh.num_ranks(), 27);
+}
+
 TEST_CASE("counts in another order than the ranks keep the group, of which each rank has one") {
   const auto right = Exchange(), wrong = Exchange(true);
   const auto pair = Reduce(*right->FindGraph("g"), *wrong->FindGraph("g"), {.stable_ids = true});

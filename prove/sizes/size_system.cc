@@ -1,0 +1,255 @@
+#include "prove/sizes/size_system.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace strata::prove {
+namespace {
+
+constexpr int64_t kFewestRanks = 3;  // of an axis that becomes smaller
+
+}  // namespace
+
+SizeSystem::SizeSystem(const SizeConstraints& constraints, bool frees_parts)
+    : c_(constraints), frees_parts_(frees_parts) {
+  FindRoots();
+  AddConstraints();
+}
+
+std::vector<RootId> SizeSystem::Free() const {
+  std::vector<RootId> free;
+  for (const RootId root : Ids<RootId>(numbers_.size()))
+    if (!IsMade(root)) free.push_back(root);
+  return free;
+}
+
+bool SizeSystem::IsAxis(RootId size) const {
+  return std::ranges::find(limited_, size) != limited_.end();
+}
+
+std::vector<RootId> SizeSystem::RootsOf(const std::vector<SizeId>& sizes) const {
+  std::vector<RootId> roots;
+  for (const SizeId size : sizes)
+    roots.push_back(RootOf(size));
+  return roots;
+}
+
+void SizeSystem::FindRoots() {
+  std::vector<SizeId> roots;
+  for (const SizeId size : Ids<SizeId>(c_.numbers_.size()))
+    if (c_.Root(size) == size) roots.push_back(size);
+  std::ranges::stable_sort(roots, {}, [&](SizeId size) { return c_.numbers_[size]; });
+  root_of_.resize(c_.numbers_.size());
+  for (const SizeId size : roots)
+    root_of_[size] = numbers_.Add(c_.numbers_[size]);
+  assigned_.resize(numbers_.size());
+  powers_.resize(numbers_.size());
+  sums_.resize(numbers_.size());
+  differences_.resize(numbers_.size());
+}
+
+void SizeSystem::AddConstraints() {
+  for (const SizeId size : Ids<SizeId>(c_.numbers_.size())) {
+    const int64_t smallest = c_.counts_ranks_[c_.Root(size)] ? kFewestRanks : kSmallest;
+    if (c_.numbers_[size] <= smallest || c_.IsKept(size))
+      assigned_[RootOf(size)] = c_.numbers_[size];
+  }
+  for (const auto& [total, parts] : c_.sums_) {
+    std::vector<RootId> roots = RootsOf(parts);
+    std::ranges::sort(roots);
+    sums_[RootOf(total)].insert(std::move(roots));
+  }
+  std::set<Powers> products;
+  for (const SizeConstraints::Product& product : c_.products_) {
+    Powers powers;
+    for (const RootId root : RootsOf(product.left))
+      ++powers[root];
+    for (const RootId root : RootsOf(product.right))
+      --powers[root];
+    products.insert(std::move(powers));
+  }
+  for (const Powers& product : products)
+    Eliminate(product);
+  for (const RootId total : Ids<RootId>(numbers_.size()))
+    for (const std::vector<RootId>& parts : sums_[total])
+      Subtract(total, parts);
+  for (const auto& [divisor, size] : c_.divisors_)
+    divisors_.emplace(RootOf(divisor), RootOf(size));
+  for (const auto& [less, size] : c_.less_)
+    less_.emplace(RootOf(less), RootOf(size));
+  limited_ = RootsOf(c_.limited_);
+  for (const RootId size : RootsOf(c_.not_larger_))
+    not_larger_.insert(size);
+  std::ranges::sort(checked_);
+  checked_.erase(std::ranges::unique(checked_).begin(), checked_.end());
+}
+
+bool SizeSystem::IsMade(RootId size) const {
+  return assigned_[size] || powers_[size] || !sums_[size].empty() || differences_[size];
+}
+
+int64_t SizeSystem::Weight(RootId size) const {
+  int64_t weight = 0;
+  for (const std::optional<Powers>& powers : powers_) {
+    if (!powers) continue;
+    const auto found = powers->find(size);
+    if (found != powers->end()) weight += found->second;
+  }
+  return weight;
+}
+
+void SizeSystem::Subtract(RootId total, const std::vector<RootId>& parts) {
+  if (!assigned_[total] && !powers_[total] && !differences_[total]) return;
+  for (size_t i = parts.size(); i-- > 0;) {
+    std::vector<RootId> others = parts;
+    others[i] = total;
+    if (IsMade(parts[i]) && !FreePart(parts[i], others)) continue;
+    others.erase(others.begin() + static_cast<int64_t>(i));
+    differences_[parts[i]] = {total, std::move(others)};
+    return;
+  }
+}
+
+bool SizeSystem::FreePart(RootId part, const std::vector<RootId>& others) {
+  if (!frees_parts_ || !powers_[part] || !sums_[part].empty()) return false;
+  for (const auto& [base, exponent] : *powers_[part]) {
+    const bool is_needed = std::ranges::any_of(others, [&](RootId other) {
+      return other == base || (powers_[other] && powers_[other]->contains(base));
+    });
+    if (is_needed || IsMade(base) || exponent != 1) continue;
+    Powers inverse = {{part, 1}};
+    for (const auto& [other, power] : *powers_[part])
+      if (other != base) inverse[other] -= power;
+    powers_[part] = std::nullopt;
+    SetPowers(base, std::move(inverse));
+    return true;
+  }
+  return false;
+}
+
+SizeSystem::Powers SizeSystem::Substituted(const Powers& product) const {
+  Powers result;
+  for (const auto& [size, exponent] : product) {
+    if (!powers_[size]) {
+      result[size] += exponent;
+    } else {
+      for (const auto& [base, power] : *powers_[size])
+        result[base] += exponent * power;
+    }
+  }
+  std::erase_if(result, [](const auto& power) { return power.second == 0; });
+  return result;
+}
+
+void SizeSystem::Eliminate(const Powers& product) {
+  const Powers rest = Substituted(product);
+  if (rest.empty()) return;
+  std::optional<RootId> best;
+  for (const auto& [size, exponent] : rest) {
+    const bool can_be_made = !assigned_[size] && (exponent == 1 || exponent == -1);
+    if (can_be_made && (!best || numbers_[size] > numbers_[*best])) best = size;
+  }
+  if (!best) {
+    checked_.push_back(rest);
+    return;
+  }
+  const int64_t exponent = rest.at(*best);
+  Powers others;
+  for (const auto& [other, power] : rest)
+    if (other != *best) others[other] = -power * exponent;
+  SetPowers(*best, std::move(others));
+}
+
+void SizeSystem::SetPowers(RootId size, Powers powers) {
+  powers_[size] = std::move(powers);
+  for (const RootId other : Ids<RootId>(numbers_.size()))
+    if (powers_[other]) powers_[other] = Substituted(*powers_[other]);
+  for (Powers& checked : checked_)
+    checked = Substituted(checked);
+}
+
+std::optional<int64_t> SizeSystem::ValueOf(RootId size, Numbers& known, int depth) const {
+  if (assigned_[size]) return assigned_[size];
+  if (known[size]) return known[size];
+  constexpr int kDeepest = 16;
+  if (depth > kDeepest) return std::nullopt;
+  std::optional<int64_t> value;
+  if (powers_[size]) {
+    value = ValueOf(*powers_[size], known, depth + 1);
+  } else if (!sums_[size].empty()) {
+    value = Sum(*sums_[size].begin(), known, depth + 1);
+  } else if (differences_[size]) {
+    value = ValueOf(differences_[size]->first, known, depth + 1);
+    const auto others = Sum(differences_[size]->second, known, depth + 1);
+    value = value && others ? std::optional(*value - *others) : std::nullopt;
+  }
+  known[size] = value;
+  return value;
+}
+
+std::optional<int64_t> SizeSystem::ValueOf(const Powers& powers, Numbers& known, int depth) const {
+  int64_t above = 1, below = 1;
+  for (const auto& [base, exponent] : powers) {
+    const std::optional<int64_t> value = ValueOf(base, known, depth);
+    if (!value) return std::nullopt;
+    for (int64_t i = 0; i < exponent; ++i)
+      if (__builtin_mul_overflow(above, *value, &above)) return -1;
+    for (int64_t i = 0; i > exponent; --i)
+      if (__builtin_mul_overflow(below, *value, &below)) return -1;
+  }
+  return below == 0 || above % below != 0 ? -1 : above / below;
+}
+
+std::optional<int64_t> SizeSystem::Sum(const std::vector<RootId>& parts, Numbers& known,
+                                       int depth) const {
+  int64_t sum = 0;
+  for (const RootId part : parts) {
+    const std::optional<int64_t> value = ValueOf(part, known, depth);
+    if (!value) return std::nullopt;
+    sum += *value;
+  }
+  return sum;
+}
+
+std::optional<SizeSystem::Numbers> SizeSystem::Values() const {
+  Numbers values(numbers_.size());
+  std::unordered_map<int64_t, int64_t> taken;  // the number that a small one takes the place of
+  for (const RootId size : Ids<RootId>(numbers_.size())) {
+    values[size] = ValueOf(size, values);
+    const std::optional<int64_t>& value = values[size];
+    if (!value) continue;
+    const int64_t number = numbers_[size];
+    const bool is_legal = *value > 0 || (*value == 0 && number == 0);
+    if (!is_legal || taken.emplace(*value, number).first->second != number) return std::nullopt;
+    if (*value != number && c_.avoided_.contains(*value)) return std::nullopt;
+  }
+  return AreLegal(values) ? std::optional(std::move(values)) : std::nullopt;
+}
+
+bool SizeSystem::AreLegal(Numbers& values) const {
+  for (const auto& [divisor, size] : divisors_) {
+    const auto a = values[divisor], b = values[size];
+    if (a && b && *a > 0 && *b % *a != 0) return false;
+  }
+  int64_t limited = 1;
+  for (const RootId size : limited_)
+    limited *= values[size].value_or(1);
+  if (!limited_.empty() && limited > c_.limit_) return false;
+  for (const RootId size : not_larger_)
+    if (values[size] && *values[size] > numbers_[size]) return false;
+  for (const auto& [less, size] : less_)
+    if (values[less] && values[size] && *values[less] >= *values[size]) return false;
+  for (const Powers& powers : checked_) {
+    const auto value = ValueOf(powers, values, 0);
+    if (value && *value != 1) return false;
+  }
+  for (const RootId total : Ids<RootId>(numbers_.size())) {
+    for (const std::vector<RootId>& parts : sums_[total]) {
+      const auto sum = Sum(parts, values, 0);
+      if (sum && values[total] && *sum != *values[total]) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace strata::prove

@@ -1,0 +1,89 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/id.h"
+#include "prove/sizes/size_constraints.h"
+
+namespace strata::prove {
+
+/// One of the sizes that are different.
+using RootId = Id<struct RootTag>;
+
+/// The constraints as equations of the sizes that are different. Eliminates products: each size
+/// becomes a product of powers of free sizes, or a sum. What is assigned to the free sizes gives
+/// all numbers.
+class SizeSystem {
+ public:
+  using Numbers = IdVector<RootId, std::optional<int64_t>>;
+
+  /// Sizes up to this stay as they are: 1 is broadcast, and 2 may be the parts of a complex number.
+  static constexpr int64_t kSmallest = 4;
+
+  /// `frees_parts`: whether a part of a sum that a product makes may make a factor of it instead.
+  /// REQUIRES: `constraints` outlive this.
+  SizeSystem(const SizeConstraints& constraints, bool frees_parts);
+
+  /// In ascending order of their numbers.
+  size_t num_roots() const { return numbers_.size(); }
+  RootId RootOf(SizeId size) const { return root_of_[c_.Root(size)]; }
+  /// That is replaced.
+  int64_t number(RootId size) const { return numbers_[size]; }
+  /// Sizes that no others make.
+  std::vector<RootId> Free() const;
+  /// How often the size is a factor of others: the more, the smaller it should be.
+  int64_t Weight(RootId size) const;
+  /// Whether it is an axis of the mesh.
+  bool IsAxis(RootId size) const;
+
+  std::optional<int64_t> assigned(RootId size) const { return assigned_[size]; }
+  const Numbers& assigned() const { return assigned_; }
+  /// REQUIRES: the size is free.
+  void Assign(RootId size, std::optional<int64_t> number) { assigned_[size] = number; }
+  /// All numbers that are known; none: they break a constraint.
+  std::optional<Numbers> Values() const;
+
+ private:
+  /// A product of powers, by base.
+  using Powers = std::map<RootId, int64_t>;
+
+  std::vector<RootId> RootsOf(const std::vector<SizeId>& sizes) const;
+  void FindRoots();
+  void AddConstraints();
+  /// Others make the size.
+  bool IsMade(RootId size) const;
+  /// If something else makes a sum, one of its parts is what the others leave: the largest, or that
+  /// which a size makes that none of the others depends on.
+  void Subtract(RootId total, const std::vector<RootId>& parts);
+  /// Lets a part make a size that made it. False: there is no such size, or others need it.
+  bool FreePart(RootId part, const std::vector<RootId>& others);
+  Powers Substituted(const Powers& product) const;
+  /// The largest size of the product is what the others make it.
+  void Eliminate(const Powers& product);
+  void SetPowers(RootId size, Powers powers);
+  /// None: a size that it reads has none yet. -1: not a whole number.
+  std::optional<int64_t> ValueOf(RootId size, Numbers& known, int depth = 0) const;
+  std::optional<int64_t> ValueOf(const Powers& powers, Numbers& known, int depth) const;
+  std::optional<int64_t> Sum(const std::vector<RootId>& parts, Numbers& known, int depth) const;
+  bool AreLegal(Numbers& values) const;
+
+  const SizeConstraints& c_;
+  const bool frees_parts_;
+  IdVector<SizeId, RootId> root_of_;                      // of roots
+  IdVector<RootId, int64_t> numbers_;                     // that are replaced
+  Numbers assigned_;                                      // of sizes that are kept or free
+  IdVector<RootId, std::optional<Powers>> powers_;        // of sizes that others make
+  IdVector<RootId, std::set<std::vector<RootId>>> sums_;  // parts in ascending order
+  /// A total, and what is taken from it.
+  IdVector<RootId, std::optional<std::pair<RootId, std::vector<RootId>>>> differences_;
+  std::vector<Powers> checked_;  // products that have to be 1, of sizes that are not free
+  std::set<std::pair<RootId, RootId>> divisors_, less_;
+  std::set<RootId> not_larger_;
+  std::vector<RootId> limited_;
+};
+
+}  // namespace strata::prove
