@@ -13,6 +13,7 @@
 
 #include "passes/core/collectives.h"
 #include "prove/evaluation/evaluator.h"
+#include "prove/foreign/call_diagnosis.h"
 #include "prove/foreign/causes.h"
 #include "prove/foreign/contracts.h"
 #include "prove/foreign/lineage.h"
@@ -268,6 +269,8 @@ class Explanation {
     if (const std::string factor = FactorIn(*output.difference); !factor.empty())
       return {.kind = BugKind::kFactor, .reason = "a factor " + factor};
     if (auto diagnosis = OfTwin(cause)) return *std::move(diagnosis);
+    if (auto diagnosis = DiagnoseEarlySum(evidence_.ranks[0], finder_, lineage_, cause))
+      return *std::move(diagnosis);
     for (const ValueId operand : graph.operands(cause.node)) {
       const Lineage::Origin* origin = lineage_.OriginOf(finder_.PlaceOf(cause.part, operand));
       if (origin == nullptr || std::ranges::none_of(origin->relation, &Term::is_partial)) continue;
@@ -275,7 +278,8 @@ class Explanation {
               .reason = fmt::format("reads {}, which is {}", graph.value_name(operand),
                                     RelationText(origin->relation, setup_.mesh))};
     }
-    return {};
+    return DiagnoseCall(evidence_.single, evidence_.ranks[0], finder_, lineage_, cause)
+        .value_or(Diagnosis());
   }
 
   /// Whether the ranks of a group differ on an axis.

@@ -265,7 +265,7 @@ class ForeignProver {
 
   std::vector<Assumption> Assumptions(const Attempt& attempt) const {
     std::vector<Assumption> assumptions;
-    for (const std::string& pair : setup_.paired_by_order)
+    for (const std::string& pair : setup_.pairings)
       assumptions.push_back({pair});
     std::map<std::string, std::vector<std::string>> inferred;
     for (const Choice& choice : choices_) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ir/module.h"
 #include "passes/core/collectives.h"
@@ -57,6 +58,17 @@ Status CheckPrograms(const CompiledProgram& single, std::span<const CompiledProg
   return Ok();
 }
 
+/// "x, y and 3 more"
+std::string NamesOf(const std::vector<InputName>& names, const std::vector<size_t>& some) {
+  constexpr size_t kMaxNames = 3;
+  if (some.empty()) return "none";
+  std::vector<std::string> texts;
+  for (const size_t i : some)
+    texts.push_back(names[i].text);
+  if (texts.size() <= kMaxNames) return fmt::format("{}", fmt::join(texts, ", "));
+  return fmt::format("{}, {} and {} more", texts[0], texts[1], texts.size() - 2);
+}
+
 /// Gives the inputs of ranks the names of those of one device where these have no such name: in
 /// their order.
 Status PairInputs(ForeignSetup& setup) {
@@ -68,15 +80,20 @@ Status PairInputs(ForeignSetup& setup) {
     if (!has(setup.rank_names, setup.names[i].text)) left.push_back(i);
   for (size_t i = 0; i < setup.rank_names.size(); ++i)
     if (!has(setup.names, setup.rank_names[i].text)) other.push_back(i);
+  // What the ranks do not read is a difference only if it is one of the outputs.
+  if (other.empty()) {
+    for (const size_t i : left)
+      setup.pairings.push_back("the ranks do not read " + setup.names[i].text);
+    return Ok();
+  }
   if (left.size() != other.size()) {
     return Error(ErrorCode::kUnsupported,
-                 "inputs that have no counterpart: {} on one device, {} "
-                 "on a rank",
-                 left.size(), other.size());
+                 "inputs that have no counterpart: {} on one device, {} on a rank",
+                 NamesOf(setup.names, left), NamesOf(setup.rank_names, other));
   }
   for (size_t i = 0; i < left.size(); ++i) {
     InputName& name = setup.rank_names[other[i]];
-    setup.paired_by_order.push_back(
+    setup.pairings.push_back(
         fmt::format("input {} of the ranks is {}, by order", name.text, setup.names[left[i]].text));
     name.text = setup.names[left[i]].text;
   }

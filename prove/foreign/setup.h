@@ -18,7 +18,8 @@ struct ForeignSetup {
   DTensorSpecs inputs, outputs, tangents, gradients;  ///< of the ranks, by position
   NamedGroups groups;
   Mesh mesh;
-  std::vector<std::string> paired_by_order;  ///< "input l_y_ of the ranks is l_x_"
+  /// "input l_y_ of the ranks is l_x_, by order", "the ranks do not read l_z_"
+  std::vector<std::string> pairings;
 
   const DTensorSpec* SpecOf(const DTensorSpecs& specs, size_t position) const {
     const auto found = specs.find(position);

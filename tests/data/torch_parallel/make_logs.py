@@ -39,6 +39,9 @@ PROGRAMS = {
     "uneven_batch": (2, ["own_mean"]),
     "uneven_columns": (4, []),
     "uneven_vocabulary": (2, []),
+    "gated_mlp": (2, ["bias_early", "norm", "gate"]),
+    "grouped_queries": (2, ["repeat", "scale", "causal"]),
+    "accumulated_tokens": (2, ["own_tokens", "all_labels", "no_ranks"]),
 }
 
 

@@ -155,6 +155,36 @@ proven: 1 of 1 steps, seed 1, p = 2^61-1
         found = self.found("grid", "wrong_group")
         self.assertEqual({kind for kind, _, _ in found}, {"wrong-group"})
 
+    def test_pv_70_models_with_other_layers_are_proven(self):
+        for program, steps, values in (("gated_mlp", 1, 7), ("grouped_queries", 2, 13), ("accumulated_tokens", 1, 9)):
+            with self.subTest(program):
+                proof = self.prove(program, "--accept-inferred")
+                self.assertEqual(proof["summary"], {"proven": steps, "differs": 0, "unproven": 0})
+                self.assertEqual(sum(step["values"] for step in proof["passes"]), values)
+
+    def test_pv_71_the_call_that_is_wrong_is_compared_with_that_of_one_device(self):
+        for program, bug, kind, node, reason in (
+                ("gated_mlp", "bias_early", "partial-operand", "add_1",
+                 "every rank adds primals_6 to its summand _unsafe_view_4 before the sum over the ranks"),
+                ("gated_mlp", "norm", "missing-collective", "view_8", "it is P(sum) on world"),
+                ("gated_mlp", "gate", "extra-operation", "roll", "roll (aten.roll.default) was not there"),
+                ("grouped_queries", "repeat", "wrong-operation", "repeat",
+                 "repeat (aten.repeat.default) reads cat_1, which unsqueeze_1 (aten.unsqueeze.default) reads on one device"),
+                ("grouped_queries", "scale", "literal", "div", "4 instead of 2 in div"),
+                ("grouped_queries", "causal", "missing-operation", "_softmax",
+                 "masked_fill (aten.masked_fill.Scalar) is left out"),
+                ("accumulated_tokens", "own_tokens", "missing-collective", "div",
+                 "reads getitem_3, which is P(sum) on world")):
+            with self.subTest(bug):
+                first = self.prove(program, ranks=bug, status=1)["findings"][0]
+                self.assertEqual((first["class"], first["node"], first["reason"]), (kind, node, reason))
+
+    def test_an_input_that_no_rank_reads_decides_nothing_by_itself(self):
+        proof = self.prove("accumulated_tokens", ranks="all_labels", status=1)
+        (step,) = proof["passes"]
+        self.assertEqual(step["status"], "differs")
+        self.assertIn("the ranks do not read L_all_labels_", step["inferred"])
+
     def test_pv_72_the_log_of_one_of_several_ranks_is_no_proof(self):
         text = read_log(log("tensor_parallel", "ranks")).decode()
         first = text[: text.index('"rank": 1')].rsplit("\nV", 1)[0] + "\n"
@@ -167,7 +197,12 @@ proven: 1 of 1 steps, seed 1, p = 2^61-1
     def test_pv_73_logs_of_other_models_are_no_proof(self):
         done = self.run_strata("prove", log("ddp", "one_device"), log("tensor_parallel", "ranks"))
         self.assertEqual(done.returncode, 1)
-        self.assertIn("? compilation 0/0, 2 ranks: unproven: inputs that have no counterpart", done.stdout)
+        self.assertIn("? compilation 0/0, 2 ranks: unproven: input w2.weight: sizes [8, 6] on ranks, [12, 12] on one "
+                      "device, which no cut explains", done.stdout)
+        done = self.run_strata("prove", log("by_hand", "one_device"), log("ddp", "ranks"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("unproven: inputs that have no counterpart: positions, norm and 3 more on one device, w1.weight, "
+                      "w1.bias and 5 more on a rank", done.stdout)
 
     def test_ranks_that_compiled_other_modules_are_told_so(self):
         # Blocks that are compiled one by one, and a model that is compiled as a whole.
