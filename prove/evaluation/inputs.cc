@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -114,12 +115,33 @@ void FollowUses(const Graph& graph, ValueId value, bool is_chosen, int depth, In
   }
 }
 
+/// The first and last row of each part into which few ranks cut `bound` rows: there, a bound of a
+/// mask that is off by one shows.
+std::vector<uint64_t> EndsOfParts(uint64_t bound) {
+  std::vector<uint64_t> ends;
+  for (const uint64_t parts : {1U, 2U, 3U, 4U}) {
+    if (bound % parts != 0) continue;
+    for (uint64_t part = 0; part < parts; ++part) {
+      ends.push_back(part * (bound / parts));
+      ends.push_back((part + 1) * (bound / parts) - 1);
+    }
+  }
+  std::ranges::sort(ends);
+  ends.erase(std::ranges::unique(ends).begin(), ends.end());
+  return ends;
+}
+
+/// Half of them, at random places, are ends of parts, each as often.
 void FillIntegers(const Tensor& tensor, const IndexUse& use, uint64_t key,
                   std::optional<int64_t> rank) {
   std::vector<uint64_t>& words = tensor.storage()->words;
   const uint64_t bound = use.bound > 0 ? static_cast<uint64_t>(use.bound) : kSmallIntegers;
-  for (size_t i = 0; i < words.size(); ++i)
-    words[i] = RandomBits(key, i) % bound;
+  const std::vector<uint64_t> ends = EndsOfParts(bound);
+  size_t next = Mix(key) % ends.size();
+  for (size_t i = 0; i < words.size(); ++i) {
+    const uint64_t bits = RandomBits(key, i);
+    words[i] = bits >> 63 == 0 ? ends[next++ % ends.size()] : bits % bound;
+  }
   if (use.ignored && !use.is_index) IgnoreLabels(tensor, *use.ignored, key ^ 1, rank);
 }
 
