@@ -155,6 +155,7 @@ class Joiner {
          .name = name,
          .stable_id = suffix.empty() ? part.node(node).stable_id : StableId::kNone},
         From(part, {node}));
+    if (!suffix.empty()) rewriter_.SetAttribute(made, kSumOverPartsAttribute, "yes");
     return rewriter_.graph().result(made);
   }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -35,6 +36,9 @@ struct StageCut {
   /// Parts run on ranks of their own: each has its own copy of an input that several read.
   bool on_own_ranks = false;
 };
+
+/// Of nodes that are a sum or mean over ranks of their own.
+inline constexpr std::string_view kSumOverPartsAttribute = "sum_over_parts";
 
 struct JoinedStages {
   std::unique_ptr<Module> module;

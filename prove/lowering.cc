@@ -19,6 +19,7 @@
 #include "prove/evaluation/rank_evaluator.h"
 #include "prove/evaluation/rank_inputs.h"
 #include "prove/ops/elementwise.h"
+#include "prove/ops/square_law.h"
 #include "prove/values/compare.h"
 
 namespace strata::prove {
@@ -60,8 +61,8 @@ class LoweringProver {
       CheckWritten(written_, parts);
     } else {
       const auto was_there = [&](StableId id) { return kept_.contains(id); };
-      STRATA_RETURN_IF_ERROR(
-          AddFailure(lowered_, ranks.failed(), rank_outputs.error(), options_, was_there, proof_));
+      STRATA_RETURN_IF_ERROR(AddFailure(placed_, lowered_, ranks.failed(), rank_outputs.error(),
+                                        options_, was_there, proof_));
     }
     proof_.evaluations += ranks.evaluations();
     opaque_.merge(ranks.opaque());
@@ -223,18 +224,29 @@ class LoweringProver {
     const Expected& expected = found->second;
     for (size_t i = 0; i < expected.results.size() && i < results[0].size(); ++i) {
       if (!Counts(expected.results[i], expected.placements[i])) continue;
-      std::vector<const Value*> parts;
+      const Placements& placements = expected.placements[i];
+      const Value whole = Summed(expected.results[i], placements);
+      std::vector<Value> summands;
       for (const Values& values : results)
-        parts.push_back(&values[i]);
+        summands.push_back(Summed(values[i], placements));
+      std::vector<const Value*> parts;
+      for (const Value& summand : summands)
+        parts.push_back(&summand);
       ++proof_.values;
-      const auto difference = Difference(expected.results[i], parts, expected.placements[i]);
+      const auto difference = Difference(whole, parts, placements);
       if (!difference) continue;
-      AddFinding(node, expected.node, expected.placements[i], *difference,
-                 FactsFor(expected.results[i], parts, expected.placements[i]));
+      AddFinding(node, expected.node, placements, *difference, FactsFor(whole, parts, placements));
       for (size_t rank = 0; rank < results.size(); ++rank)
         SetRight(expected.results[i], expected.placements[i], static_cast<int64_t>(rank),
                  results[rank][i]);
     }
+  }
+
+  /// What adds up to the whole: of norms the squares.
+  Value Summed(const Value& value, const Placements& placements) const {
+    const auto* tensor = std::get_if<Tensor>(&value);
+    const bool is_norm = tensor != nullptr && AreNorms(placed_.module(), placements);
+    return is_norm ? Value(SquaresOf(*tensor)) : value;
   }
 
   bool Counts(const Value& whole, const Placements& placements) const {
@@ -246,7 +258,7 @@ class LoweringProver {
   /// The part that the rank should have; of a sum the first rank has all.
   void SetRight(const Value& whole, const Placements& placements, int64_t rank, Value& part) const {
     const auto* expected = std::get_if<Tensor>(&whole);
-    const auto* actual = std::get_if<Tensor>(&part);
+    auto* actual = std::get_if<Tensor>(&part);
     if (expected == nullptr || actual == nullptr) return;
     Tensor right = LocalPart(*expected, placements, mesh_, rank);
     if (right.sizes() != actual->sizes() || right.domain() != actual->domain()) return;
@@ -254,11 +266,12 @@ class LoweringProver {
     bool is_zero = false;
     for (size_t axis = 0; axis < placements.size(); ++axis) {
       const bool is_sum =
-          IsPartial(placements[axis]) && placed_.module().str(placements[axis].reduce) == "sum";
+          IsPartial(placements[axis]) && placed_.module().str(placements[axis].reduce) != "avg";
       is_zero = is_zero || (is_sum && coordinates[axis] != 0);
     }
     if (is_zero) right = Tensor(right.domain(), right.sizes());
     actual->Write(right.Read());
+    if (right.laws() != nullptr) actual->SetLaws(*right.laws());
   }
 
   ValueFacts FactsFor(const Value& whole, const std::vector<const Value*>& parts,
@@ -303,7 +316,7 @@ class LoweringProver {
     }
     for (size_t i = 0; i < expected.size(); ++i) {
       const Placements placements = PlacementsOf(from[i]);
-      if (!Counts(expected[i], placements)) continue;
+      if (!Counts(expected[i], placements) || AreNorms(placed_.module(), placements)) continue;
       std::vector<const Value*> parts;
       for (const std::vector<Value>& rank : actual)
         parts.push_back(&rank[i]);
@@ -321,7 +334,7 @@ class LoweringProver {
     const std::vector<NodeId> from = placed_.placeholders(), to = lowered_.placeholders();
     for (size_t i = 0; i < from.size(); ++i) {
       const Placements placements = PlacementsOf(placed_.result(from[i]));
-      if (!Counts(wholes[i], placements)) continue;
+      if (!Counts(wholes[i], placements) || AreNorms(placed_.module(), placements)) continue;
       std::vector<const Value*> of_ranks;
       for (const std::vector<Value>& rank : parts)
         of_ranks.push_back(&rank[i]);

@@ -61,8 +61,8 @@ class RankProver {
       }
     } else {
       const auto was_there = [&](StableId id) { return kept_.contains(id); };
-      STRATA_RETURN_IF_ERROR(
-          AddFailure(after_, second.failed(), actual.error(), options_, was_there, proof_));
+      STRATA_RETURN_IF_ERROR(AddFailure(before_, after_, second.failed(), actual.error(), options_,
+                                        was_there, proof_));
     }
     proof_.evaluations += second.evaluations();
     opaque_.merge(second.opaque());

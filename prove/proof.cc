@@ -109,8 +109,8 @@ class Prover {
       CheckWrittenInputs(written_, for_after);
     } else {
       const auto was_there = [&](StableId id) { return reference_.Find(id) != nullptr; };
-      STRATA_RETURN_IF_ERROR(
-          AddFailure(after_, second.failed(), actual.error(), options_, was_there, proof_));
+      STRATA_RETURN_IF_ERROR(AddFailure(before_, after_, second.failed(), actual.error(), options_,
+                                        was_there, proof_));
     }
     proof_.evaluations += second.evaluations();
     proof_.not_kept = reference_.not_kept();
@@ -297,11 +297,14 @@ void AddFinding(const Graph& after, NodeId node, std::string_view reference, std
   proof.findings.push_back(std::move(finding));
 }
 
-Status AddFailure(const Graph& after, NodeId node, const Error& error, const ProofOptions& options,
-                  const std::function<bool(StableId)>& was_there, Proof& proof) {
+Status AddFailure(const Graph& before, const Graph& after, NodeId node, const Error& error,
+                  const ProofOptions& options, const std::function<bool(StableId)>& was_there,
+                  Proof& proof) {
   if (error.code() == ErrorCode::kInvalid && node.valid()) {
     AddFinding(after, node, after.name(node), "fails: " + error.message(),
-               {.kind = BugKind::kInvalid, .reason = ""}, options, was_there, proof);
+               options.stable_ids ? DiagnoseFailure(before, after, node)
+                                  : Diagnosis{BugKind::kInvalid, ""},
+               options, was_there, proof);
   }
   if (proof.findings.empty()) return error;
   return Ok();

@@ -103,8 +103,9 @@ void AddFinding(const Graph& after, NodeId node, std::string_view reference, std
 /// The evaluation of the graph after a pass failed at `node`, while that of the graph before did
 /// not. An operator that fails in PyTorch too is a finding. Errors: it is not, and nothing was
 /// found before it.
-Status AddFailure(const Graph& after, NodeId node, const Error& error, const ProofOptions& options,
-                  const std::function<bool(StableId)>& was_there, Proof& proof);
+Status AddFailure(const Graph& before, const Graph& after, NodeId node, const Error& error,
+                  const ProofOptions& options, const std::function<bool(StableId)>& was_there,
+                  Proof& proof);
 
 /// A difference decides nothing where the graphs call an operator of which nothing is known on
 /// other operands: the results may be equal. Makes such a proof unproven, with the operators.

@@ -5,7 +5,7 @@
 namespace strata::prove {
 
 std::string_view ToString(BugKind kind) {
-  constexpr std::array<std::string_view, 23> kNames = {"other",
+  constexpr std::array<std::string_view, 24> kNames = {"other",
                                                        "missing-collective",
                                                        "extra-collective",
                                                        "wrong-group",
@@ -27,7 +27,8 @@ std::string_view ToString(BugKind kind) {
                                                        "extra-operation",
                                                        "overwritten",
                                                        "precision",
-                                                       "order"};
+                                                       "order",
+                                                       "wrong-mask"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -14,7 +14,7 @@ enum class BugKind : uint8_t {
   kWrongReduction,     ///< a mean instead of a sum, a maximum instead of a sum
   kPartialOperand,     ///< each rank adds, or applies a function, before the sum over the ranks
   kWrongDim,           ///< another dimension
-  kWrongPart,          ///< the part of another rank, another offset or mask
+  kWrongPart,          ///< the part of another rank, another offset
   kExchanged,          ///< another value is read, or values in another order
   kMissingOperation,   ///< a summand, factor or function is left out
   kWrongOperation,     ///< another operator
@@ -30,6 +30,7 @@ enum class BugKind : uint8_t {
   kOverwritten,        ///< something was written to memory that is read again
   kPrecision,          ///< the same numbers, rounded otherwise
   kCollectiveOrder,    ///< ranks of a group call collectives in another order
+  kWrongMask,          ///< another mask, or bounds of it, of the rows of a rank
 };
 /// "missing-collective"
 std::string_view ToString(BugKind kind);

@@ -10,6 +10,7 @@
 #include "ir/ops.h"
 #include "passes/core/collectives.h"
 #include "passes/placement/redistribution.h"
+#include "prove/joined_stages.h"
 
 namespace strata::prove {
 namespace {
@@ -37,6 +38,7 @@ class ConeMaker {
     cone_.in_order.assign(cone_.exchanges.rbegin(), cone_.exchanges.rend());
     std::ranges::sort(cone_.exchanges);
     std::ranges::sort(cone_.shards);
+    cone_.computed_in_order = cone_.computed;
     std::ranges::sort(cone_.computed);
     return std::move(cone_);
   }
@@ -75,6 +77,7 @@ class ConeMaker {
       AddRedistribution(node);
     } else if (!IsWait(graph_, node)) {
       cone_.is_lowered_operator = true;
+      cone_.has_rows = cone_.has_rows || op.starts_with("strata.");
     }
   }
 
@@ -85,9 +88,9 @@ class ConeMaker {
   /// What a redistribution computes beside its collective.
   void AddComputed(std::string_view reduce, bool is_partial_after) {
     std::vector<std::string> more;
-    if (reduce.starts_with("norm")) more = {"pow", "sqrt"};
+    if (reduce.starts_with("norm")) more = {"sqrt", "pow"};
     if (reduce == "avg") more = {"div"};
-    if (is_partial_after) more = {"axis_index", "eq", "mul"};
+    if (is_partial_after) more = {"mul", "eq", "axis_index"};
     cone_.computes = cone_.computes || !more.empty();
     cone_.computed.insert(cone_.computed.end(), more.begin(), more.end());
   }
@@ -114,6 +117,8 @@ class ConeMaker {
       const std::string reduce =
           IsPartial(change.from) ? std::string(graph_.module().str(change.from.reduce)) : "";
       AddComputed(reduce, IsPartial(change.to));
+      // Rows are sorted, counted and sent.
+      if (IsRows(change.from) || IsRows(change.to)) cone_.has_rows = true;
       if (IsCut(change.from) && IsCut(change.to)) {
         cone_.exchanges.push_back({"all_to_all", group.name, ""});
       } else if (IsCut(change.from)) {
@@ -146,6 +151,7 @@ bool ComputesNumbers(const Graph& graph, NodeId node) {
       "empty", "index_select"};
   if (TraitsOf(op).view || TraitsOf(op).collective || IsWait(graph, node)) return false;
   if (op == "strata.axis_index.default") return true;
+  if (!graph.attribute(node, kSumOverPartsAttribute).empty()) return false;
   if (CollectiveOf(graph, node) || !op.starts_with("aten.")) return false;
   return std::ranges::find(kMoves, base) == kMoves.end();
 }

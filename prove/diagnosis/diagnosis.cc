@@ -37,14 +37,26 @@ Diagnosis Diagnose(const Graph& before, NodeId expected, const Graph& after, Nod
                    const ValueFacts& facts) {
   using Rule = std::optional<Diagnosis> (*)(const Difference&);
   // The first that finds something decides: the surest rules come first.
-  constexpr Rule kRules[] = {InFlight,  Overwritten, LostWrite, OwnCollective, OwnArguments,
-                             Early,     FirstParts,  Earlier,   LostRoots,     NewOperation,
-                             Exchanges, Parts,       Roots,     OtherResult,   OtherOrder,
-                             OfValues,  OtherPlaces, SameSlice, IndexOfRank,   Order};
+  constexpr Rule kRules[] = {InFlight,      Overwritten, LostWrite,   OwnCollective, OwnArguments,
+                             Early,         FirstParts,  Earlier,     LostRoots,     NewOperation,
+                             LostOperation, Exchanges,   Parts,       Roots,         OtherResult,
+                             OtherOrder,    OfValues,    OtherPlaces, SameSlice,     IndexOfRank,
+                             OtherSequence, NewMove,     Order};
   const Difference difference(before, expected, after, node, facts);
   for (const Rule rule : kRules)
     if (std::optional<Diagnosis> found = rule(difference)) return *std::move(found);
   return {};
+}
+
+Diagnosis DiagnoseFailure(const Graph& before, const Graph& after, NodeId node) {
+  const NodeId expected = NodeWithId(before, after.node(node).stable_id);
+  if (expected.valid()) {
+    const ValueFacts none;
+    const Difference difference(before, expected, after, node, none);
+    for (const auto rule : {OwnCollective, OwnArguments, Parts})
+      if (std::optional<Diagnosis> found = rule(difference)) return *std::move(found);
+  }
+  return {BugKind::kInvalid, ""};
 }
 
 }  // namespace strata::prove

@@ -11,4 +11,8 @@ namespace strata::prove {
 Diagnosis Diagnose(const Graph& before, NodeId expected, const Graph& after, NodeId node,
                    const ValueFacts& facts);
 
+/// Why an operator fails that did not before: what of its call changed, else that its sizes do not
+/// fit.
+Diagnosis DiagnoseFailure(const Graph& before, const Graph& after, NodeId node);
+
 }  // namespace strata::prove

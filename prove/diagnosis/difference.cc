@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "passes/core/collectives.h"
+#include "passes/core/written_memory.h"
 #include "passes/placement/placement.h"
 
 namespace strata::prove {
@@ -11,6 +13,23 @@ std::set<StableId> IdsIn(const Graph& graph) {
   std::set<StableId> ids;
   for (const NodeId node : graph.nodes())
     ids.insert(graph.node(node).stable_id);
+  return ids;
+}
+
+/// Of nodes whose results reach an output or memory that is written: what nothing reads is not a
+/// part of the program.
+std::set<StableId> LiveIdsIn(const Graph& graph) {
+  std::set<NodeId> live;
+  std::set<StableId> ids;
+  const std::vector<NodeId> nodes = graph.nodes().Snapshot();
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    const bool is_end = graph.node(*node).kind != NodeKind::kCall || Mutates(graph, *node);
+    const std::vector<NodeId> users = UsersOf(graph, *node);
+    if (!is_end && std::ranges::none_of(users, [&](NodeId user) { return live.contains(user); }))
+      continue;
+    live.insert(*node);
+    ids.insert(graph.node(*node).stable_id);
+  }
   return ids;
 }
 
@@ -31,11 +50,16 @@ Difference::Difference(const Graph& before, NodeId expected, const Graph& after,
       facts(facts),
       mesh(MeshOf(after)),
       before_ids(IdsIn(before)),
-      after_ids(IdsIn(after)),
+      after_ids(LiveIdsIn(after)),
       is_same(before.node(expected).stable_id == after.node(node).stable_id) {
   // Of a node that both have, its operands matter; else it is part of what differs.
   was = ConeOf(before, after_ids, mesh, expected, !is_same);
   is = ConeOf(after, before_ids, mesh, node, !is_same);
+  // Of an operator that is left out nothing is made; a pass makes several of one, or masks its
+  // parts.
+  const bool has_place = std::ranges::find(is.computed, "axis_index") != is.computed.end();
+  const bool are_more = is.computed.size() > was.computed.size() + 1;
+  was.is_lowered_operator = was.has_rows || (was.is_lowered_operator && (has_place || are_more));
 }
 
 NodeId NodeWithId(const Graph& graph, StableId id) {

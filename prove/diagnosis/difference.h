@@ -22,9 +22,10 @@ struct Difference {
   const NodeId node;  ///< of `after`: what made it
   const ValueFacts& facts;
   const Mesh mesh;  ///< of `after`; no axes: one rank
-  const std::set<StableId> before_ids, after_ids;
-  const bool is_same;  ///< both graphs have the node
-  Cone was, is;        ///< of `expected` and of `node`; of a node that both have, its operands'
+  const std::set<StableId> before_ids;
+  const std::set<StableId> after_ids;  ///< of what something reads
+  const bool is_same;                  ///< both graphs have the node
+  Cone was, is;  ///< of `expected` and of `node`; of a node that both have, its operands'
 };
 
 NodeId NodeWithId(const Graph& graph, StableId id);

@@ -1,10 +1,15 @@
+#include <algorithm>
+#include <array>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "ir/module.h"
+#include "ir/ops.h"
+#include "passes/core/collectives.h"
 #include "prove/diagnosis/rules.h"
 #include "prove/evaluation/parts.h"
 
@@ -40,6 +45,25 @@ bool IsCompared(const Graph& before, NodeId node) {
   return true;
 }
 
+/// Nodes of a cone that are made of a rank's place.
+std::set<NodeId> MadeOf(const Difference& d, NodeId index) {
+  const std::set<NodeId> inner(d.is.inner.begin(), d.is.inner.end());
+  std::set<NodeId> made;
+  std::vector<NodeId> work = {index};
+  while (!work.empty()) {
+    const NodeId node = work.back();
+    work.pop_back();
+    for (const NodeId user : UsersOf(d.after, node))
+      if (inner.contains(user) && made.insert(user).second) work.push_back(user);
+  }
+  return made;
+}
+
+bool Compares(const Graph& graph, NodeId node) {
+  constexpr std::array<std::string_view, 6> kBases = {"lt", "le", "gt", "ge", "eq", "ne"};
+  return std::ranges::find(kBases, BaseName(graph.op(node))) != kBases.end();
+}
+
 }  // namespace
 
 /// What is wrong with a node of both graphs that the value is made of, directly or through others
@@ -58,8 +82,8 @@ std::optional<Diagnosis> Earlier(const Difference& d) {
         const NodeId expected = NodeWithId(d.before, id);
         if (IsCompared(d.before, expected)) continue;
         const Difference earlier(d.before, expected, d.after, node, d.facts);
-        for (const auto rule :
-             {OwnCollective, OwnArguments, LostElement, LostRoots, NewOperation, Exchanges})
+        for (const auto rule : {OwnCollective, OwnArguments, LostElement, LostRoots, NewOperation,
+                                Exchanges, Parts, SameSlice})
           if (std::optional<Diagnosis> found = rule(earlier)) return found;
       }
       work.push_back(node);
@@ -71,10 +95,15 @@ std::optional<Diagnosis> Earlier(const Difference& d) {
 std::optional<Diagnosis> IndexOfRank(const Difference& d) {
   for (const NodeId node : d.is.inner) {
     if (d.after.op(node) != kAxisIndexOp) continue;
-    return Diagnosis{
-        BugKind::kWrongPart,
-        fmt::format("an offset or mask is made of the rank's place on {}, {}",
-                    d.after.module().str(d.after.args(node)[0].str()), d.after.name(node))};
+    const std::set<NodeId> made = MadeOf(d, node);
+    const auto mask =
+        std::ranges::find_if(made, [&](NodeId other) { return Compares(d.after, other); });
+    const std::string_view axis = d.after.module().str(d.after.args(node)[0].str());
+    const std::string place = fmt::format("the rank's place on {}, {}", axis, d.after.name(node));
+    if (mask == made.end())
+      return Diagnosis{BugKind::kWrongPart, fmt::format("an offset is made of {}", place)};
+    return Diagnosis{BugKind::kWrongMask,
+                     fmt::format("a mask, {}, is made of {}", d.after.name(*mask), place)};
   }
   return std::nullopt;
 }

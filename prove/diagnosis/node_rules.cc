@@ -20,9 +20,10 @@ double NumberOf(const Arg& arg) {
 
 /// Operators whose integers are dimensions or places, not sizes.
 bool IsPlace(std::string_view op) {
-  constexpr std::array<std::string_view, 15> kBases = {
-      "select", "axis_shard", "transpose", "unsqueeze", "cat",    "stack", "softmax",     "slice",
-      "gather", "sort",       "topk",      "permute",   "cumsum", "amax",  "index_select"};
+  constexpr std::array<std::string_view, 18> kBases = {
+      "select", "axis_shard", "transpose", "unsqueeze",    "cat",         "stack",
+      "slice",  "gather",     "sort",      "topk",         "permute",     "cumsum",
+      "amax",   "softmax",    "_softmax",  "_log_softmax", "log_softmax", "index_select"};
   return std::ranges::find(kBases, BaseName(op)) != kBases.end();
 }
 
@@ -84,6 +85,19 @@ std::optional<Diagnosis> SwappedOperands(const Difference& d) {
                    fmt::format("operands of {} are exchanged", d.after.name(d.node))};
 }
 
+/// The axis by which a rank takes its part, or its place.
+std::optional<Diagnosis> OtherAxis(const Difference& d) {
+  const auto axis_of = [](const Graph& graph, NodeId node) -> std::string_view {
+    for (const Arg& arg : graph.args(node))
+      if (arg.kind() == ArgKind::kString) return graph.module().str(arg.str());
+    return "";
+  };
+  const std::string_view was = axis_of(d.before, d.expected), is = axis_of(d.after, d.node);
+  if (was == is) return std::nullopt;
+  return Diagnosis{BugKind::kWrongGroup,
+                   fmt::format("{} instead of {} in {}", is, was, d.after.name(d.node))};
+}
+
 }  // namespace
 
 bool IsNumber(const Arg& arg) {
@@ -100,6 +114,8 @@ std::optional<Diagnosis> OwnCollective(const Difference& d) {
     return Diagnosis{
         CollectiveOf(d.after, d.node) ? BugKind::kExtraCollective : BugKind::kWrongPart, text};
   }
+  const bool is_place = was == "strata.axis_shard.default" || was == "strata.axis_index.default";
+  if (is == was && is_place) return OtherAxis(d);
   if (!CollectiveOf(d.before, d.expected)) return std::nullopt;
   if (is != was) return Diagnosis{BugKind::kMissingCollective, text};
   const auto changed = [&](BugKind kind, std::string_view a, std::string_view b) {

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -72,6 +74,20 @@ bool IsScaling(const Difference& d, NodeId node) {
   return base == "mul" || base == "div";
 }
 
+/// An operator that computes something is not there any more, and nothing else is.
+std::optional<Diagnosis> LostOperation(const Difference& d) {
+  if (d.was.is_lowered_operator || d.was.computes) return std::nullopt;
+  const std::vector<std::string> extra = Without(d.is.computed, d.was.computed);
+  const std::vector<std::string> missing = Without(d.was.computed, d.is.computed);
+  if (!extra.empty() || missing.empty()) return std::nullopt;
+  for (const NodeId node : d.was.inner) {
+    if (BaseName(d.before.op(node)) != missing[0] || !ComputesNumbers(d.before, node)) continue;
+    return Diagnosis{BugKind::kMissingOperation,
+                     fmt::format("{} ({}) is left out", d.before.name(node), d.before.op(node))};
+  }
+  return std::nullopt;
+}
+
 /// As Roots, where what is not read any more computes something.
 std::optional<Diagnosis> LostRoots(const Difference& d) {
   const std::optional<Diagnosis> found = Roots(d);
@@ -83,6 +99,10 @@ std::optional<Diagnosis> LostRoots(const Difference& d) {
 std::optional<Diagnosis> NewOperation(const Difference& d) {
   if (d.was.is_lowered_operator) return std::nullopt;
   const std::vector<std::string> extra = Without(d.is.computed, d.was.computed);
+  const std::vector<std::string> missing = Without(d.was.computed, d.is.computed);
+  if (extra.size() == 1 && missing.size() == 1)
+    return Diagnosis{BugKind::kWrongOperation,
+                     fmt::format("{} instead of {}", extra[0], missing[0])};
   const auto is_extra = [&](std::string_view base) {
     return std::ranges::find(extra, base) != extra.end();
   };
@@ -123,6 +143,7 @@ std::optional<Diagnosis> Roots(const Difference& d) {
   if (extra.empty()) {
     // What the lost one reads is among the rest: it is left out.
     if (Reads(d, lost, is)) return LeftOut(d, lost);
+    if (std::optional<Diagnosis> found = LostOperation(d)) return found;
     return Diagnosis{BugKind::kExchanged, fmt::format("{} is not read", d.before.name(lost))};
   }
   if (Reads(d, lost, extra)) return LeftOut(d, lost);
@@ -163,6 +184,31 @@ std::optional<Diagnosis> OtherPlaces(const Difference& d) {
   std::ranges::sort(was);
   std::ranges::sort(is);
   return was == is ? std::optional(std::move(found)) : std::nullopt;
+}
+
+/// The same operators, one after the other in another way: an epsilon outside of a root.
+std::optional<Diagnosis> OtherSequence(const Difference& d) {
+  if (d.was.is_lowered_operator || d.was.computed != d.is.computed) return std::nullopt;
+  if (d.was.computed_in_order == d.is.computed_in_order) return std::nullopt;
+  const auto [was, is] = std::ranges::mismatch(d.was.computed_in_order, d.is.computed_in_order);
+  return Diagnosis{BugKind::kWrongOperation, fmt::format("{} in the place of {}", *is, *was)};
+}
+
+/// A new node that only moves elements, and leaves some out.
+std::optional<Diagnosis> NewMove(const Difference& d) {
+  constexpr std::array<std::string_view, 6> kMoves = {
+      "constant_pad_nd", "slice", "select", "roll", "flip", "index_select"};
+  for (const NodeId node : d.is.inner) {
+    const std::string_view base = BaseName(d.after.op(node));
+    const std::vector<NodeId> readers = UsersOf(d.after, node);
+    const auto joins = [&](NodeId reader) { return BaseName(d.after.op(reader)) == "cat"; };
+    const auto is_alike = [&](NodeId other) { return BaseName(d.before.op(other)) == base; };
+    if (std::ranges::find(kMoves, base) == kMoves.end()) continue;
+    if (std::ranges::any_of(d.was.inner, is_alike) || std::ranges::any_of(readers, joins)) continue;
+    return Diagnosis{BugKind::kExtraOperation,
+                     fmt::format("{} ({}) was not there", d.after.name(node), d.after.op(node))};
+  }
+  return std::nullopt;
 }
 
 /// The same values through the same collectives: pieces in another order.

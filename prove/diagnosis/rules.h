@@ -25,12 +25,15 @@ std::optional<Diagnosis> SameSlice(const Difference& d);   ///< one part for all
 std::optional<Diagnosis> OtherOrder(const Difference& d);  ///< the same collectives, exchanged
 
 // operand_rules.cc
-std::optional<Diagnosis> LostRoots(const Difference& d);     ///< an operation is left out
-std::optional<Diagnosis> NewOperation(const Difference& d);  ///< an operation that was not there
-std::optional<Diagnosis> Roots(const Difference& d);         ///< another value is read
-std::optional<Diagnosis> OtherResult(const Difference& d);   ///< another result, another operand
-std::optional<Diagnosis> OtherPlaces(const Difference& d);   ///< values in each other's places
-std::optional<Diagnosis> Order(const Difference& d);         ///< pieces in another order
+std::optional<Diagnosis> LostRoots(const Difference& d);      ///< an operation is left out
+std::optional<Diagnosis> NewOperation(const Difference& d);   ///< an operation that was not there
+std::optional<Diagnosis> LostOperation(const Difference& d);  ///< nothing else is new
+std::optional<Diagnosis> Roots(const Difference& d);          ///< another value is read
+std::optional<Diagnosis> OtherResult(const Difference& d);    ///< another result, another operand
+std::optional<Diagnosis> OtherPlaces(const Difference& d);    ///< values in each other's places
+std::optional<Diagnosis> OtherSequence(const Difference& d);  ///< operators in another order
+std::optional<Diagnosis> NewMove(const Difference& d);        ///< elements are left out
+std::optional<Diagnosis> Order(const Difference& d);          ///< pieces in another order
 
 // earlier_rules.cc
 std::optional<Diagnosis> Earlier(const Difference& d);  ///< a node before it that is not compared

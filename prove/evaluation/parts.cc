@@ -1,6 +1,7 @@
 #include "prove/evaluation/parts.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace strata::prove {
@@ -45,9 +46,18 @@ Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, con
 }
 
 bool AreComparable(const Module& module, std::span<const Placement> placements) {
+  const bool are_norms = AreNorms(module, placements);
   return std::ranges::all_of(placements, [&](const Placement& p) {
     if (IsRows(p) || IsBlocked(p)) return false;
-    return !IsPartial(p) || module.str(p.reduce) == "sum" || module.str(p.reduce) == "avg";
+    if (!IsPartial(p)) return true;
+    const std::string_view reduce = module.str(p.reduce);
+    return are_norms ? reduce == "norm2" : reduce == "sum" || reduce == "avg";
+  });
+}
+
+bool AreNorms(const Module& module, std::span<const Placement> placements) {
+  return std::ranges::any_of(placements, [&](const Placement& p) {
+    return IsPartial(p) && module.str(p.reduce) == "norm2";
   });
 }
 

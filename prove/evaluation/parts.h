@@ -23,8 +23,11 @@ Tensor LocalPart(const Tensor& whole, std::span<const Placement> placements, con
                  int64_t rank);
 
 /// Whether what ranks hold by placements is compared with the whole: of partial values sums and
-/// means, since norms of parts are not the parts of a sum. Rows in the order of experts, and parts
-/// of blocks, are not slices of the whole.
+/// means, or else norms, by their squares. Rows in the order of experts, and parts of blocks, are
+/// not slices of the whole.
 bool AreComparable(const Module& module, std::span<const Placement> placements);
+
+/// Whether ranks hold norms, whose squares add up to that of the norm of the whole.
+bool AreNorms(const Module& module, std::span<const Placement> placements);
 
 }  // namespace strata::prove

@@ -17,20 +17,21 @@ const Tensor* SquareOf(const Tensor& x) {
 
 }  // namespace
 
+Tensor SquaresOf(const Tensor& x) {
+  if (const Tensor* known = SquareOf(x)) return *known;
+  std::vector<uint64_t> words = x.Read();
+  for (uint64_t& word : words)
+    word = Mul(word, word);
+  return OfWords(Domain::kFloat, x.sizes(), std::move(words));
+}
+
 void KeepSquare(const Tensor& a, const Tensor& b, Tensor& sum) {
   if (SquareOf(a) == nullptr && SquareOf(b) == nullptr) return;
   if (a.sizes() != b.sizes() || a.domain() != Domain::kFloat || b.domain() != Domain::kFloat)
     return;
   const std::vector<uint64_t> of_a = a.Read(), of_b = b.Read();
-  const auto squares_of = [](const Tensor& x, const std::vector<uint64_t>& words) {
-    if (const Tensor* known = SquareOf(x)) return known->Read();
-    std::vector<uint64_t> squares;
-    for (const Residue word : words)
-      squares.push_back(Mul(word, word));
-    return squares;
-  };
-  std::vector<uint64_t> squares = squares_of(a, of_a);
-  const std::vector<uint64_t> others = squares_of(b, of_b);
+  std::vector<uint64_t> squares = SquaresOf(a).Read();
+  const std::vector<uint64_t> others = SquaresOf(b).Read();
   for (size_t i = 0; i < squares.size(); ++i) {
     if (of_a[i] != 0 && of_b[i] != 0) return;
     if (of_a[i] == 0) squares[i] = others[i];

@@ -7,4 +7,7 @@ namespace strata::prove {
 /// where ranks add up norms that each of them has in places of its own.
 void KeepSquare(const Tensor& a, const Tensor& b, Tensor& sum);
 
+/// The squares of all elements: of roots, what they are roots of. REQUIRES: numbers.
+Tensor SquaresOf(const Tensor& x);
+
 }  // namespace strata::prove
