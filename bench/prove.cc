@@ -53,6 +53,7 @@ struct Options {
   int64_t sites = 5, seed = 1;
   bool mutations = false, lists = false, layouts = false;
   std::string pictures;  ///< a folder
+  std::string only;      ///< names of kinds, with commas; "": all
 };
 
 /// A mutant, and the finding that names it.
@@ -150,6 +151,7 @@ class MutationBench {
     const auto sites = SitesOf(parts);
     for (size_t i = 0; i < rows_.size(); ++i) {
       const prove::Mutation& mutation = prove::Mutations()[i];
+      if (!IsWanted(mutation)) continue;
       int64_t tried = 0;
       for (const auto& [part, node] : sites) {
         if (tried >= options_.sites) break;
@@ -164,6 +166,11 @@ class MutationBench {
       }
     }
     return Ok();
+  }
+
+  bool IsWanted(const prove::Mutation& mutation) const {
+    const std::string all = fmt::format(",{},", options_.only);
+    return options_.only.empty() || all.find(fmt::format(",{},", mutation.name)) != all.npos;
   }
 
   /// Nodes of all parts, in an order that spreads them over all.
@@ -211,7 +218,7 @@ class MutationBench {
   Status RunGraph(const std::string& where, const Graph& before, const Graph& after) {
     for (size_t i = 0; i < rows_.size(); ++i) {
       const prove::Mutation& mutation = prove::Mutations()[i];
-      if (mutation.is_of_cuts) continue;
+      if (mutation.is_of_cuts || !IsWanted(mutation)) continue;
       int64_t sites = 0;
       for (const NodeId node : Shuffled(after)) {
         if (sites >= options_.sites) break;
@@ -296,6 +303,18 @@ Status RunLayouts(MutationBench& bench) {
   return Ok();
 }
 
+/// Errors: a name that no kind of edit has.
+Status CheckNames(std::string_view names) {
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(','));
+    const bool is_known = std::ranges::find(prove::Mutations(), name, &prove::Mutation::name) !=
+                          prove::Mutations().end();
+    if (!is_known) return Error("--only: no kind of edit: '{}': the table names all", name);
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+  }
+  return Ok();
+}
+
 }  // namespace
 
 Result<Exit> BenchProve(Args args) {
@@ -313,6 +332,7 @@ Result<Exit> BenchProve(Args args) {
   flags.Option("--seed", "N", &options.seed, "of the inputs (default: 1)");
   flags.Switch("--list", &options.lists,
                "name the mutants that are not found at their site, or not as their class");
+  flags.Option("--only", "NAMES", &options.only, "edits of these kinds, with commas between them");
   flags.Option("--pictures", "FOLDER", &options.pictures,
                "draw a found mutant of each kind, and print its finding");
   flags.Example("strata bench prove --mutations tiny.strata");
@@ -321,6 +341,7 @@ Result<Exit> BenchProve(Args args) {
   if (!go_on) return Exit::kOk;
   if (options.traces.empty() != options.layouts)
     return Error("nothing to edit, or two things: give traces, or --layouts");
+  STRATA_RETURN_IF_ERROR(CheckNames(options.only));
   MutationBench bench(options);
   for (const std::string& trace : options.traces)
     STRATA_RETURN_IF_ERROR(bench.Run(trace, trace));

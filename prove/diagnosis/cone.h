@@ -31,8 +31,8 @@ struct Cone {
   std::vector<Exchange> in_order;                 // the same as they run, by order of operands
   std::vector<std::string> shards;                // "0 tp" of axis_shard, sorted
   bool is_lowered_operator = false;               // has operators that a pass replaced by others
-  bool has_rows =
-      false;  // rows are sorted by expert or token, or Strata's own operators become others
+  /// Rows are sorted by expert or token, or an operator of Strata itself becomes others.
+  bool has_rows = false;
   std::vector<std::string> computed;  // "mul", "pow": of nodes that compute numbers, sorted
   std::vector<std::string> computed_in_order;  // the same, the last one first
   bool computes = false;                       // has redistributions that are more than collectives

@@ -23,6 +23,9 @@ std::span<const Mutation> ValueMutations();
 std::span<const Mutation> MemoryMutations();
 /// Other operators, dimensions, flags and indices; writes that are lost.
 std::span<const Mutation> OperatorMutations();
+/// Bugs of values and of ranks that other libraries had.
+std::span<const Mutation> ReportedValueMutations();
+std::span<const Mutation> ReportedRankMutations();
 /// Wrong values between the graphs of pipeline stages.
 std::span<const Mutation> StageMutations();
 /// The same numbers, rounded otherwise.

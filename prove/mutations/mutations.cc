@@ -11,6 +11,7 @@
 
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "ir/rewriter.h"
 #include "passes/core/collectives.h"
 #include "passes/core/written_memory.h"
 #include "prove/diagnosis/difference.h"
@@ -126,6 +127,21 @@ bool IsEquivalent(const Mutant& mutant, uint64_t seed) {
   });
 }
 
+/// Erases what was read in `after` and is not read any more, as if the program was written so.
+void EraseUnread(const Graph& after, Graph& mutant) {
+  std::set<StableId> read;
+  for (const NodeId node : after.nodes())
+    if (!UsersOf(after, node).empty()) read.insert(after.node(node).stable_id);
+  const std::vector<NodeId> nodes = mutant.nodes().Snapshot();
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    const bool is_call = mutant.node(*node).kind == NodeKind::kCall;
+    const bool was_read = read.contains(mutant.node(*node).stable_id);
+    if (!is_call || !was_read || Mutates(mutant, *node) || !UsersOf(mutant, *node).empty())
+      continue;
+    Rewriter(mutant).Erase(*node);
+  }
+}
+
 /// What evaluation says of a mutant.
 MutantResult Evaluated(const Mutant& mutant, const Mutation& mutation,
                        const ProofOptions& options) {
@@ -174,9 +190,9 @@ MutantResult Unmatched(const Graph& part, const Graph& mutant, NodeId site,
 std::span<const Mutation> Mutations() {
   static const std::vector<Mutation> kAll = [] {
     std::vector<Mutation> all;
-    for (const auto some :
-         {CollectiveMutations(), PartMutations(), ValueMutations(), MemoryMutations(),
-          OperatorMutations(), StageMutations(), PrecisionMutations()})
+    for (const auto some : {CollectiveMutations(), PartMutations(), ValueMutations(),
+                            MemoryMutations(), OperatorMutations(), ReportedValueMutations(),
+                            ReportedRankMutations(), StageMutations(), PrecisionMutations()})
       all.insert(all.end(), some.begin(), some.end());
     return all;
   }();
@@ -189,6 +205,7 @@ std::optional<MutantResult> TryMutant(const Graph& before, const Graph& after,
   const std::unique_ptr<Module> copy = after.module().Clone();
   Graph& mutant = copy->graph(after.id());
   if (!mutation.apply(mutant, site)) return std::nullopt;
+  if (site.index % 2 == 0) EraseUnread(after, mutant);
   MutantResult result =
       Evaluated({before, after, mutant, std::string(after.name(site))}, mutation, options);
   const PlacementCheck check = CheckPlacements(before, mutant);

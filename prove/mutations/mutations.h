@@ -21,7 +21,7 @@ struct Mutation {
   /// Edits the graph at `node`. False: not a site of the mutation; nothing is changed.
   bool (*apply)(Graph& graph, NodeId node);
   /// What a finding may call it: the first that names it best. kOther counts as wrong.
-  std::array<BugKind, 3> kinds = {};
+  std::array<BugKind, 4> kinds = {};
   bool is_of_cuts = false;  ///< of what graphs of a cut pass to each other
 };
 std::span<const Mutation> Mutations();

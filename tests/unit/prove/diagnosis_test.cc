@@ -74,5 +74,38 @@ TEST_CASE("a summand that is added behind the sum over the ranks is named with w
            "z: partial-operand: add adds a rank's summand to a sum over the ranks");
 }
 
+/// A table that ranks have some rows of: each looks up its own, and others are masked.
+constexpr std::string_view kLookup = R"(
+  w = placeholder : DTensor(f32[8, 4][4, 1]cpu, S(0)) {+fqn='w' +input='parameter'}
+  t = placeholder : DTensor(i64[6][1]cpu, R) {+fqn='t' +input='batch'}
+  e = aten.embedding.default(w, t) : DTensor(f32[6, 4][4, 1]cpu, P(sum))
+  r = strata.redistribute.default(e, 'R') : DTensor(f32[6, 4][4, 1]cpu, R)
+  z = aten.mul.Tensor(r, r) : DTensor(f32[6, 4][4, 1]cpu, R)
+  output([z]) {+mesh='tp=2'}
+)";
+
+TEST_CASE("a mask of the rows of a rank is named with the rank's place and the comparison") {
+  for (const std::string_view edit : {"other-comparison", "strict-comparison", "first-index"}) {
+    CAPTURE(edit);
+    CHECK_EQ(TextOf(kLookup, edit),
+             "z: wrong-mask: a mask, ge, is made of the rank's place on tp, axis_index");
+  }
+}
+
+/// Positions are cut, then joined with the batch: a part of each of two blocks.
+constexpr std::string_view kBlocks = R"(
+  x = placeholder : DTensor(f32[2, 4, 4][16, 4, 1]cpu, R) {+fqn='x' +input='batch'}
+  y = placeholder : DTensor(f32[8, 4][4, 1]cpu, F(0, 2)) {+fqn='y' +input='batch'}
+  s = strata.redistribute.default(x, 'S(1)') : DTensor(f32[2, 4, 4][16, 4, 1]cpu, S(1))
+  f = aten.reshape.default(s, [8, 4]) : DTensor(f32[8, 4][4, 1]cpu, F(0, 2))
+  t = aten.t.default(f) : DTensor(f32[4, 8][1, 4]cpu, F(1, 2))
+  g = aten.mm.default(t, y) : DTensor(f32[4, 4][4, 1]cpu, P(sum))
+  output([g]) {+mesh='cp=2'}
+)";
+
+TEST_CASE("what is wrong with a part of blocks, which is not compared, is named where it is read") {
+  CHECK_EQ(TextOf(kBlocks, "other-dim"), "g: wrong-dim: a part of dimension 2 cp instead of 1 cp");
+}
+
 }  // namespace
 }  // namespace strata::prove

@@ -217,8 +217,8 @@ TEST_CASE("PV-31: of an edit that the placement rules refute, no value is proven
     }
   }
   CHECK_EQ(fmt::format("{}", fmt::join(kinds, " ")),
-           "drop-all-reduce larger-group other-group other-value reduce-anything reduce-twice "
-           "sum-or-maximum sum-or-mean");
+           "drop-all-reduce exchange-received-parts larger-group other-group other-value "
+           "reduce-anything reduce-twice sum-or-maximum sum-or-mean");
 }
 
 }  // namespace
