@@ -1,6 +1,7 @@
 #include "prove/sizes/size_system.h"
 
 #include <algorithm>
+#include <ranges>
 #include <unordered_map>
 
 namespace strata::prove {
@@ -49,6 +50,7 @@ void SizeSystem::FindRoots() {
 }
 
 void SizeSystem::AddConstraints() {
+  limited_ = RootsOf(c_.limited_);
   for (const SizeId size : Ids<SizeId>(c_.numbers_.size())) {
     const int64_t smallest = c_.counts_ranks_[c_.Root(size)] ? kFewestRanks : kSmallest;
     if (c_.numbers_[size] <= smallest || c_.IsKept(size))
@@ -77,7 +79,6 @@ void SizeSystem::AddConstraints() {
     divisors_.emplace(RootOf(divisor), RootOf(size));
   for (const auto& [less, size] : c_.less_)
     less_.emplace(RootOf(less), RootOf(size));
-  limited_ = RootsOf(c_.limited_);
   for (const RootId size : RootsOf(c_.not_larger_))
     not_larger_.insert(size);
   std::ranges::sort(checked_);
@@ -103,6 +104,7 @@ void SizeSystem::Subtract(RootId total, const std::vector<RootId>& parts) {
   for (size_t i = parts.size(); i-- > 0;) {
     std::vector<RootId> others = parts;
     others[i] = total;
+    if (DependsOn(others, parts[i])) continue;
     if (IsMade(parts[i]) && !FreePart(parts[i], others)) continue;
     others.erase(others.begin() + static_cast<int64_t>(i));
     differences_[parts[i]] = {total, std::move(others)};
@@ -112,11 +114,8 @@ void SizeSystem::Subtract(RootId total, const std::vector<RootId>& parts) {
 
 bool SizeSystem::FreePart(RootId part, const std::vector<RootId>& others) {
   if (!frees_parts_ || !powers_[part] || !sums_[part].empty()) return false;
-  for (const auto& [base, exponent] : *powers_[part]) {
-    const bool is_needed = std::ranges::any_of(others, [&](RootId other) {
-      return other == base || (powers_[other] && powers_[other]->contains(base));
-    });
-    if (is_needed || IsMade(base) || exponent != 1) continue;
+  for (const auto& [base, exponent] : *powers_[part] | std::views::reverse) {
+    if (IsMade(base) || IsAxis(base) || exponent != 1 || DependsOn(others, base)) continue;
     Powers inverse = {{part, 1}};
     for (const auto& [other, power] : *powers_[part])
       if (other != base) inverse[other] -= power;
@@ -125,6 +124,24 @@ bool SizeSystem::FreePart(RootId part, const std::vector<RootId>& others) {
     return true;
   }
   return false;
+}
+
+bool SizeSystem::DependsOn(const std::vector<RootId>& sizes, RootId base) const {
+  return std::ranges::any_of(sizes, [&](RootId size) {
+    if (size == base) return true;
+    if (assigned_[size]) return false;
+    std::vector<RootId> makers;
+    if (powers_[size]) {
+      for (const auto& [maker, exponent] : *powers_[size])
+        makers.push_back(maker);
+    } else if (!sums_[size].empty()) {
+      makers = *sums_[size].begin();
+    } else if (differences_[size]) {
+      makers = differences_[size]->second;
+      makers.push_back(differences_[size]->first);
+    }
+    return DependsOn(makers, base);
+  });
 }
 
 SizeSystem::Powers SizeSystem::Substituted(const Powers& product) const {
@@ -147,7 +164,8 @@ void SizeSystem::Eliminate(const Powers& product) {
   std::optional<RootId> best;
   for (const auto& [size, exponent] : rest) {
     const bool can_be_made = !assigned_[size] && (exponent == 1 || exponent == -1);
-    if (can_be_made && (!best || numbers_[size] > numbers_[*best])) best = size;
+    const auto rank = [&](RootId made) { return std::pair(!IsAxis(made), numbers_[made]); };
+    if (can_be_made && (!best || rank(size) > rank(*best))) best = size;
   }
   if (!best) {
     checked_.push_back(rest);

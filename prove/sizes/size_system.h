@@ -56,13 +56,16 @@ class SizeSystem {
   void AddConstraints();
   /// Others make the size.
   bool IsMade(RootId size) const;
-  /// If something else makes a sum, one of its parts is what the others leave: the largest, or that
-  /// which a size makes that none of the others depends on.
+  /// If something else makes a sum, one of its parts that makes none of the others is what they
+  /// leave: the largest, or that which a size makes that none of the others depends on.
   void Subtract(RootId total, const std::vector<RootId>& parts);
-  /// Lets a part make a size that made it. False: there is no such size, or others need it.
+  /// Lets a part make a size that made it, the largest but axes. False: there is none, or others
+  /// need it.
   bool FreePart(RootId part, const std::vector<RootId>& others);
+  /// Whether one of the sizes is `base`, or is made of it.
+  bool DependsOn(const std::vector<RootId>& sizes, RootId base) const;
   Powers Substituted(const Powers& product) const;
-  /// The largest size of the product is what the others make it.
+  /// The largest size of the product, if possible no axis, is what the others make it.
   void Eliminate(const Powers& product);
   void SetPowers(RootId size, Powers powers);
   /// None: a size that it reads has none yet. -1: not a whole number.

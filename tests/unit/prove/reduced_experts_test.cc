@@ -243,6 +243,24 @@ TEST_CASE("axes of four ranks become smaller, too") {
   CHECK_EQ(mesh.num_ranks(), 27);
 }
 
+TEST_CASE("parts of a size may be equal where ranks make their sum") {
+  const Mesh mesh = SmallerMesh(R"(
+    a = placeholder : f32[16, 1024]
+    b = placeholder : f32[48, 1024]
+    c = placeholder : f32[224, 1024]
+    d = placeholder : f32[224, 1024]
+    e = placeholder : f32[8, 1024]
+    cd = aten.add.Tensor(c, d) : f32[224, 1024]
+    all = aten.cat.default([a, b, cd, c]) : f32[512, 1024]
+    g = _c10d_functional.all_gather_into_tensor.default(e, 64, 'fsdp') : f32[512, 1024]
+    w = _c10d_functional.wait_tensor.default(g) : f32[512, 1024] ~g
+    sum = aten.add.Tensor(all, w) : f32[512, 1024]
+    output(sum)
+  )",
+                                "fsdp=64");
+  CHECK_LT(mesh.num_ranks(), 8);
+}
+
 TEST_CASE("counts in another order than the ranks keep the group, of which each rank has one") {
   const auto right = Exchange(), wrong = Exchange(true);
   const auto pair = Reduce(*right->FindGraph("g"), *wrong->FindGraph("g"), {.stable_ids = true});
