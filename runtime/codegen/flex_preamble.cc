@@ -207,8 +207,10 @@ void strata_flex_forward(void* const* arguments, int64_t begin, int64_t end) {
   constexpr int64_t key_block = strata_padded(S::key_block);
   constexpr int64_t query_blocks = (S::queries + S::query_block - 1) / S::query_block;
   constexpr int64_t key_blocks = (S::keys + S::key_block - 1) / S::key_block, query_rows = strata_up(S::query_block, strata_rows);
-  // Units of a head follow each other: its keys and values are packed once.
-  static thread_local float all_keys[key_blocks * S::width * key_block], all_values[key_blocks * S::key_block * value_width];
+  // Units of a head follow each other: its keys and values are packed once, up to 4 MB of them.
+  constexpr bool keeps = key_blocks * (S::width * key_block + S::key_block * value_width) <= 1 << 20;
+  constexpr int64_t kept_blocks = keeps ? key_blocks : 1;
+  static thread_local float all_keys[kept_blocks * S::width * key_block], all_values[kept_blocks * S::key_block * value_width];
   static thread_local bool is_packed[key_blocks];
   int64_t packed_head = -1;
   static thread_local float query[query_rows * width], scores[query_rows * key_block], sums[query_rows * value_width], maxima[S::query_block], totals[S::query_block];
@@ -236,8 +238,9 @@ void strata_flex_forward(void* const* arguments, int64_t begin, int64_t end) {
       for (int64_t j = 0; j < count; ++j) {
         const int64_t key_row = listed.at(kind, j), k0 = key_row * S::key_block;
         const int64_t columns = strata_extent<S::keys, S::key_block>(k0);
-        float *const keys = all_keys + key_row * S::width * key_block, *const values = all_values + key_row * S::key_block * value_width;
-        if (!is_packed[key_row]) {
+        const int64_t kept = keeps ? key_row : 0;
+        float *const keys = all_keys + kept * S::width * key_block, *const values = all_values + kept * S::key_block * value_width;
+        if (!keeps || !is_packed[key_row]) {
           strata_pack_columns<key_block, S::width>(key + k0 * S::key_strides[2], S::key_strides[2], keys, columns);
           strata_pack<value_width, S::value_width>(value + k0 * S::value_strides[2], S::value_strides[2], values, columns);
           is_packed[key_row] = true;
