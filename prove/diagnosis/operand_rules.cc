@@ -194,8 +194,10 @@ std::optional<Diagnosis> OtherSequence(const Difference& d) {
   return Diagnosis{BugKind::kWrongOperation, fmt::format("{} in the place of {}", *is, *was)};
 }
 
-/// A new node that only moves elements, and leaves some out.
+/// A new node that only moves elements, and leaves some out. Collectives of parts that are not even
+/// have such nodes.
 std::optional<Diagnosis> NewMove(const Difference& d) {
+  if (!d.was.exchanges.empty()) return std::nullopt;
   constexpr std::array<std::string_view, 6> kMoves = {
       "constant_pad_nd", "slice", "select", "roll", "flip", "index_select"};
   for (const NodeId node : d.is.inner) {

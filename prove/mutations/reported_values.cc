@@ -262,7 +262,7 @@ constexpr Mutation kReportedValueMutations[] = {
     {"repeated-piece",
      "one chunk twice, and another one not at all",
      RepeatedPiece,
-     {BugKind::kExchanged, BugKind::kWrongPart}},
+     {BugKind::kExchanged, BugKind::kWrongPart, BugKind::kMissingOperation}},
     {"epsilon-moved",
      "an epsilon outside of a root instead of inside, or inside",
      EpsilonMoved,
