@@ -37,8 +37,8 @@ Status CallSizes::AddCall(NodeId node) {
       AddByShape();
     }
     AddStructure();
-    AddPositions();
   }
+  AddPositions();
   AddLiterals();
   return Ok();
 }

@@ -14,11 +14,12 @@ bool ReadsPositions(std::string_view base) {
          base.starts_with("scatter");
 }
 
-/// Whether result 0 has elements of operand 0 and no others.
+/// Whether results have elements of operand 0, of any rank, and no others.
 bool MovesElements(std::string_view op) {
   const std::string_view base = BaseName(op);
   return TraitsOf(op).view || base == "reshape" || base == "clone" || base == "_to_copy" ||
-         base == "index_select";
+         base == "index_select" || base.starts_with("split") || base == "wait_tensor" ||
+         base == "all_gather_into_tensor" || base == "all_to_all_single" || base == "axis_shard";
 }
 
 }  // namespace
@@ -46,8 +47,10 @@ void CallSizes::AddPositions() {
     if (found != positions_.end() && dim < from.size()) JoinIfEqual(found->second, from[dim]);
   }
   const auto moved = positions_.find(graph_.operands(node_)[0]);
-  if (moved != positions_.end() && MovesElements(graph_.op(node_)))
-    positions_[graph_.result(node_)] = moved->second;
+  if (moved == positions_.end() || !MovesElements(graph_.op(node_))) return;
+  const SizeId size = moved->second;
+  for (size_t i = 0; i < results_.size(); ++i)
+    positions_[graph_.result(node_, i)] = size;
 }
 
 void CallSizes::AddChosen(SizeId all, SizeId chosen) {

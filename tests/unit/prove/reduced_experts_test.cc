@@ -243,6 +243,33 @@ TEST_CASE("axes of four ranks become smaller, too") {
   CHECK_EQ(mesh.num_ranks(), 27);
 }
 
+TEST_CASE("experts that ranks gather index as many experts as they were chosen of") {
+  const auto module = ParseBody(R"(
+    scores = placeholder : f32[4096, 256]
+    by_group = aten.view.default(scores, [4096, 8, 32]) : f32[4096, 8, 32] ~scores
+    cosines = aten.cos.default(by_group) : f32[4096, 8, 32]
+    all = aten.view.default(cosines, [4096, 256]) : f32[4096, 256] ~cosines
+    (top, experts) = aten.topk.default(all, 8, -1, True, False) as chosen : (f32[4096, 8], i64[4096, 8])
+    every = _c10d_functional.all_gather_into_tensor.default(experts, 16, 'tp') : i64[65536, 8]
+    of_ranks = _c10d_functional.wait_tensor.default(every) : i64[65536, 8] ~every
+    zeros = aten.zeros.default([65536, 256], dtype=torch.int64) : i64[65536, 256]
+    hot = aten.scatter.value(zeros, 1, of_ranks, 1) : i64[65536, 256]
+    perexpert = aten.sum.dim_IntList(hot, [0]) : i64[256]
+    perrank = aten.view.default(perexpert, [64, 4]) : i64[64, 4] ~perexpert
+    counts = aten.sum.dim_IntList(perrank, [1]) : i64[64]
+    output([top, counts])
+  )");
+  Graph& graph = *module->FindGraph("g");
+  Rewriter(graph).SetAttribute(graph.output(), kMeshAttribute, "fsdp=8,tp=16");
+  const auto pair = OrDie(Reduce(graph, graph, {.stable_ids = true}));
+  const auto experts_of = [&](std::string_view name) {
+    const Graph& after = *pair.after;
+    const Type& type = after.module().types()[after.value(ValueNamed(after, name)).type];
+    return *after.module().dims().AsConst(type.sizes.back());
+  };
+  CHECK_EQ(experts_of("all"), experts_of("hot"));
+}
+
 TEST_CASE("parts of a size may be equal where ranks make their sum") {
   const Mesh mesh = SmallerMesh(R"(
     a = placeholder : f32[16, 1024]
