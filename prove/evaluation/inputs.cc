@@ -131,7 +131,7 @@ std::vector<uint64_t> EndsOfParts(uint64_t bound) {
   return ends;
 }
 
-/// Half of them, at random places, are ends of parts, each as often.
+/// Half of indices, at random places, are ends of parts, each as often.
 void FillIntegers(const Tensor& tensor, const IndexUse& use, uint64_t key,
                   std::optional<int64_t> rank) {
   std::vector<uint64_t>& words = tensor.storage()->words;
@@ -140,7 +140,8 @@ void FillIntegers(const Tensor& tensor, const IndexUse& use, uint64_t key,
   size_t next = Mix(key) % ends.size();
   for (size_t i = 0; i < words.size(); ++i) {
     const uint64_t bits = RandomBits(key, i);
-    words[i] = bits >> 63 == 0 ? ends[next++ % ends.size()] : bits % bound;
+    const bool is_end = use.bound > 0 && bits >> 63 == 0;
+    words[i] = is_end ? ends[next++ % ends.size()] : bits % bound;
   }
   if (use.ignored && !use.is_index) IgnoreLabels(tensor, *use.ignored, key ^ 1, rank);
 }
