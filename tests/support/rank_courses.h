@@ -99,6 +99,14 @@ inline void CheckClose(const Course& course, const Course& oracle) {
   CHECK_LT(Difference(course.optimizer, oracle.optimizer), 1e-5);
 }
 
+/// Overrides of a configuration.
+using Sets = std::vector<std::string>;
+
+inline Sets operator+(Sets sets, const Sets& more) {
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
 inline std::string Degree(std::string_view axis, int64_t ranks) {
   return fmt::format("parallelism.{}_degree={}", axis, ranks);
 }

@@ -28,7 +28,7 @@ using testing::ParseBody;
 using Floats = std::vector<float>;
 
 /// The kernel of a graph's operators, which make one.
-Kernel KernelOf(std::string_view body) {
+Kernel SmallKernel(std::string_view body) {
   const auto module = ParseBody(body);
   OrDie(Fuse({.numerics = Fuse::Numerics::kFast, .min_nodes = 1}).Run(*module));
   REQUIRE_EQ(module->num_graphs(), 2);
@@ -68,7 +68,7 @@ Floats Numbers(size_t count, float seed) {
 }
 
 TEST_CASE("multiply-add is rounded once, or twice if ATen rounds twice") {
-  const Kernel kernel = KernelOf(R"(
+  const Kernel kernel = SmallKernel(R"(
   x = placeholder : f32[64][1]cpu
   y = placeholder : f32[64][1]cpu
   a = aten.add.Tensor(x, y, alpha=0.3) : f32[64][1]cpu
@@ -122,7 +122,7 @@ TEST_CASE("equal kernels of flex attention have one code") {
 }
 
 TEST_CASE("a norm over rows: its sum, its scale, both results") {
-  const Kernel kernel = KernelOf(R"(
+  const Kernel kernel = SmallKernel(R"(
   x = placeholder : f32[6, 37][37, 1]cpu
   w = placeholder : f32[37][1]cpu
   p = aten.pow.Tensor_Scalar(x, 2) : f32[6, 37][37, 1]cpu
@@ -149,7 +149,7 @@ TEST_CASE("a norm over rows: its sum, its scale, both results") {
 }
 
 TEST_CASE("softmax, and functions near the ends of their range") {
-  const Kernel kernel = KernelOf(R"(
+  const Kernel kernel = SmallKernel(R"(
   x = placeholder : f32[3, 5][5, 1]cpu
   y = aten._softmax.default(x, -1, False) : f32[3, 5][5, 1]cpu
   s = aten.silu.default(x) : f32[3, 5][5, 1]cpu
@@ -178,7 +178,7 @@ TEST_CASE("softmax, and functions near the ends of their range") {
 }
 
 TEST_CASE("strides, broadcasts and writes in place") {
-  const Kernel kernel = KernelOf(R"(
+  const Kernel kernel = SmallKernel(R"(
   x = placeholder : f32[4, 6][1, 4]cpu
   w = placeholder : f32[6][1]cpu
   c = placeholder : f32[][]cpu
@@ -206,7 +206,7 @@ constexpr std::string_view kSmall = R"(
 
 TEST_CASE("a built kernel is found again, and rebuilt if its file is damaged") {
   const Folder folder;
-  const Kernel kernel = KernelOf(kSmall);
+  const Kernel kernel = SmallKernel(kSmall);
   const auto load = [&] {
     return KernelLibrary::Load(std::span(&kernel, 1), {.cache_dir = folder.path});
   };
@@ -222,7 +222,7 @@ TEST_CASE("a built kernel is found again, and rebuilt if its file is damaged") {
 
 TEST_CASE("a missing and a failing compiler are reported") {
   const Folder folder;
-  const Kernel kernel = KernelOf(kSmall);
+  const Kernel kernel = SmallKernel(kSmall);
   const auto load = [&](const std::string& compiler) {
     return MessageOf(KernelLibrary::Load(std::span(&kernel, 1),
                                          {.cache_dir = folder.path, .compiler = compiler}));
@@ -241,7 +241,7 @@ TEST_CASE("a missing and a failing compiler are reported") {
 
 TEST_CASE("a full disk is an error, and no partial source is kept") {
   const Folder folder;
-  const Kernel kernel = KernelOf(R"(
+  const Kernel kernel = SmallKernel(R"(
   x = placeholder : f32[64][1]cpu
   a = aten.neg.default(x) : f32[64][1]cpu
   output([a])
@@ -262,7 +262,7 @@ TEST_CASE("a full disk is an error, and no partial source is kept") {
 }
 
 TEST_CASE("a result reuses the buffer of an operand that no later loop reads") {
-  const Kernel kernel = KernelOf(R"(
+  const Kernel kernel = SmallKernel(R"(
   x = placeholder : f32[6, 37][37, 1]cpu
   h = placeholder : f32[6, 37][37, 1]cpu
   w = placeholder : f32[37][1]cpu

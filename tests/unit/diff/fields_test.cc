@@ -9,15 +9,15 @@ namespace {
 using testing::Describe;
 using testing::DiffCase;
 
-constexpr std::string_view kHead = R"(
+constexpr std::string_view kTwoInputs = R"(
   x = placeholder : f32[6, 8][8, 1]cpu
   y = placeholder : f32[6, 8][8, 1]cpu
 )";
 
 std::string DescribeBodies(std::string_view before, std::string_view after,
                            DiffOptions options = {}) {
-  const DiffCase both(std::string(kHead) + std::string(before),
-                      std::string(kHead) + std::string(after), options);
+  const DiffCase both(std::string(kTwoInputs) + std::string(before),
+                      std::string(kTwoInputs) + std::string(after), options);
   return Describe(both.diff);
 }
 
@@ -305,8 +305,8 @@ v -> v: changed
   operands[0]: x -> y
   mutates: x -> y
 )");
-  DiffCase foreign(std::string(kHead) + std::string(kBefore),
-                   std::string(kHead) + std::string(kAfter));
+  DiffCase foreign(std::string(kTwoInputs) + std::string(kBefore),
+                   std::string(kTwoInputs) + std::string(kAfter));
   foreign.after->MarkForeign({0});
   CHECK_EQ(Describe(testing::OrDie(Diff(foreign.before->graph({0}), foreign.after->graph({0})))),
            "\nv -> v: changed\n  target: aten.add.Tensor -> aten.add_.Tensor\n");

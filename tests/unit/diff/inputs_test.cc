@@ -46,9 +46,9 @@ TEST_CASE("inputs: the only input of a type is matched even if all its users wer
   }
 }
 
-/// Layers `x = x + s(y @ u) * (y @ v) * g` for y = f(x), each with its own u, v and g; inputs in
-/// the order of `inputs`. `f`: lines that make y of x, with the layer's number as {0}.
-std::string Layers(const std::vector<std::string>& inputs, std::string_view f) {
+/// LayersText `x = x + s(y @ u) * (y @ v) * g` for y = f(x), each with its own u, v and g; inputs
+/// in the order of `inputs`. `f`: lines that make y of x, with the layer's number as {0}.
+std::string LayersText(const std::vector<std::string>& inputs, std::string_view f) {
   std::string text = "  x = placeholder : f32[2, 8]\n";
   for (const std::string& input : inputs)
     text += fmt::format("  {} = placeholder : f32[{}8]\n", input, input[0] == 'g' ? "" : "8, ");
@@ -79,13 +79,14 @@ TEST_CASE("inputs: reordered inputs with one use per layer are matched by use") 
     for (const char* kind : {"g", "u", "v"})
       by_layer.push_back(fmt::format("{}{}", kind, i));
   }
-  const DiffCase both(Layers(by_kind,
-                             R"(
+  const DiffCase both(
+      LayersText(by_kind,
+                 R"(
   a{0} = aten.sin.default(x{0}) : f32[2, 8]
   b{0} = aten.mul.Scalar(a{0}, 2.0) : f32[2, 8]
   y{0} = aten.mul.Tensor(a{0}, b{0}) : f32[2, 8]
 )"),
-                      Layers(by_layer, "  y{0} = my.attention.default(x{0}, 0.5) : f32[2, 8]\n"));
+      LayersText(by_layer, "  y{0} = my.attention.default(x{0}, 0.5) : f32[2, 8]\n"));
   for (const std::string& input : by_kind)
     CHECK_EQ(PartnerOf(both.diff, input), input);
 }

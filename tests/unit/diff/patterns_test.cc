@@ -16,7 +16,7 @@ using testing::DiffCase;
 enum class Change : uint8_t { kNone, kCast, kNegate, kGelu, kScale, kUp, kFused };
 
 /// A row of layers, each changed in some way; with module paths or without.
-std::string Layers(int count, bool paths, const std::function<Change(int)>& change) {
+std::string ChangedLayers(int count, bool paths, const std::function<Change(int)>& change) {
   std::string text = "  x = placeholder : f32[8]\n";
   std::string last = "x";
   for (int i = 0; i < count; ++i) {
@@ -51,8 +51,8 @@ std::string Layers(int count, bool paths, const std::function<Change(int)>& chan
 
 /// Patterns, one line each, with their deviations below.
 std::string PatternsOf(int count, bool paths, const std::function<Change(int)>& change) {
-  const DiffCase both(Layers(count, paths, [](int) { return Change::kNone; }),
-                      Layers(count, paths, change));
+  const DiffCase both(ChangedLayers(count, paths, [](int) { return Change::kNone; }),
+                      ChangedLayers(count, paths, change));
   std::string text = "\n";
   for (const Pattern& pattern : both.diff.patterns) {
     text += fmt::format("{} × {} in {}\n", pattern.hunks.size(), pattern.title, pattern.where);
@@ -100,7 +100,7 @@ TEST_CASE("patterns: the first and the last layer count as layers that were left
   }
 }
 
-/// Layers without names, each with two nodes that may change.
+/// ChangedLayers without names, each with two nodes that may change.
 std::string TwicePerLayer(int layers, const std::function<std::string(int, int)>& op) {
   std::string text = "  x = placeholder\n", last = "x";
   for (int i = 0; i < layers; ++i)

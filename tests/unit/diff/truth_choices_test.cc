@@ -35,7 +35,7 @@ Names ChoicesAsGood(std::string_view before_text, std::string_view after_text, c
   return names;
 }
 
-const std::string kHead = R"(
+const std::string kSines = R"(
   x = placeholder
   y = placeholder
   a = aten.sin.default(x)
@@ -43,12 +43,12 @@ const std::string kHead = R"(
 )";
 
 TEST_CASE("truth: two nodes that read each other's operands may have changed places") {
-  const std::string before = kHead + R"(
+  const std::string before = kSines + R"(
   c = aten.neg.default(a)
   d = aten.neg.default(b)
   output([c, d])
 )";
-  const std::string after = kHead + R"(
+  const std::string after = kSines + R"(
   c = aten.neg.default(b)
   d = aten.neg.default(a)
   output([c, d])
@@ -61,7 +61,7 @@ TEST_CASE("truth: two nodes that read each other's operands may have changed pla
 }
 
 TEST_CASE("truth: what leans on a wrong pair is wrong") {
-  const std::string chains = kHead + R"(
+  const std::string chains = kSines + R"(
   c = aten.neg.default(a)
   d = aten.neg.default(b)
   e = aten.cos.default(c)

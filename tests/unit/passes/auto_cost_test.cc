@@ -10,14 +10,17 @@
 #include "passes/placement/costs/placement_cost.h"
 #include "passes/placement/costs/topology.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/passes/cost_models.h"
 
 namespace strata {
 namespace {
 
+using testing::H100;
+using testing::kExchange;
+using testing::kGather;
+using testing::kReduce;
+using testing::kScatter;
 using testing::OrDie;
-
-constexpr auto kGather = CollectiveOp::kAllGather, kReduce = CollectiveOp::kAllReduce,
-               kScatter = CollectiveOp::kReduceScatter, kExchange = CollectiveOp::kAllToAll;
 
 NetworkSpec Network(const std::string& topology) {
   return OrDie(Topology::Load(topology)).network;
@@ -45,7 +48,7 @@ TEST_CASE("a topology is written as it is read, and its cores limit how many ran
   CHECK_EQ(again.device.attention_flops_per_us, topology.device.attention_flops_per_us);
   CHECK_EQ(again.Crowding(2), 1.0);
   CHECK_EQ(again.Crowding(4), 2.0);
-  CHECK_EQ(OrDie(Topology::Load("h100")).Crowding(512), 1.0);
+  CHECK_EQ(H100().Crowding(512), 1.0);
 }
 
 TEST_CASE("threads exchange by copies and sums of their cores, which ranks share") {
@@ -74,7 +77,7 @@ TEST_CASE("T45: the ranks of an axis lie on as many nodes as the axes inside it 
   CHECK_EQ(Axes("h100", "fsdp=2,tp=8"), "2x1 1x8");
   CHECK_EQ(Axes("h100", "dp_replicate=2,fsdp=4,tp=4"), "2x1 2x2 1x4");
   CHECK_EQ(Axes("b200", "fsdp=8,tp=8"), "1x8 1x8");
-  const Topology h100 = OrDie(Topology::Load("h100"));
+  const Topology h100 = H100();
   const auto uneven = AxisTopologies(h100, OrDie(Mesh::Parse("fsdp=12")));
   REQUIRE(!uneven);
   CHECK_EQ(uneven.error().message(),
@@ -180,7 +183,7 @@ double RedistributionUs(std::string_view mesh_text, std::string_view type, std::
                         std::string_view to) {
   Module module;
   const Mesh mesh = OrDie(Mesh::Parse(mesh_text));
-  const CostModel model = OrDie(CostModel::Make(OrDie(Topology::Load("h100")), mesh));
+  const CostModel model = OrDie(CostModel::Make(H100(), mesh));
   const Type tensor = module.types()[module.types().Parse(type)];  // parsing adds types
   return model.RedistributionUs(module, tensor, OrDie(ParsePlacements(module, from, mesh)),
                                 OrDie(ParsePlacements(module, to, mesh)));
@@ -218,7 +221,7 @@ TEST_CASE("T61: parts of another dimension than the slowest in memory are copied
   };
   CHECK_EQ(gather(kColumns, "S(1)"), doctest::Approx(gather(kRows, "S(0)")));
   CHECK_EQ(gather(kColumns, "S(0)"), doctest::Approx(gather(kRows, "S(1)")));
-  const Topology h100 = OrDie(Topology::Load("h100"));
+  const Topology h100 = H100();
   const double copy = 2 * 4096.0 * 4096 * 2 / h100.device.bytes_per_us / h100.device.efficiency;
   CHECK_EQ(gather(kColumns, "S(0)") - gather(kColumns, "S(1)"), doctest::Approx(copy));
 }

@@ -10,10 +10,12 @@
 #include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/passes/cost_models.h"
 
 namespace strata {
 namespace {
 
+using testing::ModelOn;
 using testing::OrDie;
 using testing::ParseBody;
 
@@ -65,8 +67,7 @@ TEST_CASE(
     "auto placement: rows go to the ranks of their experts, as in the plan by hand or better") {
   for (const std::string_view mesh : {"fsdp=4,ep=2", "fsdp=4,ep=4", "fsdp=8,tp=2,ep=8"}) {
     INFO(mesh);
-    const CostModel model =
-        OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse(mesh))));
+    const CostModel model = ModelOn(mesh);
     auto module = ParseBody(kDispatch);
     Graph& graph = *module->FindGraph("g");
     for (const std::string_view constraints : {std::string_view(""), kCutExperts}) {

@@ -8,11 +8,13 @@
 
 #include "passes/placement/auto/call_strategies.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/passes/cost_models.h"
 
 // What ranks may hold of attention with bodies, by the ids of the reference.
 namespace strata {
 namespace {
 
+using testing::ModelOn;
 using testing::NodeNamed;
 using testing::OrDie;
 
@@ -50,8 +52,7 @@ std::string FlexText(int64_t key_heads, std::string_view element) {
 std::set<std::string> WaysOf(std::string_view mesh, int64_t key_heads, std::string_view element) {
   const auto module = testing::ParseOrDie(FlexText(key_heads, element));
   Graph& graph = *module->FindGraph("g");
-  const CostModel model =
-      OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse(mesh))));
+  const CostModel model = ModelOn(mesh);
   const NodeId node = NodeNamed(graph, "flex");
   size_t buffer = 0;
   const std::vector<ValueId> operands = graph.operands(node);

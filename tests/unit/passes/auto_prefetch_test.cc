@@ -9,18 +9,20 @@
 #include "passes/placement/costs/prefetch.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/passes/cost_models.h"
 
 // Communication that can run beside computation, by the ids of the reference.
 namespace strata {
 namespace {
 
+using testing::ModelOn;
 using testing::NodeNamed;
 using testing::OrDie;
 using testing::ParseBody;
 
 /// Two products, of which the second reads the sum of two parameters; `d` mixes data and a
 /// parameter.
-constexpr std::string_view kStep = R"(
+constexpr std::string_view kPrefetchStep = R"(
   w = placeholder : bf16[1024, 1024][1024, 1]cpu {+fqn='w' +input='parameter'}
   v = placeholder : bf16[1024, 1024][1024, 1]cpu {+fqn='v' +input='parameter'}
   x = placeholder : bf16[512, 1024][1024, 1]cpu {+fqn='x' +input='batch'}
@@ -49,7 +51,7 @@ std::string Names(const Graph& graph, const std::set<NodeId>& nodes) {
 }
 
 TEST_CASE("T98: what parameters alone make can be gathered early, however many they are") {
-  auto module = ParseBody(kStep);
+  auto module = ParseBody(kPrefetchStep);
   const Graph& graph = *module->FindGraph("g");
   CHECK_EQ(Names(graph, PrefetchableOf(graph).from_parameters), "w v a b c ");
   auto none = ParseBody(R"(
@@ -63,7 +65,7 @@ TEST_CASE("T98: what parameters alone make can be gathered early, however many t
 }
 
 TEST_CASE("T99: views and casts before gradients can wait for a reduction; products cannot") {
-  auto module = ParseBody(kStep);
+  auto module = ParseBody(kPrefetchStep);
   const Graph& graph = *module->FindGraph("g");
   CHECK_EQ(Names(graph, PrefetchableOf(graph).to_gradients), "gv ");
 
@@ -86,10 +88,9 @@ TEST_CASE("T99: views and casts before gradients can wait for a reduction; produ
 
 TEST_CASE("T100: what can run beside computation costs its part, and nothing but its steps at 0") {
   const auto found = [](double exposed) {
-    CostModel model =
-        OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse("fsdp=8"))));
+    CostModel model = ModelOn("fsdp=8");
     model.set_exposed(exposed);
-    auto module = ParseBody(kStep);
+    auto module = ParseBody(kPrefetchStep);
     Graph& graph = *module->FindGraph("g");
     // Batches are cut and parameters are stored in parts, so both are communicated.
     const PlacementPlan kept = OrDie(PlacementPlan::Parse(
@@ -111,8 +112,7 @@ TEST_CASE("T100: what can run beside computation costs its part, and nothing but
   CHECK_GT(prefetched, 0);
   // Gathers of both parameters, reductions of both gradients: a step for each. The loss is awaited.
   Module module;
-  const CostModel model =
-      OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse("fsdp=8"))));
+  const CostModel model = ModelOn("fsdp=8");
   const Type loss = module.types()[module.types().Parse("bf16[][]cpu")];
   CHECK_LE(
       none.communication_us,

@@ -15,11 +15,18 @@
 #include "passes/placement/costs/collective_cost.h"
 #include "passes/simulate/timeline.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/passes/cost_models.h"
 
 // Tests of the reference, by its ids.
 namespace strata {
 namespace {
 
+using testing::H100;
+using testing::kExchange;
+using testing::kGather;
+using testing::kReduce;
+using testing::kScatter;
+using testing::ModelOn;
 using testing::NodeNamed;
 using testing::OrDie;
 using testing::ParseBody;
@@ -61,7 +68,7 @@ std::vector<std::string> StrategiesOn(std::string_view mesh_text, std::string_vi
   auto module = ParseBody(body);
   Graph& graph = *module->FindGraph("g");
   const Mesh mesh = OrDie(Mesh::Parse(mesh_text));
-  const CostModel model = OrDie(CostModel::Make(OrDie(Topology::Load("h100")), mesh));
+  const CostModel model = OrDie(CostModel::Make(H100(), mesh));
   const NodeId node = NodeNamed(graph, name);
   std::vector<std::string> found;
   for (const CallStrategy& strategy :
@@ -77,7 +84,7 @@ std::vector<std::string> StrategiesOn(std::string_view mesh_text, std::string_vi
   return found;
 }
 
-using Texts = std::vector<std::string>;
+using StrategyTexts = std::vector<std::string>;
 
 TEST_CASE("T11: numbers that depend on their place are whole") {
   CHECK_EQ(StrategiesOn("tp=8", "\n  i = aten.arange.default(64) : i64[64][1]cpu\n  output([i])\n",
@@ -92,10 +99,10 @@ TEST_CASE("T31, T32, T34: sums over cut dimensions are partial, others move down
   s = aten.sum.dim_IntList(x, [0, 1]) : f32[8][1]cpu
   output([s])
 )";
-  CHECK_EQ(StrategiesOn("fsdp=2,tp=2", kSum, "s", "S(0)S(1)"), Texts{"P(sum)P(sum)"});
-  CHECK_EQ(StrategiesOn("fsdp=2,tp=2", kSum, "s", "S(2)S(2)"), Texts{"S(0)S(0)"});
-  CHECK_EQ(StrategiesOn("fsdp=2,tp=2", kSum, "s", "S(2)S(0)"), Texts{"S(0)P(sum)"});
-  CHECK_EQ(StrategiesOn("fsdp=2,tp=2", kSum, "s", "S(0)S(2)"), Texts{"P(sum)S(0)"});
+  CHECK_EQ(StrategiesOn("fsdp=2,tp=2", kSum, "s", "S(0)S(1)"), StrategyTexts{"P(sum)P(sum)"});
+  CHECK_EQ(StrategiesOn("fsdp=2,tp=2", kSum, "s", "S(2)S(2)"), StrategyTexts{"S(0)S(0)"});
+  CHECK_EQ(StrategiesOn("fsdp=2,tp=2", kSum, "s", "S(2)S(0)"), StrategyTexts{"S(0)P(sum)"});
+  CHECK_EQ(StrategiesOn("fsdp=2,tp=2", kSum, "s", "S(0)S(2)"), StrategyTexts{"P(sum)S(0)"});
 }
 
 TEST_CASE("T35: a mean over cut dimensions is a partial mean") {
@@ -104,14 +111,12 @@ TEST_CASE("T35: a mean over cut dimensions is a partial mean") {
   m = aten.mean.dim(x, [0, 1]) : f32[][]cpu
   output([m])
 )";
-  CHECK_EQ(StrategiesOn("fsdp=2,tp=2", kMean, "m", "S(0)S(1)"), Texts{"P(avg)P(avg)"});
+  CHECK_EQ(StrategiesOn("fsdp=2,tp=2", kMean, "m", "S(0)S(1)"), StrategyTexts{"P(avg)P(avg)"});
 }
 
 double Us(const std::string& topology, CollectiveOp collective, double bytes, AxisTopology axis) {
   return CollectiveUs(OrDie(Topology::Load(topology)).network, collective, bytes, axis);
 }
-constexpr auto kGather = CollectiveOp::kAllGather, kReduce = CollectiveOp::kAllReduce,
-               kScatter = CollectiveOp::kReduceScatter, kExchange = CollectiveOp::kAllToAll;
 constexpr double kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
 
 TEST_CASE(
@@ -132,7 +137,7 @@ TEST_CASE("T51: an exchange costs more than a gather on A100, and little more on
 
 TEST_CASE("T52: a switch that reduces helps within nodes that have one") {
   const AxisTopology node{.ranks = 8, .nodes = 1, .ranks_per_node = 8};
-  Topology h100 = OrDie(Topology::Load("h100"));
+  Topology h100 = H100();
   const double with = CollectiveUs(h100.network, kReduce, kGiB, node);
   h100.network.nvswitch = false;
   CHECK_LT(with, CollectiveUs(h100.network, kReduce, kGiB, node));
@@ -176,8 +181,7 @@ std::string ProductText(int64_t rows) {
 
 TEST_CASE(
     "T85, T86: a parameter that ranks do not divide is whole, and does not make it infeasible") {
-  const CostModel model =
-      OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse("fsdp=256"))));
+  const CostModel model = ModelOn("fsdp=256");
   for (const int64_t rows : {280, 4}) {
     auto module = ParseBody(ProductText(rows));
     Graph& graph = *module->FindGraph("g");
@@ -188,10 +192,6 @@ TEST_CASE(
     CHECK_EQ(found.solved.status, SolverResult::Status::kOptimal);
     CHECK(plan.find("name = \"w\", fsdp = \"S(0)\"") == std::string::npos);
   }
-}
-
-CostModel ModelOn(std::string_view mesh) {
-  return OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse(mesh))));
 }
 
 TEST_CASE("T44: what a search remembers of a change is what the model says of it") {
@@ -221,7 +221,7 @@ TEST_CASE("T44: what a search remembers of a change is what the model says of it
 }
 
 /// The placements that were found for the result of a node.
-std::string FoundOf(const Graph& graph, const AutoPlacement& found, std::string_view name) {
+std::string ResultPlacement(const Graph& graph, const AutoPlacement& found, std::string_view name) {
   const auto variable = static_cast<size_t>(found.space.variable_of.at(NodeNamed(graph, name)));
   const auto choice = static_cast<size_t>(found.solved.choices[variable]);
   return PlacementsText(graph.module(),
@@ -241,24 +241,23 @@ TEST_CASE("T87, T88: a constraint and a limit hold together, and neither stays b
     return OrDie(PlaceAutomatically(graph, constraints, model, options));
   };
   const AutoPlacement free = find(none, 0);
-  CHECK_EQ(FoundOf(graph, free, "w"), "R");
+  CHECK_EQ(ResultPlacement(graph, free, "w"), "R");
   const AutoPlacement kept = find(along_rows, 0);
-  CHECK_EQ(FoundOf(graph, kept, "w"), "S(1)");
+  CHECK_EQ(ResultPlacement(graph, kept, "w"), "S(1)");
   const double limit = 0.5 * (free.memory_bytes + kept.memory_bytes);
   const AutoPlacement both = find(along_rows, limit);
-  CHECK_EQ(FoundOf(graph, both, "w"), "S(1)");
+  CHECK_EQ(ResultPlacement(graph, both, "w"), "S(1)");
   CHECK_LE(both.memory_bytes, limit);
   // Without the constraint the parameter still has to fit; without both it is whole again.
   const AutoPlacement limited = find(none, limit);
-  CHECK_NE(FoundOf(graph, limited, "w"), "R");
+  CHECK_NE(ResultPlacement(graph, limited, "w"), "R");
   CHECK_LE(limited.solved.cost, both.solved.cost);
-  CHECK_EQ(FoundOf(graph, find(none, 0), "w"), "R");
+  CHECK_EQ(ResultPlacement(graph, find(none, 0), "w"), "R");
   CHECK_EQ(find(none, 0).solved.cost, free.solved.cost);
 }
 
 TEST_CASE("T89: a gradient is held as its parameter") {
-  const CostModel model =
-      OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse("fsdp=8"))));
+  const CostModel model = ModelOn("fsdp=8");
   auto module = ParseBody(ProductText(1024));
   Graph& graph = *module->FindGraph("g");
   const SearchSpace space = OrDie(MakeSearchSpace(graph, PlacementPlan(model.mesh()), model, {}));
@@ -284,7 +283,7 @@ TEST_CASE(
   output([b, c, w])
 )");
   const Graph& graph = *module->FindGraph("g");
-  const Topology topology = OrDie(Topology::Load("h100"));
+  const Topology topology = H100();
   const NodeCost cost = NodeCost::OnMesh(topology, graph, OrDie(Mesh::Parse("tp=8")));
   const Timeline timeline = OrDie(Simulate(graph, cost));
   const double product = cost.ComputeUs(graph, NodeNamed(graph, "a"));

@@ -11,11 +11,14 @@
 #include "passes/placement/auto/call_strategies.h"
 #include "passes/placement/auto/explain.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/passes/cost_models.h"
 
 // What ranks may hold of operands and results, by the ids of the reference.
 namespace strata {
 namespace {
 
+using testing::H100;
+using testing::ModelOn;
 using testing::NodeNamed;
 using testing::OrDie;
 using testing::ParseBody;
@@ -26,8 +29,7 @@ using Texts = std::set<std::string>;
 Texts WaysOf(std::string_view mesh_text, std::string_view body, std::string_view name) {
   auto module = ParseBody(body);
   Graph& graph = *module->FindGraph("g");
-  const CostModel model =
-      OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse(mesh_text))));
+  const CostModel model = ModelOn(mesh_text);
   const NodeId node = NodeNamed(graph, name);
   Texts found;
   for (const CallStrategy& strategy :
@@ -45,8 +47,7 @@ Texts WaysOf(std::string_view mesh_text, std::string_view body, std::string_view
 
 /// The plan that is found for a step on H100 nodes.
 AutoPlacement PlacedOn(std::string_view mesh, Graph& graph) {
-  const CostModel model =
-      OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse(mesh))));
+  const CostModel model = ModelOn(mesh);
   return OrDie(PlaceAutomatically(graph, PlacementPlan(model.mesh()), model, {}));
 }
 
@@ -222,8 +223,7 @@ std::string PlacedType(std::string_view stored, std::string_view computes, std::
 
 /// The search's placements of a step whose parameters are held in parts.
 AutoPlacement InParts(Graph& graph) {
-  const CostModel model =
-      OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse("fsdp=8"))));
+  const CostModel model = ModelOn("fsdp=8");
   const PlacementPlan kept = OrDie(PlacementPlan::Parse(
       "parameter = [{ name = \"*\", fsdp = \"S(0)\" }]\n", "kept", model.mesh(), {}));
   return OrDie(PlaceAutomatically(graph, kept, model, {}));

@@ -12,19 +12,17 @@
 #include "passes/placement/auto/plan_text.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/passes/cost_models.h"
 
 // What is chosen for layers on two axes, by the ids of the reference.
 namespace strata {
 namespace {
 
+using testing::ModelOn;
 using testing::NodeNamed;
 using testing::OrDie;
 using testing::ParseBody;
 using testing::ValueNamed;
-
-CostModel ModelOn(std::string_view mesh) {
-  return OrDie(CostModel::Make(OrDie(Topology::Load("h100")), OrDie(Mesh::Parse(mesh))));
-}
 
 /// The strategy that was found for a call, or the placement of an input.
 std::string FoundOf(const Graph& graph, const AutoPlacement& found, std::string_view name) {

@@ -73,7 +73,7 @@ TEST_CASE("times are divided as well as any division does") {
 }
 
 /// A large head behind two layers, and the gather of a huge parameter.
-constexpr std::string_view kStep = R"(graph step
+constexpr std::string_view kBalanceStep = R"(graph step
   e = placeholder : f32[8, 16][16, 1]cpu {module=tok_embeddings +fqn='tok_embeddings.weight' +input='parameter'}
   p = placeholder : f32[4096, 4096][4096, 1]cpu {module=layers.0 +fqn='layers.0.weight' +input='parameter'}
   n = placeholder : f32[16][1]cpu {module=norm +fqn='norm.weight' +input='parameter'}
@@ -93,7 +93,7 @@ constexpr std::string_view kStep = R"(graph step
 )";
 
 TEST_CASE("stages are balanced by modelled times; what runs once in a step takes none") {
-  const auto module = ParseOrDie(kStep);
+  const auto module = ParseOrDie(kBalanceStep);
   const Graph& step = *module->FindGraph("step");
   CHECK_EQ(OrDie(BalancedStages(step, 2, {})).Text(),
            "tok_embeddings,layers.0,layers.1,norm;lm_head");
@@ -113,7 +113,7 @@ std::string Profile(const std::vector<std::pair<std::string, int>>& times) {
 }
 
 TEST_CASE("recorded times of modules replace the modelled ones") {
-  const auto module = ParseOrDie(kStep);
+  const auto module = ParseOrDie(kBalanceStep);
   const Graph& step = *module->FindGraph("step");
   const testing::TempDir dir;
   const std::string path = dir / "times.json";
@@ -152,7 +152,7 @@ Result<Changed> Split(std::string_view text, SplitStages::Options options) {
 
 TEST_CASE(
     "the pass balances stages; modules that are named by hand must be the model's, in order") {
-  const auto module = ParseOrDie(kStep);
+  const auto module = ParseOrDie(kBalanceStep);
   SplitStages::Options options;
   options.balance = true;
   CHECK_EQ(OrDie(SplitStages(options).Run(*module)), Changed::kYes);
@@ -163,7 +163,7 @@ TEST_CASE(
   const auto error = [](std::string modules) {
     SplitStages::Options named;
     named.modules = std::move(modules);
-    return MessageOf(Split(kStep, named));
+    return MessageOf(Split(kBalanceStep, named));
   };
   CHECK_EQ(error("tok_embeddings,layers.0,layers.1;nrom,lm_head"),
            "no module 'nrom': graph step: name modules of the model, did you mean 'norm'");

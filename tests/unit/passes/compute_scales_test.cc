@@ -17,7 +17,7 @@ using testing::MessageOf;
 using testing::OrDie;
 using testing::ParseBody;
 
-constexpr std::string_view kBody = R"(
+constexpr std::string_view kProductsBody = R"(
   x = placeholder : f32[512, 512][512, 1]cpu
   a = aten.mm.default(x, x) : f32[512, 512][512, 1]cpu {forward}
   t = aten.t.default(a) : f32[512, 512][1, 512]cpu ~a {forward}
@@ -33,7 +33,7 @@ double ComputeUsOf(Graph& graph, const CostModel& model, std::string_view name) 
 }
 
 TEST_CASE("recorded times scale what nodes cost, and the rest by their ratio") {
-  const auto module = ParseBody(kBody);
+  const auto module = ParseBody(kProductsBody);
   Graph& graph = module->graph({0});
   const Topology topology = OrDie(Topology::Load("cpu"));
   CostModel model = OrDie(CostModel::Make(topology, Mesh()));
@@ -50,7 +50,7 @@ TEST_CASE("recorded times scale what nodes cost, and the rest by their ratio") {
 }
 
 TEST_CASE("a profile of another step is an error") {
-  const auto module = ParseBody(kBody);
+  const auto module = ParseBody(kProductsBody);
   CHECK_EQ(MessageOf(ScalesOf(module->graph({0}), {{"fused_1", 3}}, OrDie(Topology::Load("cpu")))),
            "no node of the step has a time in the profile: record one rank without fuse, by strata "
            "train CONFIG --passes dce,canonicalize --profile 3 --trace T, and write the file with "

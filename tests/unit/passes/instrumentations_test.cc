@@ -17,7 +17,7 @@ namespace {
 using testing::OrDie;
 using testing::ParseBody;
 
-constexpr std::string_view kGraph = R"(
+constexpr std::string_view kDetachedRelu = R"(
   x = placeholder : f32[4]
   detach = aten.detach.default(x) : f32[4]
   relu = aten.relu.default(detach) : f32[4]
@@ -40,7 +40,7 @@ PassManager Pipeline(std::string_view text, PassManager::Options options = {}) {
 }
 
 TEST_CASE("printing on change shows the graph before and after the passes that changed it") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kDetachedRelu);
   std::string printed;
   auto print = OrDie(PrintOnChange::Create(".*", [&](std::string_view text) { printed += text; }));
   PassManager manager = Pipeline("dce,remove-detach,canonicalize");
@@ -62,7 +62,7 @@ graph g
 
 TEST_CASE("printing on change applies the pattern to the whole name") {
   for (const auto& [pattern, shown] : {std::pair{"remove-.*", true}, {"detach", false}}) {
-    auto module = ParseBody(kGraph);
+    auto module = ParseBody(kDetachedRelu);
     std::string printed;
     auto print =
         OrDie(PrintOnChange::Create(pattern, [&](std::string_view text) { printed += text; }));
@@ -82,7 +82,7 @@ TEST_CASE("a malformed pattern is an error") {
 }
 
 TEST_CASE("the times and node counts of each pass are printed") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kDetachedRelu);
   TimePasses times;
   PassManager manager = Pipeline("dce,canonicalize");
   manager.Watch(times);
@@ -102,7 +102,7 @@ TEST_CASE("the times and node counts of each pass are printed") {
 TEST_CASE("a failure leaves an input file with the command that reproduces it") {
   const testing::TempDir folder;
   const std::string path = folder / "reproducer.txt";
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kDetachedRelu);
   const std::string before = PrintText(*module, {.stable_ids = true});
   PassManager manager = Pipeline("canonicalize,failing", {.input_ref = path});
   Reproducer reproducer(path);
@@ -117,7 +117,7 @@ TEST_CASE("a failure leaves an input file with the command that reproduces it") 
 TEST_CASE("without a failure no input file is written") {
   const testing::TempDir folder;
   const std::string path = folder / "reproducer.txt";
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kDetachedRelu);
   PassManager manager = Pipeline("canonicalize");
   Reproducer reproducer(path);
   manager.Watch(reproducer);

@@ -58,11 +58,11 @@ std::unique_ptr<Module> Offloaded(std::string_view body, Offload::Options option
   return module;
 }
 
-std::string BodyAfter(std::string_view body, Offload::Options options = {}) {
+std::string OffloadedBody(std::string_view body, Offload::Options options = {}) {
   return BodyOf(*Offloaded(body, options));
 }
 
-constexpr std::string_view kThreeLayers = R"(
+constexpr std::string_view kOffloadedLayers = R"(
   x = placeholder : f32[64, 64][64, 1]cpu
   t = placeholder : f32[64, 64][64, 1]cpu
   a = aten.mm.default(x, x) : f32[64, 64][64, 1]cpu {forward module=layers.0 +recompute='MUST_SAVE'}
@@ -75,7 +75,7 @@ constexpr std::string_view kThreeLayers = R"(
 )";
 
 TEST_CASE("OF-1: all layers but the last are offloaded, a single layer is") {
-  CHECK_EQ(Tagged(kThreeLayers), "a b");
+  CHECK_EQ(Tagged(kOffloadedLayers), "a b");
   CHECK_EQ(Tagged(R"(
   x = placeholder : f32[64, 64][64, 1]cpu
   a = aten.mm.default(x, x) : f32[64, 64][64, 1]cpu {forward module=layers.0 +recompute='MUST_SAVE'}
@@ -106,8 +106,8 @@ TEST_CASE("OF-3: what backward does not read is not offloaded; without tags noth
   output([g])
 )";
   CHECK_EQ(Tagged(kUnread), "");
-  const std::string before = BodyOf(*ParseBody(kThreeLayers));
-  CHECK_EQ(BodyAfter(kThreeLayers), before);
+  const std::string before = BodyOf(*ParseBody(kOffloadedLayers));
+  CHECK_EQ(OffloadedBody(kOffloadedLayers), before);
 }
 
 constexpr std::string_view kTwoOffloads = R"(
@@ -124,7 +124,7 @@ constexpr std::string_view kTwoOffloads = R"(
 )";
 
 TEST_CASE("OF-4: copies are awaited a layer later and start a layer earlier") {
-  CHECK_EQ(BodyAfter(kTwoOffloads), R"(
+  CHECK_EQ(OffloadedBody(kTwoOffloads), R"(
   x = placeholder
   t = placeholder
   a = aten.mm.default(x, x)
@@ -192,7 +192,7 @@ TEST_CASE("OF-7: the wait follows all forward readers, however short the delay")
 }
 
 TEST_CASE("OF-8 OF-12: backward reads clones of views of what comes back") {
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(OffloadedBody(R"(
   x = placeholder : f32[64, 64][64, 1]cpu
   a = aten.mm.default(x, x) : f32[64, 64][64, 1]cpu {forward module=layers.0 +recompute='MUST_CPU_OFFLOAD'}
   v = aten.view.default(a, [4096]) : f32[4096][1]cpu ~ a {forward module=layers.0 +recompute='MUST_SAVE'}

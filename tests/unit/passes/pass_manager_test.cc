@@ -103,14 +103,14 @@ class Diary final : public PassInstrumentation, public SnapshotSink {
   Status written;
 };
 
-constexpr std::string_view kGraph = R"(
+constexpr std::string_view kRelu = R"(
   x = placeholder : f32[4]
   relu = aten.relu.default(x) : f32[4]
   output(relu)
 )";
 
 TEST_CASE("instrumentations observe each pass in order") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   PassManager manager;
   manager.Add(MakePass("negate", NegateRelus));
   manager.Add(MakePass("nothing", DoNothing));
@@ -126,7 +126,7 @@ TEST_CASE("instrumentations observe each pass in order") {
 }
 
 TEST_CASE("a run reports fingerprints per program and provenance records") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   const Graph& graph = *module->FindGraph("g");
   const StableId relu = graph.node(graph.node(graph.first()).next).stable_id;
   const Fingerprint before = FingerprintOf(graph, FingerprintScope::kEverything);
@@ -150,7 +150,7 @@ TEST_CASE("a run reports fingerprints per program and provenance records") {
 }
 
 TEST_CASE("a program that a pass adds has no fingerprint before") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   PassManager manager;
   manager.Add(MakePass("split", [](Module& m) -> Result<Changed> {
     Rewriter rewriter(m.AddGraph("optimizer"));
@@ -169,7 +169,7 @@ TEST_CASE("a program that a pass adds has no fingerprint before") {
 }
 
 TEST_CASE("a pass that reports a change without making one is unchanged") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   PassManager manager;
   manager.Add(MakePass("boast", [](Module&) -> Result<Changed> { return Changed::kYes; }));
   Diary diary;
@@ -179,7 +179,7 @@ TEST_CASE("a pass that reports a change without making one is unchanged") {
 }
 
 TEST_CASE("a failing pass ends the pipeline, and its graph is recorded") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   PassManager manager({.input_ref = "out/demo.strata#pass=0:before"});
   manager.Add(MakePass("nothing", DoNothing));
   manager.Add(MakePass("bad", [](Module& m) -> Result<Changed> {
@@ -213,7 +213,7 @@ graph g
 }
 
 TEST_CASE("the command of a recorded failure starts from the snapshot before the pass") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   PassManager manager({.input_ref = "g.txt", .run_ref = "out/t.strata#run=2"});
   manager.Add(MakePass("nothing", DoNothing));
   manager.Add(MakePass("bad", [](Module&) -> Result<Changed> { return Error("no"); }));
@@ -225,7 +225,7 @@ TEST_CASE("the command of a recorded failure starts from the snapshot before the
 }
 
 TEST_CASE("a pass that leaves an invalid graph fails, and the graph is recorded") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   PassManager manager;
   manager.Add(MakePass("shuffle", BreakOrder));
   Diary diary;
@@ -241,7 +241,7 @@ TEST_CASE("a pass that leaves an invalid graph fails, and the graph is recorded"
 }
 
 TEST_CASE("a pass that hides a change fails") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   PassManager manager;
   manager.Add(MakePass("sly", [](Module& m) -> Result<Changed> {
     OrDie(NegateRelus(m));
@@ -256,7 +256,7 @@ TEST_CASE("a pass that hides a change fails") {
 
 TEST_CASE("a changed name, phase or attribute is a change") {
   for (int what = 0; what < 3; ++what) {
-    auto module = ParseBody(kGraph);
+    auto module = ParseBody(kRelu);
     PassManager manager;
     manager.Add(MakePass("tag", [what](Module& m) -> Result<Changed> {
       Graph& graph = *m.FindGraph("g");
@@ -272,7 +272,7 @@ TEST_CASE("a changed name, phase or attribute is a change") {
 }
 
 TEST_CASE("an invalid input is distinguished from an invalid result") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   OrDie(BreakOrder(*module));
   PassManager manager;
   manager.Add(MakePass("nothing", DoNothing));
@@ -282,7 +282,7 @@ TEST_CASE("an invalid input is distinguished from an invalid result") {
 }
 
 TEST_CASE("a recording that cannot be written ends the pipeline") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   PassManager manager;
   manager.Add(MakePass("nothing", DoNothing));
   manager.Add(MakePass("never", [](Module&) -> Result<Changed> {
@@ -299,13 +299,13 @@ TEST_CASE("a recording that cannot be written ends the pipeline") {
 }
 
 TEST_CASE("an empty pipeline succeeds") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   PassManager manager;
   CHECK(OrDie(manager.Run(*module)) == Changed::kNo);
 }
 
 TEST_CASE("a command line quotes characters that the shell interprets") {
-  auto module = ParseBody(kGraph);
+  auto module = ParseBody(kRelu);
   PassManager manager({.input_ref = "it's $HOME.txt"});
   manager.Add(MakePass("bad", [](Module&) -> Result<Changed> { return Error("no"); }));
   const Result<Changed> result = manager.Run(*module);

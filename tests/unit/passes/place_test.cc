@@ -34,7 +34,7 @@ Status PlaceOn(Module& module, std::string mesh) {
   return Ok();
 }
 
-constexpr std::string_view kStep = R"(
+constexpr std::string_view kPlaceStep = R"(
   w = placeholder : f32[6, 4][4, 1]cpu {+fqn='w' +input='parameter'}
   x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
   t = aten.t.default(w) : f32[4, 6][1, 4]cpu ~w {forward}
@@ -125,7 +125,7 @@ TEST_CASE("place: parameters are cast where they are stored, however small they 
 }
 
 TEST_CASE("place: parameters are gathered when read, gradients are sharded as their parameters") {
-  auto module = ParseBody(kStep);
+  auto module = ParseBody(kPlaceStep);
   OrDie(PlaceOn(*module, "fsdp=2"));
   CHECK_EQ(BodyOf(*module), R"(
   w = placeholder
@@ -153,7 +153,7 @@ TEST_CASE("place: parameters are gathered when read, gradients are sharded as th
 }
 
 TEST_CASE("lower: sizes are local and redistributions are collectives of an axis") {
-  auto module = ParseBody(kStep);
+  auto module = ParseBody(kPlaceStep);
   OrDie(PlaceOn(*module, "fsdp=2"));
   CHECK(OrDie(LowerPlacements().Run(*module)) == Changed::kYes);
   OrDie(Verify(*module));
@@ -449,9 +449,9 @@ TEST_CASE("place: a sort that no rows follow is of all tokens") {
   CHECK_EQ(TypeOf(*module, "order"), "DTensor(i64[16][1]cpu, R)");
 }
 
-/// Places `kStep` on two ranks by the plan `text`.
+/// Places `kPlaceStep` on two ranks by the plan `text`.
 TEST_CASE("place: a plan decides how single calls run, and what follows from that") {
-  auto module = ParseBody(kStep);
+  auto module = ParseBody(kPlaceStep);
   OrDie(PlaceBy(*module, R"toml(
 [[node]]
 module = ""
@@ -483,7 +483,7 @@ node = [{ module = "layers.*.ffn", phase = "forward", op = "aten.relu.default", 
 }
 
 TEST_CASE("place: a strategy that the rule does not allow is an error that names the entry") {
-  auto module = ParseBody(kStep);
+  auto module = ParseBody(kPlaceStep);
   const Status placed = PlaceBy(*module, R"toml(
 [[node]]
 module = ""
@@ -503,16 +503,16 @@ fsdp = "S(0)S(0) -> S(0)"
 }
 
 TEST_CASE("place: what a plan says of a parameter on fsdp is how it is stored") {
-  auto module = ParseBody(kStep);
+  auto module = ParseBody(kPlaceStep);
   OrDie(PlaceBy(*module, "parameter = [{ name = \"w\", fsdp = \"S(1)\" }]"));
   CHECK_EQ(TypeOf(*module, "w"), "DTensor(f32[6, 4][4, 1]cpu, S(1))");
   CHECK_EQ(TypeOf(*module, "redistribute"), "DTensor(f32[6, 4][4, 1]cpu, R)");
 }
 
 TEST_CASE("place: a mesh of one rank changes nothing") {
-  auto module = ParseBody(kStep);
+  auto module = ParseBody(kPlaceStep);
   OrDie(PlaceOn(*module, "fsdp=1"));
-  CHECK_EQ(BodyOf(*module), BodyOf(*ParseBody(kStep)));
+  CHECK_EQ(BodyOf(*module), BodyOf(*ParseBody(kPlaceStep)));
 }
 
 }  // namespace

@@ -34,16 +34,16 @@ std::unique_ptr<Module> Recomputed(std::string_view body) {
   return module;
 }
 
-std::string BodyAfter(std::string_view body) {
+std::string RecomputedBody(std::string_view body) {
   return BodyOf(*Recomputed(body));
 }
 
-std::string ErrorOf(std::string_view body) {
+std::string RecomputeError(std::string_view body) {
   return MessageOf(Recompute().Run(*ParseBody(body)));
 }
 
 TEST_CASE("RM-1: a diamond is copied in forward order before its reader; unread nodes go") {
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(RecomputedBody(R"(
   i = placeholder : f32[4][1]cpu
   j = placeholder : f32[4][1]cpu
   t = placeholder : f32[4][1]cpu
@@ -76,7 +76,7 @@ TEST_CASE("RM-1: a diamond is copied in forward order before its reader; unread 
   h = aten.mul.Tensor(g, e_recomputed)
   output([s, h])
 )");
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(RecomputedBody(R"(
   i = placeholder : f32[4][1]cpu
   t = placeholder : f32[4][1]cpu
   a = aten.clone.default(i) : f32[4][1]cpu {forward +recompute='MUST_RECOMPUTE'}
@@ -95,7 +95,7 @@ TEST_CASE("RM-1: a diamond is copied in forward order before its reader; unread 
 }
 
 TEST_CASE("each copy goes before the first backward node that needs it") {
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(RecomputedBody(R"(
   i = placeholder : f32[4][1]cpu
   t = placeholder : f32[4][1]cpu
   a = aten.clone.default(i) : f32[4][1]cpu {forward +recompute='MUST_RECOMPUTE'}
@@ -152,7 +152,7 @@ TEST_CASE("RM-3: the attributes of a copy are its own") {
 }
 
 TEST_CASE("RM-4, RM-12: backward of the loss keeps originals") {
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(RecomputedBody(R"(
   i = placeholder : f32[4][1]cpu
   a = aten.sin.default(i) : f32[4][1]cpu {forward module=layers.0 +recompute='MUST_RECOMPUTE'}
   b = aten.cos.default(a) : f32[4][1]cpu {forward module=norm +recompute='MUST_RECOMPUTE'}
@@ -172,7 +172,7 @@ TEST_CASE("RM-4, RM-12: backward of the loss keeps originals") {
 }
 
 TEST_CASE("chunks of the loss, and casts of its gradients at the end, do not hide the region") {
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(RecomputedBody(R"(
   i = placeholder : f32[4][1]cpu
   a = aten.sin.default(i) : f32[4][1]cpu {forward module=layers.0 +recompute='MUST_RECOMPUTE'}
   l0 = aten.mul.Tensor(i, a) : f32[4][1]cpu {forward module=lm_head}
@@ -209,13 +209,13 @@ TEST_CASE("RM-5: forward nodes must not separate regions that need copies") {
   h = aten.mul.Tensor(f, b) : f32[4][1]cpu {backward}
   output([g, h])
 )";
-  CHECK_EQ(ErrorOf(kTwo),
+  CHECK_EQ(RecomputeError(kTwo),
            "2 disjoint backward regions require recomputation: graph g: forward nodes before h "
            "separate them, move these or tag less");
 }
 
 TEST_CASE("a region that reads nothing tagged may be apart") {
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(RecomputedBody(R"(
   i = placeholder : f32[4][1]cpu
   a = aten.sin.default(i) : f32[4][1]cpu {forward +recompute='MUST_RECOMPUTE'}
   g = aten.mul.Tensor(i, a) : f32[4][1]cpu {backward}
@@ -234,7 +234,7 @@ TEST_CASE("a region that reads nothing tagged may be apart") {
 }
 
 TEST_CASE("RM-6: forward readers and outputs keep the original") {
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(RecomputedBody(R"(
   i = placeholder : f32[4][1]cpu
   a = aten.sin.default(i) : f32[4][1]cpu {forward +recompute='MUST_RECOMPUTE'}
   f = aten.cos.default(a) : f32[4][1]cpu {forward +recompute='MUST_SAVE'}
@@ -318,7 +318,7 @@ TEST_CASE("RM-8: what came back from the host is moved before a copy that reads 
 }
 
 TEST_CASE("RM-9: what came back earlier stays where it is") {
-  CHECK_EQ(BodyAfter(fmt::format(kOffloaded, R"(
+  CHECK_EQ(RecomputedBody(fmt::format(kOffloaded, R"(
   l = ao.reload.default(w, device('cpu')) : f32[4][1]cpu {backward module=layers.0}
   n = aten.neg.default(t) : f32[4][1]cpu {backward module=layers.0}
   b = ao.wait_tensor.default(l, w) : f32[4][1]cpu ~l {backward module=layers.0}
@@ -346,7 +346,7 @@ TEST_CASE("RM-9: what came back earlier stays where it is") {
 
 TEST_CASE("RM-10: tagged random numbers are rejected") {
   CHECK_EQ(
-      ErrorOf(R"(
+      RecomputeError(R"(
   i = placeholder : f32[4][1]cpu
   (a, m) = aten.native_dropout.default(i, 0.5, True) as d : (f32[4][1]cpu, b8[4][1]cpu) {forward +recompute='MUST_RECOMPUTE'}
   g = aten.mul.Tensor(i, a) : f32[4][1]cpu {backward}
@@ -357,7 +357,7 @@ TEST_CASE("RM-10: tagged random numbers are rejected") {
 }
 
 TEST_CASE("RM-11: a gather and its wait are copied as a pair, one for all readers") {
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(RecomputedBody(R"(
   p = placeholder : f32[4][1]cpu
   a = _c10d_functional.all_gather_into_tensor.default(p, 2, 'fsdp') : f32[8][1]cpu {forward +recompute='MUST_RECOMPUTE'}
   w = _c10d_functional.wait_tensor.default(a) : f32[8][1]cpu {forward +recompute='MUST_RECOMPUTE'}
@@ -380,7 +380,7 @@ TEST_CASE("RM-11: a gather and its wait are copied as a pair, one for all reader
 }
 
 TEST_CASE("copies of tuples name their elements; names that are taken get a number") {
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(RecomputedBody(R"(
   i = placeholder : f32[4][1]cpu
   a_recomputed = placeholder : f32[4][1]cpu
   (a, b) = aten.max.dim(i, 0) as m : (f32[4][1]cpu, i64[4][1]cpu) {forward +recompute='MUST_RECOMPUTE'}
@@ -428,7 +428,7 @@ TEST_CASE("writes are repeated on the copy, in the order of forward with the rea
 }
 
 TEST_CASE("a reader of written memory brings the writes along, though it reads another name") {
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(RecomputedBody(R"(
   i = placeholder : f32[4][1]cpu
   m = aten.sin.default(i) : f32[4][1]cpu {forward +recompute='MUST_RECOMPUTE'}
   n = aten.add_.Scalar(m, 1.0) : f32[4][1]cpu ~m {forward +recompute='MUST_RECOMPUTE'}
@@ -445,7 +445,7 @@ TEST_CASE("a reader of written memory brings the writes along, though it reads a
 }
 
 TEST_CASE("a write stays while something reads the memory after it") {
-  CHECK_EQ(BodyAfter(R"(
+  CHECK_EQ(RecomputedBody(R"(
   i = placeholder : f32[4][1]cpu
   m = aten.sin.default(i) : f32[4][1]cpu {forward +recompute='MUST_RECOMPUTE'}
   n = aten.add_.Scalar(m, 1.0) : f32[4][1]cpu ~m {forward +recompute='MUST_RECOMPUTE'}
@@ -469,7 +469,7 @@ TEST_CASE("tagged nodes whose operands are written later, or twice, are rejected
   constexpr std::string_view kSuffix = ": tag it MUST_SAVE";
   const std::string prefix =
       "memory is written after or beside what shall be recomputed: graph g: node ";
-  CHECK_EQ(ErrorOf(R"(
+  CHECK_EQ(RecomputeError(R"(
   i = placeholder : f32[4][1]cpu
   m = aten.sin.default(i) : f32[4][1]cpu {forward +recompute='MUST_SAVE'}
   e = aten.exp.default(m) : f32[4][1]cpu {forward +recompute='MUST_RECOMPUTE'}
@@ -478,7 +478,7 @@ TEST_CASE("tagged nodes whose operands are written later, or twice, are rejected
   output([g])
 )"),
            prefix + "e (aten.exp.default)" + std::string(kSuffix));
-  CHECK_EQ(ErrorOf(R"(
+  CHECK_EQ(RecomputeError(R"(
   i = placeholder : f32[4][1]cpu
   m = aten.sin.default(i) : f32[4][1]cpu {forward +recompute='MUST_SAVE'}
   n = aten.add_.Scalar(m, 1.0) : f32[4][1]cpu ~m {forward +recompute='MUST_RECOMPUTE'}

@@ -21,7 +21,7 @@ using testing::NodeNamed;
 using testing::OrDie;
 using testing::ParseBody;
 
-constexpr std::string_view kBody = R"(
+constexpr std::string_view kProfiledBody = R"(
   x = placeholder : f32[64, 64][64, 1]cpu
   n = aten.relu.default(x) : f32[64, 64][64, 1]cpu {forward module=layers.0}
   u = aten.tanh.default(x) : f32[64, 64][64, 1]cpu {forward module=layers.0}
@@ -34,13 +34,13 @@ constexpr std::string_view kBody = R"(
   output([loss, g])
 )";
 
-std::string Profile(std::string_view rows) {
+std::string ProfileText(std::string_view rows) {
   return fmt::format(R"({{"schema": "strata.profile/1", "graph": "g", "steps": 2, "rows": [{}]}})",
                      rows);
 }
 
 TEST_CASE("a profile gives microseconds of a step by node; other text is refused") {
-  const NodeTimes times = OrDie(ParseProfile(Profile(
+  const NodeTimes times = OrDie(ParseProfile(ProfileText(
       R"({"name": "mm", "nodes": 1, "time_ns": 3000, "bytes": 4}, {"name": "t", "time_ns": 0})")));
   CHECK_EQ(times, NodeTimes{{"mm", 1.5}, {"t", 0}});
   for (const std::string_view text : {"", "[]", R"({"schema": "strata.memory/1"})",
@@ -49,12 +49,12 @@ TEST_CASE("a profile gives microseconds of a step by node; other text is refused
     CHECK_EQ(MessageOf(ParseProfile(text)),
              "not a profile: write it with strata profile REF --json");
   }
-  CHECK_EQ(MessageOf(ParseProfile(Profile(R"({"name": "mm"})"))),
+  CHECK_EQ(MessageOf(ParseProfile(ProfileText(R"({"name": "mm"})"))),
            "a row of a profile has no name or time_ns: write it with strata profile REF --json");
 }
 
 TEST_CASE("nodes cost what they took; others, and copies to the host, are scaled alike") {
-  const auto module = ParseBody(kBody);
+  const auto module = ParseBody(kProfiledBody);
   const Graph& graph = *module->FindGraph("g");
   const MemoryCosts modelled = OrDie(CostsOf(graph, ""));
   MemoryCosts costs = modelled;
@@ -75,12 +75,12 @@ TEST_CASE("nodes cost what they took; others, and copies to the host, are scaled
 
 /// Names of the nodes that a plan with those recorded times gives up.
 std::string GivenUp(std::string_view rows) {
-  const auto module = ParseBody(kBody);
+  const auto module = ParseBody(kProfiledBody);
   Graph& graph = *module->FindGraph("g");
   Budget::Options options{.bytes = LivePeakBytes(graph) - 1, .offload = false};
   const TemporaryPath folder = OrDie(TemporaryPath::MakeFolder());
   options.times = folder.path() + "/times.json";
-  CHECK_OK(WriteFile(options.times, Profile(rows)));
+  CHECK_OK(WriteFile(options.times, ProfileText(rows)));
   OrDie(Budget(options).Run(*module));
   std::string names;
   for (const NodeId node : graph.nodes())
@@ -92,7 +92,7 @@ std::string GivenUp(std::string_view rows) {
 TEST_CASE("a plan recomputes what the profile says is cheap") {
   CHECK_EQ(GivenUp(R"({"name": "n", "time_ns": 2000}, {"name": "u", "time_ns": 9000})"), "n");
   CHECK_EQ(GivenUp(R"({"name": "n", "time_ns": 9000}, {"name": "u", "time_ns": 2000})"), "u");
-  const auto module = ParseBody(kBody);
+  const auto module = ParseBody(kProfiledBody);
   CHECK_EQ(MessageOf(Budget({.bytes = 1 << 20, .times = "/nowhere/times.json"}).Run(*module)),
            "no such file: /nowhere/times.json: check the path");
   const TemporaryPath folder = OrDie(TemporaryPath::MakeFolder());

@@ -21,7 +21,7 @@ using testing::OrDie;
 using testing::ParseBody;
 
 /// Two gathered parameters, one cast before and one joined from parts, and a gathered activation.
-constexpr std::string_view kBody = R"(
+constexpr std::string_view kGatheredBody = R"(
   x = placeholder : f32[4, 4][4, 1]cpu
   p = placeholder : f32[2, 4][4, 1]cpu
   q = placeholder : f32[4, 2][2, 1]cpu
@@ -57,7 +57,7 @@ std::string Tagged(const Module& module) {
 }
 
 std::string TaggedBy(ReshardParameters::Options options) {
-  const auto module = ParseBody(kBody);
+  const auto module = ParseBody(kGatheredBody);
   const Fingerprint before = FingerprintOf(*module->FindGraph("g"));
   CHECK_EQ(OrDie(ReshardParameters(options).Run(*module)), Changed::kYes);
   CHECK_OK(Verify(*module));
@@ -76,7 +76,7 @@ TEST_CASE(
 }
 
 TEST_CASE("backward gathers again what is tagged, and keeps activations") {
-  const auto module = ParseBody(kBody);
+  const auto module = ParseBody(kGatheredBody);
   OrDie(ReshardParameters({.consumers = "aten.cat.default#0"}).Run(*module));
   OrDie(Recompute().Run(*module));
   CHECK_OK(Verify(*module));

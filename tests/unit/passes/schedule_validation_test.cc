@@ -37,7 +37,7 @@ PipelineSchedule Lowered(const PipelineSchedule& schedule) {
   return lowered;
 }
 
-std::string ErrorOf(std::string_view csv, std::optional<int64_t> most = std::nullopt) {
+std::string ValidationError(std::string_view csv, std::optional<int64_t> most = std::nullopt) {
   return MessageOf(ValidateSchedule(OrDie(ParseScheduleCsv(csv, "s.csv")), most));
 }
 
@@ -114,18 +114,19 @@ TEST_CASE("of 500 mutated schedules the validator accepts those that the simulat
 }
 
 TEST_CASE("an invalid schedule is refused with the rank and the action that break it") {
-  CHECK_EQ(ErrorOf("0F0,0B0\n1B0,1F0\n"),
+  CHECK_EQ(ValidationError("0F0,0B0\n1B0,1F0\n"),
            "the schedule deadlocks: rank 0: action 1, 0B0 waits for 1B0; rank 1: action 0, 1B0 "
            "waits for 1F0");
-  CHECK_EQ(ErrorOf("0F1,0F0,0B0,0B1\n1F0,1B0,1F1\n"), "rank 1: 1B1 is missing");
-  CHECK_EQ(ErrorOf("0F0,0I0\n"), "rank 0: 0W0 is missing");
-  CHECK_EQ(ErrorOf("0F0,0B0,0B0\n"), "rank 0: action 2, 0B0: it runs before, as action 1");
-  CHECK_EQ(ErrorOf("0F0,0B0,0W0\n"),
+  CHECK_EQ(ValidationError("0F1,0F0,0B0,0B1\n1F0,1B0,1F1\n"), "rank 1: 1B1 is missing");
+  CHECK_EQ(ValidationError("0F0,0I0\n"), "rank 0: 0W0 is missing");
+  CHECK_EQ(ValidationError("0F0,0B0,0B0\n"), "rank 0: action 2, 0B0: it runs before, as action 1");
+  CHECK_EQ(ValidationError("0F0,0B0,0W0\n"),
            "rank 0: action 2, 0W0: the gradient is computed twice, by 0B0 too");
-  CHECK_EQ(ErrorOf("0F0,0F1,0B0,0B1\n", 1),
+  CHECK_EQ(ValidationError("0F0,0F1,0B0,0B1\n", 1),
            "rank 0: action 1, 0F1: 2 microbatches are in flight, the limit is 1");
-  CHECK_EQ(ErrorOf("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n"), "rank 1: 1RECV_F0 is missing");
-  CHECK_EQ(ErrorOf("0B0,0F0\n1F0,1B0\n"),
+  CHECK_EQ(ValidationError("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1B0,1SEND_B0\n"),
+           "rank 1: 1RECV_F0 is missing");
+  CHECK_EQ(ValidationError("0B0,0F0\n1F0,1B0\n"),
            "the schedule deadlocks: rank 0: action 0, 0B0 waits for 1B0; rank 1: action 0, 1F0 "
            "waits for 0F0");
 }

@@ -1,5 +1,6 @@
 #include "passes/pipeline/split_stages.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "passes/placement/placement.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
+#include "tests/unit/passes/stage_texts.h"
 
 namespace strata {
 namespace {
@@ -23,10 +25,11 @@ using testing::MessageOf;
 using testing::NodeNamed;
 using testing::OrDie;
 using testing::ParseOrDie;
+using testing::SlotsText;
 
 /// An embedding and a layer with a residual connection: the gradient of the embedding's result is
 /// the sum of two.
-constexpr std::string_view kStep = R"(graph step
+constexpr std::string_view kStagesStep = R"(graph step
   tok = placeholder : f32[4, 2][2, 1]cpu {module=tok_embeddings +fqn='tok_embeddings.weight' +input='parameter'}
   w = placeholder : f32[2, 2][2, 1]cpu {module=layers.0 +fqn='layers.0.weight' +input='parameter'}
   ids = placeholder : i64[3][1]cpu {+input='batch'}
@@ -53,19 +56,8 @@ std::string TextOf(const Module& module, std::string_view graph) {
   return text.substr(text.find('\n'));
 }
 
-std::string SlotsText(const Module& module, std::string_view graph) {
-  const StageSlots slots = OrDie(StageSlotsOf(*module.FindGraph(graph)));
-  std::string text;
-  for (const StageSlot& slot : slots.inputs)
-    text += (text.empty() ? "" : "; ") + ToString(slot);
-  text += " ->";
-  for (const StageSlot& slot : slots.outputs)
-    text += (text.ends_with('>') ? " " : "; ") + ToString(slot);
-  return text;
-}
-
 std::unique_ptr<Module> Split() {
-  auto module = ParseOrDie(kStep);
+  auto module = ParseOrDie(kStagesStep);
   SplitStages::Options options;
   options.modules = "tok_embeddings;layers.0";
   CHECK_EQ(OrDie(SplitStages(options).Run(*module)), Changed::kYes);
@@ -324,9 +316,9 @@ TEST_CASE("a step that cannot be cut is refused") {
     options.modules = std::move(modules);
     return MessageOf(SplitStages(options).Run(*module));
   };
-  CHECK_EQ(error(kStep, "tok_embeddings"),
+  CHECK_EQ(error(kStagesStep, "tok_embeddings"),
            "no stage has the module of parameter 'layers.0.weight': graph step: add it to modules");
-  std::string buffer(kStep);
+  std::string buffer(kStagesStep);
   buffer.replace(buffer.find("input='parameter'"), 17, "input='buffer'");
   buffer.replace(buffer.find("aten.t.default(w)"), 17, "aten.t.default(tok)");
   buffer.replace(buffer.find("[loss, gt, gw]"), 14, "[loss, gw]");
@@ -446,7 +438,7 @@ TEST_CASE("a gradient is not sent to a later stage, though the parameter's modul
 // --- Optimizer -----------------------------------------------------------------------------------
 
 TEST_CASE("ranks exchange the norms of their gradients, and update their parameters") {
-  const auto module = ParseOrDie(std::string(kStep) + R"(
+  const auto module = ParseOrDie(std::string(kStagesStep) + R"(
 graph optimizer
   tok = placeholder : f32[4][1]cpu {module=tok_embeddings}
   w = placeholder : f32[2][1]cpu {module=layers.0}

@@ -19,7 +19,7 @@ namespace {
 using testing::OrDie;
 using testing::ParseOrDie;
 
-constexpr std::string_view kStep = R"(graph step
+constexpr std::string_view kSplitStep = R"(graph step
   w = placeholder : f32[4, 4][4, 1]cpu {+fqn='layers.0.weight' +input='parameter'}
   x = placeholder : f32[8, 4][4, 1]cpu {+input='batch'}
   m = aten.mm.default(x, w) : f32[8, 4][4, 1]cpu {forward module=layers.0}
@@ -43,7 +43,7 @@ std::string GraphText(const Module& module, std::string_view name) {
 }
 
 TEST_CASE("forward leaves for backward what that reads") {
-  const auto module = ParseOrDie(kStep);
+  const auto module = ParseOrDie(kSplitStep);
   CHECK_EQ(OrDie(SplitStep().Run(*module)), Changed::kYes);
   CHECK_OK(Verify(*module));
   CHECK_EQ(GraphText(*module, "step.forward"), R"(  w = placeholder
@@ -69,7 +69,7 @@ extra 1
 }
 
 TEST_CASE("after a minimum cut forward leaves the fewest bytes, and backward has the copies") {
-  const auto module = ParseOrDie(kStep);
+  const auto module = ParseOrDie(kSplitStep);
   OrDie(TagMemory({.policy = TagMemory::Policy::kMinCut}).Run(*module));
   OrDie(Recompute().Run(*module));
   OrDie(SplitStep().Run(*module));
@@ -96,7 +96,7 @@ extra 1
 }
 
 TEST_CASE("both parts of a rank's program are programs of the mesh") {
-  const auto module = ParseOrDie(kStep);
+  const auto module = ParseOrDie(kSplitStep);
   Graph& step = *module->FindGraph("step");
   Rewriter(step).SetAttribute(step.output(), "mesh", "fsdp=2");
   OrDie(SplitStep().Run(*module));

@@ -20,6 +20,7 @@
 #include "prove/stages.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
+#include "tests/unit/passes/stage_texts.h"
 
 namespace strata {
 namespace {
@@ -30,6 +31,7 @@ using testing::MessageOf;
 using testing::NodeNamed;
 using testing::OrDie;
 using testing::ParseOrDie;
+using testing::SlotsText;
 
 /// Three linear layers, the last one with a loss that reads a number of the run; the one in the
 /// middle counts what it sees in a buffer.
@@ -64,7 +66,7 @@ constexpr std::string_view kThreeLayers = R"(graph step
   output([loss, gu, gv, gw, largest])
 )";
 
-std::unique_ptr<Module> Split(const std::string& text = std::string(kThreeLayers)) {
+std::unique_ptr<Module> SplitLayers(const std::string& text = std::string(kThreeLayers)) {
   auto module = ParseOrDie(text);
   SplitStages::Options options;
   options.modules = "layers.0;layers.1;layers.2";
@@ -75,23 +77,12 @@ std::unique_ptr<Module> Split(const std::string& text = std::string(kThreeLayers
   return module;
 }
 
-std::string SlotsText(const Module& module, std::string_view graph) {
-  const StageSlots slots = OrDie(StageSlotsOf(*module.FindGraph(graph)));
-  std::string text;
-  for (const StageSlot& slot : slots.inputs)
-    text += (text.empty() ? "" : "; ") + ToString(slot);
-  text += " ->";
-  for (const StageSlot& slot : slots.outputs)
-    text += (text.ends_with('>') ? " " : "; ") + ToString(slot);
-  return text;
-}
-
 StagePart Part(const Module& module, int64_t stage, std::string_view suffix) {
   return {stage, module.FindGraph("stage" + std::to_string(stage) + std::string(suffix))};
 }
 
 TEST_CASE("GR-02: the last stage returns a scalar loss; further results are no part of it") {
-  const auto module = Split();
+  const auto module = SplitLayers();
   CHECK_EQ(SlotsText(*module, "stage2.forward"),
            "input layers.2.weight; input k; activation 0 -> loss; extra 0; saved 0");
   const Graph& forward = *module->FindGraph("stage2.forward");
@@ -100,7 +91,7 @@ TEST_CASE("GR-02: the last stage returns a scalar loss; further results are no p
 }
 
 TEST_CASE("GR-03: a stage between others reads no input of the batch") {
-  const auto module = Split();
+  const auto module = SplitLayers();
   CHECK_EQ(SlotsText(*module, "stage1.forward"),
            "input layers.1.weight; input layers.1.count; activation 0 -> activation 0");
   CHECK_EQ(SlotsText(*module, "stage1.backward"),
@@ -113,7 +104,7 @@ TEST_CASE("GR-04: a parameter without a gradient is an input, and nothing is add
       "  gu = aten.mm.default(xt, ga) : f32[2, 2][2, 1]cpu {backward module=layers.0 seq=0}\n";
   frozen.erase(frozen.find(gradient), gradient.size());
   frozen.replace(frozen.find("[loss, gu,"), 10, "[loss, None,");
-  const auto module = Split(frozen);
+  const auto module = SplitLayers(frozen);
   CHECK(SlotsText(*module, "stage0.forward").starts_with("input layers.0.weight; "));
   const Graph& backward = *module->FindGraph("stage0.backward");
   const std::string text = PrintText(backward, {.types = false, .metadata = false});
@@ -121,7 +112,7 @@ TEST_CASE("GR-04: a parameter without a gradient is an input, and nothing is add
 }
 
 TEST_CASE("GR-09: the loss is sent to no stage") {
-  const auto module = Split();
+  const auto module = SplitLayers();
   for (const char* graph : {"stage0.forward", "stage1.forward"})
     CHECK(SlotsText(*module, graph).find("loss") == std::string::npos);
   CHECK(SlotsText(*module, "stage2.forward").find("-> loss") != std::string::npos);
@@ -189,7 +180,7 @@ prove::Proof ProofOf(const Graph& whole, int64_t stage, const std::vector<StageP
 }
 
 TEST_CASE("GR-19: forward, backward and both halves of it compute what a middle stage does") {
-  const auto module = Split();
+  const auto module = SplitLayers();
   const Graph& stage = *module->FindGraph("stage1");
   const StagePart forward = Part(*module, 1, ".forward"), backward = Part(*module, 1, ".backward"),
                   input = Part(*module, 1, ".backward_input"),
@@ -201,7 +192,7 @@ TEST_CASE("GR-19: forward, backward and both halves of it compute what a middle 
 }
 
 TEST_CASE("GR-20: a graph that returns more than its slots name is an error") {
-  const auto module = Split();
+  const auto module = SplitLayers();
   Graph& forward = *module->FindGraph("stage1.forward");
   Rewriter(forward).SetAttribute(forward.output(), "slots", "activation 0; activation 1");
   CHECK_EQ(MessageOf(StageSlotsOf(forward)),
@@ -209,7 +200,7 @@ TEST_CASE("GR-20: a graph that returns more than its slots name is an error") {
 }
 
 TEST_CASE("GR-21: the forward of a stage counts in its buffer, its backward does not") {
-  const auto module = Split();
+  const auto module = SplitLayers();
   const auto text_of = [&](std::string_view graph) {
     return PrintText(*module->FindGraph(graph), {.types = false, .metadata = false});
   };
@@ -226,7 +217,7 @@ TEST_CASE("GR-21: the forward of a stage counts in its buffer, its backward does
 }
 
 TEST_CASE("GR-23: the last stage reads no gradients of another, and numbers of its loss twice") {
-  const auto module = Split();
+  const auto module = SplitLayers();
   CHECK_EQ(
       SlotsText(*module, "stage2.backward"),
       "input layers.2.weight; input k; activation 0; saved 0 -> grad layers.2.weight; gradient "

@@ -76,13 +76,13 @@ std::string FlexText(const Bodies& bodies) {
   return text;
 }
 
-Proof ProveTexts(const std::string& before, const std::string& after) {
+Proof ProveModules(const std::string& before, const std::string& after) {
   const auto a = OrDie(ParseText(before)), b = OrDie(ParseText(after));
   return Prove(*a->FindGraph("g"), *b->FindGraph("g"), {});
 }
 
 Verdict AgainstDense(const Bodies& bodies) {
-  return ProveTexts(std::string(kInputs) + std::string(kDense), FlexText(bodies)).verdict;
+  return ProveModules(std::string(kInputs) + std::string(kDense), FlexText(bodies)).verdict;
 }
 
 TEST_CASE("flex attention with a causal mask is causal attention, and so are its gradients") {
@@ -102,7 +102,7 @@ TEST_CASE("a scaled score with its derivative is a score of another scale") {
   std::string dense(kDense);
   for (size_t at = dense.find("scale=0.5"); at != std::string::npos; at = dense.find("scale=0.5"))
     dense.replace(at, std::string_view("scale=0.5").size(), "scale=1.0");
-  CHECK_EQ(ProveTexts(std::string(kInputs) + dense, FlexText(twice)).verdict, Verdict::kProven);
+  CHECK_EQ(ProveModules(std::string(kInputs) + dense, FlexText(twice)).verdict, Verdict::kProven);
 }
 
 }  // namespace

@@ -15,16 +15,14 @@
 #include "prove/foreign/rank_mesh.h"
 #include "prove/foreign/relation.h"
 #include "tests/support/graphs.h"
+#include "tests/support/meshes.h"
 
 namespace strata::prove {
 namespace {
 
+using testing::MeshOf;
 using testing::OrDie;
 using testing::ParseBody;
-
-Mesh MeshOf(std::string_view text) {
-  return OrDie(Mesh::Parse(text));
-}
 
 const Term kR = {};
 const Term kSum = {.kind = Term::Kind::kSum};

@@ -73,14 +73,14 @@ Lowering Lower(const std::string& text) {
   return made;
 }
 
-Proof ProofOf(const Lowering& lowering) {
+Proof ProofOfLayers(const Lowering& lowering) {
   return ProvePass(*lowering.placed->FindGraph("g"), *lowering.lowered->FindGraph("g"),
                    {.stable_ids = true, .max_calls = 0});
 }
 
 TEST_CASE("layers that are the same are evaluated once") {
   const Lowering lowering = Lower(StepText());
-  const Proof proof = ProofOf(lowering);
+  const Proof proof = ProofOfLayers(lowering);
   CHECK_EQ(proof.reason, "");
   CHECK_EQ(proof.verdict, Verdict::kProven);
   CHECK_EQ(proof.layers, kLayers);
@@ -97,7 +97,7 @@ TEST_CASE("a layer of another program is evaluated, too") {
       WithoutEqualLayers(*lowering.placed->FindGraph("g"), *lowering.lowered->FindGraph("g"));
   REQUIRE(fewer);
   CHECK(NodeNamed(*fewer->pair.after, "m4").valid());
-  CHECK_EQ(ProofOf(lowering).verdict, Verdict::kProven);
+  CHECK_EQ(ProofOfLayers(lowering).verdict, Verdict::kProven);
 }
 
 TEST_CASE("a bug in any layer is found where it is, and so is one in all layers") {
@@ -106,7 +106,7 @@ TEST_CASE("a bug in any layer is found where it is, and so is one in all layers"
     const Lowering lowering = Lower(StepText());
     Graph& after = *lowering.lowered->FindGraph("g");
     Rewriter(after).SetOp(NodeNamed(after, fmt::format("h{}", i)), "aten.neg.default");
-    const Proof proof = ProofOf(lowering);
+    const Proof proof = ProofOfLayers(lowering);
     CHECK_EQ(proof.verdict, Verdict::kDiffers);
     REQUIRE_FALSE(proof.findings.empty());
     CHECK_EQ(proof.findings[0].node, fmt::format("h{}", i));
@@ -115,7 +115,7 @@ TEST_CASE("a bug in any layer is found where it is, and so is one in all layers"
   Graph& after = *lowering.lowered->FindGraph("g");
   for (int i = 0; i < kLayers; ++i)
     Rewriter(after).SetOp(NodeNamed(after, fmt::format("h{}", i)), "aten.neg.default");
-  CHECK_EQ(ProofOf(lowering).verdict, Verdict::kDiffers);
+  CHECK_EQ(ProofOfLayers(lowering).verdict, Verdict::kDiffers);
 }
 
 /// Every layer's parameter is scaled in place, by a number that was written in place before.
@@ -169,7 +169,7 @@ TEST_CASE("a gradient that another layer's operand makes is found") {
   std::vector<Arg> args(after.args(product).begin(), after.args(product).end());
   args[0] = Arg(after.result(NodeNamed(after, "g5")));
   Rewriter(after).SetArgs(product, args, {});
-  const Proof proof = ProofOf(lowering);
+  const Proof proof = ProofOfLayers(lowering);
   CHECK_EQ(proof.verdict, Verdict::kDiffers);
   REQUIRE_FALSE(proof.findings.empty());
   CHECK_EQ(proof.findings[0].node, "d2");

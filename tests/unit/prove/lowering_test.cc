@@ -13,6 +13,7 @@
 #include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/prove/lowered.h"
 
 namespace strata::prove {
 namespace {
@@ -22,7 +23,7 @@ using testing::OrDie;
 using testing::ParseBody;
 using testing::ValueNamed;
 
-constexpr std::string_view kStep = R"(
+constexpr std::string_view kCubedStep = R"(
   w = placeholder : f32[8, 4][4, 1]cpu {+fqn='w' +input='parameter'}
   x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
   t = aten.t.default(w) : f32[4, 8][1, 4]cpu ~w {forward}
@@ -34,35 +35,20 @@ constexpr std::string_view kStep = R"(
   output([loss, grad])
 )";
 
-/// A placed graph and what `lower` makes of it.
-struct Lowered {
-  std::unique_ptr<Module> placed, lowered;
+Proof ProofOf(const Lowered& lowered) {
+  return ProveLowering(lowered.before(), lowered.after(), {.stable_ids = true});
+}
 
-  explicit Lowered(std::unique_ptr<Module> module)
-      : placed(std::move(module)), lowered(placed->Clone()) {
-    OrDie(LowerPlacements().Run(*lowered));
-  }
-  explicit Lowered(std::string mesh, std::string plan = "", std::string_view text = kStep)
-      : Lowered(Placed(std::move(mesh), std::move(plan), text)) {}
-  static std::unique_ptr<Module> Placed(std::string mesh, std::string plan, std::string_view text) {
-    auto module = ParseBody(text);
-    OrDie(Place({.mesh = std::move(mesh), .plan = std::move(plan)}).Run(*module));
-    return module;
-  }
-  Graph& graph() { return *lowered->FindGraph("g"); }
-  Proof Prove() { return ProveLowering(*placed->FindGraph("g"), graph(), {.stable_ids = true}); }
-
-  /// What reads `value` reads `other` instead.
-  void Replace(std::string_view value, std::string_view other) {
-    Rewriter rewriter(graph());
-    rewriter.ReplaceUses(ValueNamed(graph(), value), ValueNamed(graph(), other));
-  }
-};
+/// What reads `value` reads `other` instead.
+void Replace(const Lowered& lowered, std::string_view value, std::string_view other) {
+  Rewriter rewriter(lowered.after());
+  rewriter.ReplaceUses(ValueNamed(lowered.after(), value), ValueNamed(lowered.after(), other));
+}
 
 TEST_CASE("lowering: ranks compute together what the placed graph computes") {
   for (const char* mesh : {"fsdp=2", "fsdp=4", "dp_replicate=2,fsdp=2", "fsdp=2,tp=2"}) {
     CAPTURE(mesh);
-    const Proof proof = Lowered(mesh).Prove();
+    const Proof proof = ProofOf(Lowered(mesh, kCubedStep));
     CHECK_EQ(proof.reason, "");
     CHECK(proof.verdict == Verdict::kProven);
     CHECK_EQ(proof.values, 12);
@@ -70,7 +56,7 @@ TEST_CASE("lowering: ranks compute together what the placed graph computes") {
 }
 
 TEST_CASE("lowering: of two texts the outputs are compared, by their order") {
-  Lowered lowered("fsdp=2,tp=2");
+  Lowered lowered("fsdp=2,tp=2", kCubedStep);
   const auto prove = [&] {
     const auto placed = OrDie(ParseText(PrintText(*lowered.placed)));
     const auto local = OrDie(ParseText(PrintText(*lowered.lowered)));
@@ -79,14 +65,14 @@ TEST_CASE("lowering: of two texts the outputs are compared, by their order") {
   const Proof proof = prove();
   CHECK_EQ(proof.reason, "");
   CHECK(proof.verdict == Verdict::kProven);
-  lowered.Replace("pow_1", "mm");
+  Replace(lowered, "pow_1", "mm");
   CHECK(prove().verdict == Verdict::kDiffers);
 }
 
 TEST_CASE("lowering: a rank looks up the rows of its part of the vocabulary") {
   for (const char* mesh : {"tp=2", "tp=4", "fsdp=2,tp=2", "dp_replicate=2,tp=4"}) {
     CAPTURE(mesh);
-    Lowered lowered(mesh, "llama3", R"(
+    Lowered lowered(mesh, R"(
   w = placeholder : f32[16, 4][4, 1]cpu {+fqn='tok_embeddings.weight' +input='parameter'}
   x = placeholder : i64[4, 8][8, 1]cpu {+fqn='tokens' +input='batch'}
   e = aten.embedding.default(w, x) : f32[4, 8, 4][32, 4, 1]cpu {forward module=tok_embeddings}
@@ -94,11 +80,12 @@ TEST_CASE("lowering: a rank looks up the rows of its part of the vocabulary") {
   loss = aten.sum.default(pow_1) : f32[][]cpu {loss}
   grad = aten.embedding_dense_backward.default(pow_1, x, 16, -1, False) : f32[16, 4][4, 1]cpu {backward}
   output([loss, grad])
-)");
-    const Proof proof = lowered.Prove();
+)",
+                    "llama3");
+    const Proof proof = ProofOf(lowered);
     CHECK_EQ(proof.reason, "");
     CHECK(proof.verdict == Verdict::kProven);
-    const Graph& graph = lowered.graph();
+    const Graph& graph = lowered.after();
     const Type& type = graph.module().types()[graph.value(ValueNamed(graph, "pow_1")).type];
     CHECK_EQ(graph.module().dims().AsConst(type.sizes[1]),
              mesh[3] == '4' || mesh[0] == 'd' ? 2 : 4);
@@ -128,10 +115,10 @@ TEST_CASE("lowering: parts of columns become parts of rows by an exchange, even 
   output([z]) {{+mesh='{2}'}}
 )",
                                           from, to, mesh)));
-    const Proof proof = lowered.Prove();
+    const Proof proof = ProofOf(lowered);
     CHECK_EQ(proof.reason, "");
     CHECK(proof.verdict == Verdict::kProven);
-    const std::string text = PrintText(lowered.graph());
+    const std::string text = PrintText(lowered.after());
     CHECK_NE(text.find("all_to_all_single"), std::string::npos);
     CHECK_EQ(text.find("all_gather"), std::string::npos);
   }
@@ -155,7 +142,7 @@ TEST_CASE("lowering: any parts become any others") {
   output([z]) {{+mesh='fsdp=2,tp=3'}}
 )",
                                               from, to, sizes)));
-        const Proof proof = lowered.Prove();
+        const Proof proof = ProofOf(lowered);
         CHECK_EQ(proof.reason, "");
         CHECK(proof.verdict == Verdict::kProven);
       }
@@ -191,9 +178,9 @@ TEST_CASE("B91: ranks that drop elements of their parts by one generator draw on
 }
 
 TEST_CASE("lowering: a loss that is not summed over the ranks is found") {
-  Lowered lowered("fsdp=2");
-  lowered.Replace("wait_tensor_1", "loss");
-  const Proof proof = lowered.Prove();
+  Lowered lowered("fsdp=2", kCubedStep);
+  Replace(lowered, "wait_tensor_1", "loss");
+  const Proof proof = ProofOf(lowered);
   REQUIRE(proof.verdict == Verdict::kDiffers);
   REQUIRE_EQ(proof.findings.size(), 1);
   CHECK_EQ(proof.findings[0].node, "loss");
@@ -201,15 +188,15 @@ TEST_CASE("lowering: a loss that is not summed over the ranks is found") {
 }
 
 TEST_CASE("lowering: a gradient of the own rows alone is found") {
-  Lowered lowered("fsdp=2");
-  Graph& graph = lowered.graph();
+  Lowered lowered("fsdp=2", kCubedStep);
+  Graph& graph = lowered.after();
   Rewriter(graph).SetOp(NodeNamed(graph, "reduce_scatter_tensor"), "strata.axis_shard.default");
   Rewriter rewriter(graph);
   Module& module = graph.module();
   const Arg args[] = {Arg(ValueNamed(graph, "grad")), Arg::Int(0),
                       Arg::String(module.Intern("fsdp")), Arg::Int(2)};
   rewriter.SetArgs(NodeNamed(graph, "reduce_scatter_tensor"), args, {});
-  const Proof proof = lowered.Prove();
+  const Proof proof = ProofOf(lowered);
   REQUIRE(proof.verdict == Verdict::kDiffers);
   REQUIRE_EQ(proof.findings.size(), 1);
   CHECK_EQ(proof.findings[0].node, "wait_tensor_2");
@@ -217,12 +204,12 @@ TEST_CASE("lowering: a gradient of the own rows alone is found") {
 }
 
 TEST_CASE("lowering: a collective of the wrong axis is found where its value is first read") {
-  Lowered lowered("dp_replicate=2,fsdp=2");
-  Graph& graph = lowered.graph();
+  Lowered lowered("dp_replicate=2,fsdp=2", kCubedStep);
+  Graph& graph = lowered.after();
   const NodeId gather = NodeNamed(graph, "all_gather_into_tensor");
   Rewriter(graph).SetSlot(gather, graph.node(gather).args_begin + 2,
                           Arg::String(graph.module().Intern("dp_replicate")));
-  const Proof proof = lowered.Prove();
+  const Proof proof = ProofOf(lowered);
   REQUIRE(proof.verdict == Verdict::kDiffers);
   REQUIRE_EQ(proof.findings.size(), 1);
   CHECK_EQ(proof.findings[0].node, "t");
@@ -230,12 +217,12 @@ TEST_CASE("lowering: a collective of the wrong axis is found where its value is 
 }
 
 TEST_CASE("lowering: a group that the mesh does not have is a finding, with the reason") {
-  Lowered lowered("fsdp=2");
-  Graph& graph = lowered.graph();
+  Lowered lowered("fsdp=2", kCubedStep);
+  Graph& graph = lowered.after();
   const NodeId gather = NodeNamed(graph, "all_gather_into_tensor");
   Rewriter(graph).SetSlot(gather, graph.node(gather).args_begin + 2,
                           Arg::String(graph.module().Intern("tp")));
-  const Proof proof = lowered.Prove();
+  const Proof proof = ProofOf(lowered);
   REQUIRE(proof.verdict == Verdict::kDiffers);
   CHECK_EQ(proof.findings[0].node, "all_gather_into_tensor");
   CHECK(proof.findings[0].diagnosis.kind == BugKind::kInvalid);

@@ -16,7 +16,7 @@ namespace {
 using testing::OrDie;
 using testing::ParseBody;
 
-constexpr std::string_view kStep = R"(
+constexpr std::string_view kMutatedStep = R"(
   w = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.a.weight' +input='parameter'}
   v = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.b.weight' +input='parameter'}
   x = placeholder : f32[8, 8][8, 1]cpu {+fqn='x' +input='batch'}
@@ -38,7 +38,7 @@ TEST_CASE("mutations: no edit of a lowered step is proven, and findings are at t
   std::map<std::string_view, int> sites;
   int caught = 0, named = 0;
   for (const char* mesh : {"fsdp=2", "fsdp=3", "fsdp=4", "dp_replicate=2,fsdp=2", "fsdp=2,tp=2"}) {
-    auto placed = ParseBody(kStep);
+    auto placed = ParseBody(kMutatedStep);
     OrDie(Place({.mesh = mesh, .plan = ""}).Run(*placed));
     const auto lowered = placed->Clone();
     OrDie(LowerPlacements().Run(*lowered));

@@ -23,7 +23,7 @@ using testing::OrDie;
 using testing::ParseBody;
 
 /// Two layers, whose parameters have one shape.
-constexpr std::string_view kStep = R"(
+constexpr std::string_view kSummedStep = R"(
   w = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.a.weight' +input='parameter'}
   v = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.b.weight' +input='parameter'}
   x = placeholder : f32[8, 8][8, 1]cpu {+fqn='x' +input='batch'}
@@ -40,27 +40,27 @@ constexpr std::string_view kStep = R"(
   output([loss, gw, gv])
 )";
 
-std::unique_ptr<Module> Lowered(std::string mesh) {
-  auto module = ParseBody(kStep);
+std::unique_ptr<Module> LoweredOn(std::string mesh) {
+  auto module = ParseBody(kSummedStep);
   OrDie(Place({.mesh = std::move(mesh), .plan = ""}).Run(*module));
   OrDie(LowerPlacements().Run(*module));
   return module;
 }
 
-Proof ProofOf(const Module& before, const Module& after) {
+Proof ProofOfPass(const Module& before, const Module& after) {
   return ProvePass(*before.FindGraph("g"), *after.FindGraph("g"), {.stable_ids = true});
 }
 
 TEST_CASE("on ranks: buckets compute on every rank what single collectives compute") {
   for (const char* mesh : {"fsdp=2", "fsdp=4", "dp_replicate=2", "dp_replicate=2,fsdp=2"}) {
     CAPTURE(mesh);
-    const auto before = Lowered(mesh);
+    const auto before = LoweredOn(mesh);
     const auto after = before->Clone();
     CHECK_EQ(OrDie(ReassignGroups().Run(*after)),
              std::string_view(mesh).ends_with("fsdp=2") || mesh[5] == '4' ? Changed::kYes
                                                                           : Changed::kNo);
     CHECK_EQ(OrDie(BucketTransformerBlocks({}).Run(*after)), Changed::kYes);
-    const Proof proof = ProofOf(*before, *after);
+    const Proof proof = ProofOfPass(*before, *after);
     CHECK_EQ(proof.reason, "");
     CHECK_EQ(proof.findings.size(), 0);
     CHECK(proof.verdict == Verdict::kProven);
@@ -76,7 +76,7 @@ NodeId FirstWith(const Graph& graph, CollectiveKind kind) {
 }
 
 TEST_CASE("on ranks: parameters that are packed in another order than unpacked are found") {
-  const auto before = Lowered("fsdp=2");
+  const auto before = LoweredOn("fsdp=2");
   const auto after = before->Clone();
   OrDie(BucketTransformerBlocks({}).Run(*after));
   Graph& graph = *after->FindGraph("g");
@@ -87,23 +87,23 @@ TEST_CASE("on ranks: parameters that are packed in another order than unpacked a
   Rewriter rewriter(graph);
   const Arg swapped[] = {rewriter.MakeSpan(ArgKind::kList, {pieces[1], pieces[0]})};
   rewriter.SetArgs(cat, swapped, {});
-  const Proof proof = ProofOf(*before, *after);
+  const Proof proof = ProofOfPass(*before, *after);
   REQUIRE(proof.verdict == Verdict::kDiffers);
   CHECK_EQ(proof.findings[0].node, "m");
   CHECK(proof.findings[0].what.starts_with("rank 0: "));
 }
 
 TEST_CASE("on ranks: a reduction over other ranks is found") {
-  const auto before = Lowered("dp_replicate=2,fsdp=2");
+  const auto before = LoweredOn("dp_replicate=2,fsdp=2");
   const auto after = before->Clone();
   Graph& graph = *after->FindGraph("g");
   Rewriter rewriter(graph);
   SetGroup(rewriter, FirstWith(graph, CollectiveKind::kReduceScatter), "dp_replicate");
-  CHECK(ProofOf(*before, *after).verdict == Verdict::kDiffers);
+  CHECK(ProofOfPass(*before, *after).verdict == Verdict::kDiffers);
 }
 
 TEST_CASE("on ranks: more ranks than are evaluated are not proven without a smaller mesh") {
-  const auto before = Lowered("fsdp=2");
+  const auto before = LoweredOn("fsdp=2");
   const auto after = before->Clone();
   Graph& graph = *after->FindGraph("g");
   Rewriter rewriter(graph);

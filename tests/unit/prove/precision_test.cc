@@ -15,6 +15,7 @@
 #include "prove/on_ranks.h"
 #include "prove/ops/elementwise.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/prove/lowered.h"
 
 namespace strata::prove {
 namespace {
@@ -107,7 +108,7 @@ TEST_CASE("E16: a cast that moves past a view, or is undone at once, is none") {
 }
 
 /// bf16 products of an f32 parameter, whose gradient is f32.
-constexpr std::string_view kStep = R"(
+constexpr std::string_view kNarrowStep = R"(
   w = placeholder : f32[8, 4][4, 1]cpu {+fqn='w' +input='parameter'}
   x = placeholder : bf16[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
   c = aten._to_copy.default(w, dtype=torch.bfloat16) : bf16[8, 4][4, 1]cpu {forward module=layers.0.a}
@@ -121,18 +122,6 @@ constexpr std::string_view kStep = R"(
   grad = aten._to_copy.default(g, dtype=torch.float32) : f32[8, 4][4, 1]cpu {backward module=layers.0.a}
   output([loss, grad])
 )";
-
-struct Lowered {
-  std::unique_ptr<Module> placed = ParseBody(kStep), lowered;
-
-  explicit Lowered(std::string mesh) {
-    OrDie(Place({.mesh = std::move(mesh), .plan = ""}).Run(*placed));
-    lowered = placed->Clone();
-    OrDie(LowerPlacements().Run(*lowered));
-  }
-  const Graph& before() const { return *placed->FindGraph("g"); }
-  const Graph& after() const { return *lowered->FindGraph("g"); }
-};
 
 TEST_CASE("B94: a scale that ranks take from another maximum rounds otherwise") {
   // Numbers of eight bits are scaled by the largest one, of this axis or of another.
@@ -161,7 +150,7 @@ TEST_CASE("B94: a scale that ranks take from another maximum rounds otherwise") 
 
 TEST_CASE("B93: gradients that ranks round before they sum them are listed, parameters are not") {
   const ProofOptions options{.stable_ids = true, .lists_precision = true};
-  const Lowered fsdp("fsdp=2"), replicas("dp_replicate=2");
+  const Lowered fsdp("fsdp=2", kNarrowStep), replicas("dp_replicate=2", kNarrowStep);
   CHECK_EQ(TextOf(ProvePass(fsdp.before(), fsdp.after(), options)),
            "proven; layers.*.a: 1 wait_tensor_2: reduce_scatter(sum) over fsdp of parts in bf16");
   CHECK_EQ(TextOf(ProvePass(replicas.before(), replicas.after(), options)),
@@ -171,7 +160,7 @@ TEST_CASE("B93: gradients that ranks round before they sum them are listed, para
 }
 
 TEST_CASE("B93: a sum over ranks in bf16 is found where it is, unless all parts are in bf16") {
-  const Lowered fsdp("fsdp=2");
+  const Lowered fsdp("fsdp=2", kNarrowStep);
   std::string found;
   for (const Mutation& mutation : Mutations()) {
     if (mutation.kinds[0] != BugKind::kPrecision) continue;

@@ -18,7 +18,7 @@ namespace {
 using testing::NodeNamed;
 using testing::ParseBody;
 
-constexpr std::string_view kLarge = R"(
+constexpr std::string_view kConvolutions = R"(
   x = placeholder : f32[4096, 60, 28, 28]
   w = placeholder : f32[120, 60, 3, 3]
   grouped = placeholder : f32[210, 40, 3, 3]
@@ -33,7 +33,7 @@ constexpr std::string_view kLarge = R"(
 )";
 
 Proof ProveWithPadding(int64_t padding, int64_t dilation) {
-  const std::unique_ptr<Module> before = ParseBody(kLarge), after = before->Clone();
+  const std::unique_ptr<Module> before = ParseBody(kConvolutions), after = before->Clone();
   Rewriter rewriter(*after->FindGraph("g"));
   const NodeId node = NodeNamed(rewriter.graph(), "parts");
   const auto args = rewriter.graph().args(node);

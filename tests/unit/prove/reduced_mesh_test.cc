@@ -24,7 +24,7 @@ using testing::OrDie;
 using testing::ParseBody;
 
 /// Two layers; 128 heads of 128 numbers each.
-constexpr std::string_view kStep = R"(
+constexpr std::string_view kLargeStep = R"(
   w = placeholder : f32[16384, 16384] {+fqn='layers.0.a.weight' +input='parameter'}
   v = placeholder : f32[16384, 16384] {+fqn='layers.0.b.weight' +input='parameter'}
   x = placeholder : f32[512, 64, 16384] {+fqn='x' +input='batch'}
@@ -49,7 +49,7 @@ constexpr std::string_view kStep = R"(
 
 /// The step, placed on 512 ranks, lowered, and with buckets.
 struct Passes {
-  std::unique_ptr<Module> step = ParseBody(kStep), placed = step->Clone(), lowered, bucketed;
+  std::unique_ptr<Module> step = ParseBody(kLargeStep), placed = step->Clone(), lowered, bucketed;
 
   Passes() {
     OrDie(Place({.mesh = "dp_replicate=8,fsdp=64", .plan = ""}).Run(*placed));
@@ -60,7 +60,7 @@ struct Passes {
   }
 };
 
-Proof ProofOf(const Module& before, const Module& after) {
+Proof ProofOnRanks(const Module& before, const Module& after) {
   return ProvePass(*before.FindGraph("g"), *after.FindGraph("g"), {.stable_ids = true});
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("passes of a program for 512 ranks are proven on fewer ranks") {
   for (const auto& [before, after] :
        {std::pair(&passes.step, &passes.placed), std::pair(&passes.placed, &passes.lowered),
         std::pair(&passes.lowered, &passes.bucketed)}) {
-    const Proof proof = ProofOf(**before, **after);
+    const Proof proof = ProofOnRanks(**before, **after);
     CHECK_EQ(proof.reason, "");
     CHECK_EQ(proof.findings.size(), 0);
     CHECK(proof.verdict == Verdict::kProven);
@@ -89,7 +89,7 @@ TEST_CASE("a reduction that is wrong on 512 ranks differs on fewer") {
   REQUIRE(scatter.valid());
   Rewriter rewriter(graph);
   rewriter.SetSlot(scatter, graph.node(scatter).args_begin + 1, Arg::String(wrong->Intern("max")));
-  const Proof proof = ProofOf(*passes.placed, *wrong);
+  const Proof proof = ProofOnRanks(*passes.placed, *wrong);
   CHECK(proof.verdict == Verdict::kDiffers);
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("parameters of 512 ranks that are packed in another order than unpacke
   Rewriter rewriter(graph);
   const Arg swapped[] = {rewriter.MakeSpan(ArgKind::kList, {pieces[1], pieces[0]})};
   rewriter.SetArgs(cat, swapped, {});
-  CHECK(ProofOf(*passes.lowered, *passes.bucketed).verdict == Verdict::kDiffers);
+  CHECK(ProofOnRanks(*passes.lowered, *passes.bucketed).verdict == Verdict::kDiffers);
 }
 
 TEST_CASE("no bug of the list escapes where 512 ranks become fewer") {

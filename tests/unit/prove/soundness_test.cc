@@ -21,6 +21,7 @@
 #include "prove/values/compare.h"
 #include "prove/values/field.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/prove/lowered.h"
 
 namespace strata::prove {
 namespace {
@@ -28,7 +29,7 @@ namespace {
 using testing::OrDie;
 using testing::ParseBody;
 
-constexpr std::string_view kStep = R"(
+constexpr std::string_view kHalvedStep = R"(
   w = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.a.weight' +input='parameter'}
   x = placeholder : f32[8, 8][8, 1]cpu {+fqn='x' +input='batch'}
   m = aten.mm.default(x, w) : f32[8, 8][8, 1]cpu {forward module=layers.0.a}
@@ -39,18 +40,6 @@ constexpr std::string_view kStep = R"(
   gw = aten.mm.default(xt, p) : f32[8, 8][8, 1]cpu {backward module=layers.0.a}
   output([loss, gw])
 )";
-
-struct Lowered {
-  std::unique_ptr<Module> placed = ParseBody(kStep), lowered;
-
-  explicit Lowered(std::string mesh) {
-    OrDie(Place({.mesh = std::move(mesh), .plan = ""}).Run(*placed));
-    lowered = placed->Clone();
-    OrDie(LowerPlacements().Run(*lowered));
-  }
-  const Graph& before() const { return *placed->FindGraph("g"); }
-  const Graph& after() const { return *lowered->FindGraph("g"); }
-};
 
 TEST_CASE("PV-10: fractions of small terms are found, and only they are") {
   for (uint64_t i = 0; i < 200; ++i) {
@@ -67,7 +56,7 @@ TEST_CASE("PV-10: fractions of small terms are found, and only they are") {
 
 TEST_CASE("PV-28: a collective over another axis is found, of as many ranks or not") {
   for (const char* mesh : {"fsdp=2,tp=2", "fsdp=2,tp=4", "fsdp=4,tp=2"}) {
-    const Lowered lowered(mesh);
+    const Lowered lowered(mesh, kHalvedStep);
     int edits = 0;
     for (const NodeId node : lowered.after().nodes()) {
       if (!CollectiveOf(lowered.after(), node)) continue;
@@ -85,7 +74,7 @@ TEST_CASE("PV-28: a collective over another axis is found, of as many ranks or n
 }
 
 TEST_CASE("PV-30: other inputs give the same verdicts") {
-  const Lowered lowered("fsdp=2,tp=2");
+  const Lowered lowered("fsdp=2,tp=2", kHalvedStep);
   for (const Mutation& mutation : Mutations()) {
     for (const NodeId node : lowered.after().nodes()) {
       const auto first =

@@ -16,6 +16,7 @@
 #include "prove/on_ranks.h"
 #include "prove/static/placement_check.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/prove/lowered.h"
 
 namespace strata::prove {
 namespace {
@@ -26,7 +27,7 @@ using testing::ParseBody;
 using testing::ValueNamed;
 
 /// Two products, whose gradients ranks sum.
-constexpr std::string_view kStep = R"(
+constexpr std::string_view kTwoLayerStep = R"(
   w = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.a.weight' +input='parameter'}
   v = placeholder : f32[8, 8][8, 1]cpu {+fqn='layers.0.b.weight' +input='parameter'}
   x = placeholder : f32[8, 8][8, 1]cpu {+fqn='x' +input='batch'}
@@ -45,7 +46,7 @@ constexpr std::string_view kStep = R"(
 )";
 
 /// A value that ranks hold in one way, and what reads it in another.
-std::string Redistributed(std::string_view from, std::string_view to) {
+std::string RedistributedSquare(std::string_view from, std::string_view to) {
   return fmt::format(R"(
   x = placeholder : DTensor(f32[8, 12][12, 1]cpu, {0}) {{+fqn='x' +input='parameter'}}
   r = strata.redistribute.default(x, '{1}') : DTensor(f32[8, 12][12, 1]cpu, {1})
@@ -66,22 +67,9 @@ std::string Unflattened(int sequences, std::string_view to) {
                      rows, sequences, to);
 }
 
-struct Lowered {
-  std::unique_ptr<Module> placed, lowered;
-
-  explicit Lowered(std::unique_ptr<Module> module)
-      : placed(std::move(module)), lowered(placed->Clone()) {
-    OrDie(LowerPlacements().Run(*lowered));
-  }
-  static Lowered On(std::string mesh) {
-    auto module = ParseBody(kStep);
-    OrDie(Place({.mesh = std::move(mesh), .plan = ""}).Run(*module));
-    return Lowered(std::move(module));
-  }
-  const Graph& before() const { return *placed->FindGraph("g"); }
-  const Graph& after() const { return *lowered->FindGraph("g"); }
-  PlacementCheck Check() const { return CheckPlacements(before(), after()); }
-};
+PlacementCheck CheckOf(const Lowered& lowered) {
+  return CheckPlacements(lowered.before(), lowered.after());
+}
 
 std::string TextOf(const PlacementCheck& check) {
   std::string text = fmt::format("{} unknown", check.unknown);
@@ -93,7 +81,7 @@ std::string TextOf(const PlacementCheck& check) {
 TEST_CASE("PV-31: what lowering makes has the placements that were planned") {
   for (const char* mesh : {"fsdp=2", "fsdp=4", "dp_replicate=2,fsdp=2", "fsdp=2,tp=2"}) {
     CAPTURE(mesh);
-    CHECK_EQ(TextOf(Lowered::On(mesh).Check()), "0 unknown");
+    CHECK_EQ(TextOf(CheckOf(Lowered(mesh, kTwoLayerStep))), "0 unknown");
   }
 }
 
@@ -102,7 +90,7 @@ TEST_CASE("PV-31: parts that collectives pack and unpack are followed") {
     for (const std::string_view to : {"RR", "S(0)R", "S(1)R", "RS(1)", "S(0)S(1)", "S(1)S(0)"}) {
       CAPTURE(from);
       CAPTURE(to);
-      CHECK_EQ(TextOf(Lowered(ParseBody(Redistributed(from, to))).Check()), "0 unknown");
+      CHECK_EQ(TextOf(CheckOf(Lowered(ParseBody(RedistributedSquare(from, to))))), "0 unknown");
     }
   }
 }
@@ -112,22 +100,22 @@ TEST_CASE("PV-31: parts of parts are followed, in the order in which axes cut") 
     for (const std::string_view to : {"_S(0, 2)S(0)", "S(0)S(0)", "RS(0)", "S(0)R", "RR"}) {
       CAPTURE(from);
       CAPTURE(to);
-      const PlacementCheck check = Lowered(ParseBody(Redistributed(from, to))).Check();
+      const PlacementCheck check = CheckOf(Lowered(ParseBody(RedistributedSquare(from, to))));
       CHECK_EQ(TextOf(check), "0 unknown");
     }
   }
 }
 
 TEST_CASE("PV-31: an inner axis cuts what outer axes leave of a dimension") {
-  CHECK_EQ(TextOf(Lowered(ParseBody(Unflattened(2, "S(0)S(1)"))).Check()), "0 unknown");
-  CHECK_EQ(TextOf(Lowered(ParseBody(Unflattened(4, "S(0)S(0)"))).Check()), "0 unknown");
+  CHECK_EQ(TextOf(CheckOf(Lowered(ParseBody(Unflattened(2, "S(0)S(1)"))))), "0 unknown");
+  CHECK_EQ(TextOf(CheckOf(Lowered(ParseBody(Unflattened(4, "S(0)S(0)"))))), "0 unknown");
 }
 
 TEST_CASE("PV-31: a sum over ranks that is missing is named at what reads it") {
-  const Lowered lowered = Lowered::On("fsdp=2");
-  Graph& after = *lowered.lowered->FindGraph("g");
+  const Lowered lowered("fsdp=2", kTwoLayerStep);
+  Graph& after = lowered.after();
   Rewriter(after).ReplaceUses(ValueNamed(after, "wait_tensor_2"), ValueNamed(after, "loss"));
-  CHECK_EQ(TextOf(lowered.Check()), "0 unknown\noutput: P(sum) on fsdp, expected R: from loss");
+  CHECK_EQ(TextOf(CheckOf(lowered)), "0 unknown\noutput: P(sum) on fsdp, expected R: from loss");
 }
 
 /// One after the other, nodes before another one, each of which makes a value of the same type.
@@ -165,13 +153,13 @@ TEST_CASE("PV-32: copies that are summed are named, though a factor cancels them
   z = aten.mul.Tensor(y, 3.0) : DTensor(f32[4, 6][6, 1]cpu, R)
   output([z]) {+mesh='tp=2'}
 )"));
-  Graph& after = *lowered.lowered->FindGraph("g");
+  Graph& after = lowered.after();
   Chain chain(after, ValueNamed(after, "y"), NodeNamed(after, "z"));
   chain.ThenSum("tp");
   chain.Then("aten.mul.Tensor", {chain.value(), Arg::Float(0.5)});
   chain.ReadIt();
   CHECK(ProvePass(lowered.before(), after, {.stable_ids = true}).verdict == Verdict::kProven);
-  CHECK_EQ(TextOf(lowered.Check()), "1 unknown\nall_reduce: a sum of copies on tp: from y");
+  CHECK_EQ(TextOf(CheckOf(lowered)), "1 unknown\nall_reduce: a sum of copies on tp: from y");
 }
 
 TEST_CASE("PV-32: memory that nothing or zeros were written to holds no copies that sums count") {
@@ -184,7 +172,7 @@ TEST_CASE("PV-32: memory that nothing or zeros were written to holds no copies t
   output([z]) {{+mesh='tp=2'}}
 )",
                                           blank)));
-    Graph& after = *lowered.lowered->FindGraph("g");
+    Graph& after = lowered.after();
     const auto sum_before = [&](std::string_view name, std::string_view value) {
       Chain chain(after, ValueNamed(after, value), NodeNamed(after, name));
       chain.ThenSum("tp");
@@ -192,17 +180,17 @@ TEST_CASE("PV-32: memory that nothing or zeros were written to holds no copies t
     };
     sum_before("w", "y");
     CHECK(ProvePass(lowered.before(), after, {.stable_ids = true}).verdict == Verdict::kProven);
-    CHECK_EQ(TextOf(lowered.Check()), "1 unknown");
+    CHECK_EQ(TextOf(CheckOf(lowered)), "1 unknown");
     sum_before("z", "w");  // now it is written
     CHECK(ProvePass(lowered.before(), after, {.stable_ids = true}).verdict == Verdict::kDiffers);
-    CHECK_EQ(TextOf(lowered.Check()), "2 unknown\nall_reduce_1: a sum of copies on tp: from w");
+    CHECK_EQ(TextOf(CheckOf(lowered)), "2 unknown\nall_reduce_1: a sum of copies on tp: from w");
   }
 }
 
 TEST_CASE("PV-31: of an edit that the placement rules refute, no value is proven") {
   std::set<std::string_view> kinds;
   for (const char* mesh : {"fsdp=2", "dp_replicate=2,fsdp=2", "fsdp=2,tp=2"}) {
-    const Lowered lowered = Lowered::On(mesh);
+    const Lowered lowered(mesh, kTwoLayerStep);
     for (const Mutation& mutation : Mutations()) {
       for (const NodeId node : lowered.after().nodes()) {
         const auto result =

@@ -38,10 +38,10 @@ std::string ChainText(int length) {
   return text + fmt::format("  output([{}])\n", last);
 }
 
-struct Edited {
+struct EditedCalls {
   std::unique_ptr<Module> before, after;
 
-  Edited(std::unique_ptr<Module> module, const std::function<void(Rewriter&)>& edit)
+  EditedCalls(std::unique_ptr<Module> module, const std::function<void(Rewriter&)>& edit)
       : before(std::move(module)), after(before->Clone()) {
     Rewriter rewriter(*after->FindGraph("g"));
     edit(rewriter);
@@ -65,8 +65,8 @@ void AddInsteadOfDoubling(Rewriter& rewriter, int count) {
 }
 
 TEST_CASE("PV-66: of a pass that changed few calls of many, only these are evaluated") {
-  const Edited edited(ParseBody(ChainText(2000)),
-                      [](Rewriter& rewriter) { AddInsteadOfDoubling(rewriter, 40); });
+  const EditedCalls edited(ParseBody(ChainText(2000)),
+                           [](Rewriter& rewriter) { AddInsteadOfDoubling(rewriter, 40); });
   const Proof proof = edited.Prove();
   CHECK_EQ(proof.reason, "");
   CHECK(proof.verdict == Verdict::kProven);
@@ -75,7 +75,7 @@ TEST_CASE("PV-66: of a pass that changed few calls of many, only these are evalu
 }
 
 TEST_CASE("PV-66: a changed call that computes something else is found in the whole graph") {
-  const Edited edited(ParseBody(ChainText(200)), [](Rewriter& rewriter) {
+  const EditedCalls edited(ParseBody(ChainText(200)), [](Rewriter& rewriter) {
     AddInsteadOfDoubling(rewriter, 10);
     rewriter.SetOp(NodeNamed(rewriter.graph(), "v51"), "aten.cos.default");
   });
@@ -111,7 +111,7 @@ TEST_CASE("unchanged calls: a call before and after a write is not one call") {
   w = aten.mul_.Scalar(y, 2.0) : f32[4, 4][4, 1]cpu ~y
   output([z, w])
 )";
-  const Edited edited(ParseBody(kWrites), [](Rewriter& rewriter) {
+  const EditedCalls edited(ParseBody(kWrites), [](Rewriter& rewriter) {
     rewriter.MoveBefore(NodeNamed(rewriter.graph(), "w"), NodeNamed(rewriter.graph(), "z"));
   });
   const Proof proof = edited.Prove();
@@ -127,7 +127,7 @@ TEST_CASE("unchanged calls: two calls that read each other's results prove nothi
   b = aten.cos.default(a) : f32[4, 4][4, 1]cpu
   output([b])
 )";
-  const Edited edited(ParseBody(kBefore), [](Rewriter& rewriter) {
+  const EditedCalls edited(ParseBody(kBefore), [](Rewriter& rewriter) {
     Graph& graph = rewriter.graph();
     const NodeId a = NodeNamed(graph, "a"), b = NodeNamed(graph, "b");
     rewriter.SetSlot(b, graph.node(b).args_begin, Arg(ValueNamed(graph, "x")));
@@ -182,8 +182,9 @@ TEST_CASE("unchanged calls: random numbers are those of all draws before") {
   y = aten.mul.Tensor(x, s) : f32[4, 4][4, 1]cpu
   output([y])
 )";
-  const Edited edited(ParseBody(kDraws),
-                      [](Rewriter& rewriter) { rewriter.Erase(NodeNamed(rewriter.graph(), "r")); });
+  const EditedCalls edited(ParseBody(kDraws), [](Rewriter& rewriter) {
+    rewriter.Erase(NodeNamed(rewriter.graph(), "r"));
+  });
   CHECK(edited.Prove().verdict == Verdict::kDiffers);
 }
 

@@ -24,15 +24,17 @@
 #include "runtime/train/programs/trace_programs.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
+#include "tests/support/rank_courses.h"
 #include "tests/support/temp_dir.h"
 
 namespace strata {
 namespace {
 
+using testing::ConfigOf;
 using testing::OrDie;
 using testing::TempDir;
 
-constexpr std::string_view kLlama3 = R"(model = "llama3"
+constexpr std::string_view kPlacedLlama3 = R"(model = "llama3"
 dim = 32
 n_layers = 3
 n_heads = 4
@@ -66,7 +68,7 @@ lr = 3e-3
 max_grad_norm = 0.5
 )";
 
-constexpr std::string_view kDeepSeekV3 = R"(model = "deepseek_v3"
+constexpr std::string_view kPlacedDeepSeekV3 = R"(model = "deepseek_v3"
 dim = 32
 n_layers = 3
 n_dense_layers = 1
@@ -94,11 +96,7 @@ lr = 3e-3
 max_grad_norm = 0.5
 )";
 
-TrainConfig ConfigOf(std::string_view model, const std::vector<std::string>& sets) {
-  return OrDie(ParseTrainConfig(model, ConfigFormat::kToml, "c.toml", sets));
-}
-
-struct Course {
+struct PlacedCourse {
   std::vector<StepMetrics> steps;
   std::vector<float> gradients, parameters;
 };
@@ -111,12 +109,12 @@ void Append(std::vector<float>& values, const std::vector<TensorView>& views) {
   }
 }
 
-Course Train(const TrainConfig& config) {
+PlacedCourse TrainPlaced(const TrainConfig& config) {
   const auto trainer =
       OrDie(Trainer::Create({.config = config, .data = OrDie(OpenDataSource(config))}));
   OrDie(trainer->Compile());
   trainer->KeepGradients();
-  Course course;
+  PlacedCourse course;
   while (OrDie(trainer->HasNext())) {
     course.steps.push_back(OrDie(trainer->Step()).metrics);
     if (course.steps.size() == 1) Append(course.gradients, trainer->Gradients());
@@ -136,7 +134,7 @@ double Difference(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 /// Sums in another order: a few ULPs per step, which Adam's division raises for small gradients.
-void CheckClose(const Course& course, const Course& oracle) {
+void CheckClose(const PlacedCourse& course, const PlacedCourse& oracle) {
   REQUIRE_EQ(course.steps.size(), oracle.steps.size());
   for (size_t i = 0; i < course.steps.size(); ++i) {
     CHECK_EQ(course.steps[i].loss, doctest::Approx(oracle.steps[i].loss).epsilon(2e-6));
@@ -189,7 +187,7 @@ Found PlanFor(const TrainConfig& config, const std::string& topology, double mem
   return found;
 }
 
-struct Layout {
+struct PlacedLayout {
   int64_t replicate, shard, tensor;
   const char* topology;
   double memory;  ///< part of what the cheapest placements take
@@ -205,7 +203,7 @@ node = [
 ]
 )toml";
 
-std::vector<std::string> Sets(const Layout& layout) {
+std::vector<std::string> SetsOf(const PlacedLayout& layout) {
   return {fmt::format("parallelism.data_parallel_replicate_degree={}", layout.replicate),
           fmt::format("parallelism.data_parallel_shard_degree={}", layout.shard),
           fmt::format("parallelism.tensor_parallel_degree={}", layout.tensor),
@@ -214,43 +212,43 @@ std::vector<std::string> Sets(const Layout& layout) {
 }
 
 /// `by_family`: compares with ranks that the plan of the model family places, not with one rank.
-void CheckTrainsAlike(std::string_view model, const std::vector<Layout>& layouts,
+void CheckTrainsAlike(std::string_view model, const std::vector<PlacedLayout>& layouts,
                       bool by_family = false) {
-  const Course one_rank = Train(ConfigOf(model, {}));
-  for (const Layout& layout : layouts) {
+  const PlacedCourse one_rank = TrainPlaced(ConfigOf(model, {}));
+  for (const PlacedLayout& layout : layouts) {
     INFO(fmt::format("dp_replicate={} fsdp={} tp={}, {}, memory {}", layout.replicate, layout.shard,
                      layout.tensor, layout.topology, layout.memory));
     const TempDir dir;
-    std::vector<std::string> sets = Sets(layout);
+    std::vector<std::string> sets = SetsOf(layout);
     const Found found =
         PlanFor(ConfigOf(model, sets), layout.topology, layout.memory, layout.constraints);
     if (layout.constraints == kExpertsApart) CHECK(found.plan.find("E(0)") != std::string::npos);
     CHECK_LE(found.placed, found.cost * 1.05);
     if (layout.memory == 1.0 && !by_family && *layout.constraints == 0)
       CHECK_LE(found.placed, found.manual * (1 + 1e-9));
-    const Course oracle = by_family ? Train(ConfigOf(model, sets)) : one_rank;
+    const PlacedCourse oracle = by_family ? TrainPlaced(ConfigOf(model, sets)) : one_rank;
     const std::string file = dir.path() + "/plan.toml";
     OrDie(WriteFile(file, found.plan));
     sets.push_back("parallelism.plan=" + file);
-    const Course course = Train(ConfigOf(model, sets));
+    const PlacedCourse course = TrainPlaced(ConfigOf(model, sets));
     CheckClose(course, oracle);
     CHECK_EQ(course.steps[0].loss, doctest::Approx(one_rank.steps[0].loss).epsilon(2e-6));
   }
 }
 
 TEST_CASE("T116: ranks that were placed automatically train as one rank does: Llama3") {
-  CheckTrainsAlike(kLlama3, {{1, 2, 2, "cpu", 1.0},
-                             {1, 2, 2, "h100", 1.0},
-                             {1, 2, 2, "cpu", 0.8},
-                             {1, 4, 1, "cpu", 1.0},
-                             {1, 4, 1, "cpu", 0.8},
-                             {1, 1, 2, "h100", 1.0},
-                             {1, 4, 2, "cpu", 1.0},
-                             {2, 2, 2, "cpu", 1.0}});
+  CheckTrainsAlike(kPlacedLlama3, {{1, 2, 2, "cpu", 1.0},
+                                   {1, 2, 2, "h100", 1.0},
+                                   {1, 2, 2, "cpu", 0.8},
+                                   {1, 4, 1, "cpu", 1.0},
+                                   {1, 4, 1, "cpu", 0.8},
+                                   {1, 1, 2, "h100", 1.0},
+                                   {1, 4, 2, "cpu", 1.0},
+                                   {2, 2, 2, "cpu", 1.0}});
 }
 
 TEST_CASE("T116: ranks that were placed automatically train as one rank does: uneven parts") {
-  std::string model(kLlama3);
+  std::string model(kPlacedLlama3);
   model.replace(model.find("vocab_size = 64"), 15, "vocab_size = 41");
   constexpr const char* kInParts =
       "parameter = [{ name = \"*\", fsdp = \"S(0)\", uneven = true }]\n";
@@ -264,7 +262,7 @@ TEST_CASE("T116: ranks that were placed automatically train as one rank does: Qw
 
 TEST_CASE("T116: ranks that were placed automatically train as manual ones do: DeepSeek-V3") {
   // Rows of experts are summed in another order on several ranks, by any plan.
-  CheckTrainsAlike(kDeepSeekV3,
+  CheckTrainsAlike(kPlacedDeepSeekV3,
                    {{1, 2, 2, "cpu", 1.0},
                     {1, 4, 1, "cpu", 1.0, 2},
                     {1, 4, 1, "cpu", 1.0, 4, kExpertsApart},

@@ -16,13 +16,17 @@
 #include "runtime/train/data/packing.h"
 #include "runtime/train/trainer.h"
 #include "tests/support/graphs.h"
+#include "tests/support/rank_courses.h"
 
 namespace strata {
 namespace {
 
+using testing::Degree;
 using testing::OrDie;
+using testing::Sets;
+using testing::operator+;
 
-constexpr std::string_view kModel = R"(model = "llama3"
+constexpr std::string_view kBucketedModel = R"(model = "llama3"
 dim = 32
 n_layers = 3
 n_heads = 4
@@ -38,10 +42,9 @@ lr = 3e-3
 max_grad_norm = 0.5
 )";
 
-using Sets = std::vector<std::string>;
-
 std::unique_ptr<Trainer> Compiled(const Sets& sets) {
-  const TrainConfig config = OrDie(ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", sets));
+  const TrainConfig config =
+      OrDie(ParseTrainConfig(kBucketedModel, ConfigFormat::kToml, "c.toml", sets));
   auto trainer = OrDie(Trainer::Create({.config = config, .data = OrDie(OpenDataSource(config))}));
   OrDie(trainer->Compile());
   trainer->KeepGradients();
@@ -63,15 +66,6 @@ std::string BitsOf(Trainer& trainer) {
     for (const TensorView& view : views)
       add(view.bytes.data(), view.bytes.size());
   return bits;
-}
-
-Sets With(Sets sets, const Sets& more) {
-  sets.insert(sets.end(), more.begin(), more.end());
-  return sets;
-}
-
-std::string Degree(std::string_view axis, int64_t ranks) {
-  return fmt::format("parallelism.{}_degree={}", axis, ranks);
 }
 
 const Sets kSingle = {R"(compile.disable_passes=["bucket-transformer-blocks"])"};
@@ -104,7 +98,7 @@ TEST_CASE("JB-8: each layout trains bit for bit as without buckets") {
       {Degree("data_parallel_shard", 2), Degree("tensor_parallel", 2)}};
   for (const Sets& layout : layouts) {
     CAPTURE(fmt::format("{}", fmt::join(layout, " ")));
-    const auto single = Compiled(With(layout, kSingle)), merged = Compiled(layout);
+    const auto single = Compiled(layout + kSingle), merged = Compiled(layout);
     CHECK_NE(CountsOf(*single), CountsOf(*merged));
     const std::string bits = BitsOf(*merged);
     CHECK_GT(bits.size(), 20 * 8);

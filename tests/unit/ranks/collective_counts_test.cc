@@ -26,9 +26,9 @@ using testing::Degree;
 // Sizes of the models, and sequences on a rank of a data axis.
 constexpr int64_t kLayers = 3, kDim = 32, kHidden = 64, kVocab = 256, kSeq = 16, kSequences = 2;
 constexpr int64_t kTokens = kSeq * kSequences;
-constexpr int64_t kExperts = 4, kExpertHidden = 16;
+constexpr int64_t kNumExperts = 4, kExpertHidden = 16;
 
-constexpr std::string_view kLlama = R"(model = "llama3"
+constexpr std::string_view kCountedLlama = R"(model = "llama3"
 dim = 32
 n_layers = 3
 n_heads = 4
@@ -41,7 +41,7 @@ steps = 1
 disable_passes = ["bucket-transformer-blocks"]
 )";
 
-constexpr std::string_view kQwen = R"(model = "qwen3"
+constexpr std::string_view kCountedQwen = R"(model = "qwen3"
 dim = 32
 n_layers = 3
 n_heads = 4
@@ -102,27 +102,27 @@ constexpr Volume kBlocks = {.count = kBlockParameters * kLayers, .bytes = kOfBlo
 TEST_CASE("parameters are gathered once in forward, those of blocks again in backward") {
   for (const int64_t ranks : {2, 4}) {
     CAPTURE(ranks);
-    Volumes volumes = CollectivesOf(kLlama, {Degree("data_parallel_shard", ranks)});
+    Volumes volumes = CollectivesOf(kCountedLlama, {Degree("data_parallel_shard", ranks)});
     CHECK_EQ(volumes["forward fsdp all_gather_into_tensor"], kAll);
     CHECK_EQ(volumes["backward fsdp all_gather_into_tensor"], kBlocks);
     CHECK_EQ(volumes["backward fsdp reduce_scatter_tensor"], kAll);
     CHECK_EQ(volumes["backward fsdp all_reduce"], Volume());
   }
   constexpr std::string_view kReshard = "parallelism.fsdp_reshard_after_forward={}";
-  Volumes never = CollectivesOf(
-      kLlama, {Degree("data_parallel_shard", 2), fmt::format(fmt::runtime(kReshard), "never")});
+  Volumes never = CollectivesOf(kCountedLlama, {Degree("data_parallel_shard", 2),
+                                                fmt::format(fmt::runtime(kReshard), "never")});
   CHECK_EQ(never["forward fsdp all_gather_into_tensor"], kAll);
   CHECK_EQ(never["backward fsdp all_gather_into_tensor"], Volume());
   // All but the embedding, whose gradient needs no weight.
-  Volumes always = CollectivesOf(
-      kLlama, {Degree("data_parallel_shard", 2), fmt::format(fmt::runtime(kReshard), "always")});
+  Volumes always = CollectivesOf(kCountedLlama, {Degree("data_parallel_shard", 2),
+                                                 fmt::format(fmt::runtime(kReshard), "always")});
   CHECK_EQ(always["backward fsdp all_gather_into_tensor"],
            Volume{.count = kAll.count - 1, .bytes = kAll.bytes - 4 * kVocab * kDim});
 }
 
 TEST_CASE("replicas sum up the gradients that their ranks reduced") {
   Volumes volumes = CollectivesOf(
-      kLlama, {Degree("data_parallel_replicate", 2), Degree("data_parallel_shard", 2)});
+      kCountedLlama, {Degree("data_parallel_replicate", 2), Degree("data_parallel_shard", 2)});
   CHECK_EQ(volumes["forward fsdp all_gather_into_tensor"], kAll);
   CHECK_EQ(volumes["backward fsdp reduce_scatter_tensor"], kAll);
   CHECK_EQ(volumes["backward dp_replicate all_reduce"],
@@ -133,7 +133,7 @@ TEST_CASE("ranks that cut heads and columns gather and scatter the sequence twic
   for (const int64_t data_ranks : {1, 2}) {
     CAPTURE(data_ranks);
     Volumes volumes = CollectivesOf(
-        kLlama, {Degree("data_parallel_shard", data_ranks), Degree("tensor_parallel", 2)});
+        kCountedLlama, {Degree("data_parallel_shard", data_ranks), Degree("tensor_parallel", 2)});
     const int64_t count = 2 * kLayers + 1, activations = 4 * kTokens * kDim;
     const Volume sequences = {.count = count, .bytes = count * activations};
     for (const std::string_view phase : {"forward", "backward"}) {
@@ -156,7 +156,7 @@ TEST_CASE("ranks that cut heads and columns gather and scatter the sequence twic
 
 TEST_CASE("without sequence parallelism ranks sum up what leaves a layer's halves") {
   Volumes volumes = CollectivesOf(
-      kLlama, {Degree("tensor_parallel", 2), "parallelism.enable_sequence_parallel=false"});
+      kCountedLlama, {Degree("tensor_parallel", 2), "parallelism.enable_sequence_parallel=false"});
   constexpr int64_t kActivations = 4 * kTokens * kDim, kHalves = 2 * kLayers;
   // The embedding in one collective, halves of layers in the two that such a sum consists of.
   CHECK_EQ(volumes["forward tp all_reduce"], Volume{.count = 1, .bytes = kActivations});
@@ -172,14 +172,14 @@ TEST_CASE("without sequence parallelism ranks sum up what leaves a layer's halve
 TEST_CASE("a layer of experts exchanges counts, rows and results, and gradients on the way back") {
   for (const int64_t ranks : {2, 4}) {
     CAPTURE(ranks);
-    Volumes volumes =
-        CollectivesOf(kQwen, {Degree("data_parallel_shard", ranks), Degree("expert_parallel", 2)});
+    Volumes volumes = CollectivesOf(
+        kCountedQwen, {Degree("data_parallel_shard", ranks), Degree("expert_parallel", 2)});
     CHECK_EQ(volumes["forward ep all_to_all_single"].count, 3 * kLayers);
     CHECK_EQ(volumes["backward ep all_to_all_single"].count, 2 * kLayers);
     CHECK_EQ(volumes["forward ep all_gather_into_tensor"], Volume());
     CHECK_EQ(volumes["backward ep reduce_scatter_tensor"], Volume());
     // Weights of experts are parts on efsdp alone, of the half of the experts that a rank shares.
-    const int64_t weights = 4 * 3 * (kExperts / 2) * kDim * kExpertHidden;
+    const int64_t weights = 4 * 3 * (kNumExperts / 2) * kDim * kExpertHidden;
     const Volume experts =
         ranks == 2 ? Volume() : Volume{.count = 3 * kLayers, .bytes = kLayers * weights};
     CHECK_EQ(volumes["forward efsdp all_gather_into_tensor"], experts);
@@ -197,7 +197,7 @@ TEST_CASE("gradients of many ranks are summed up in fp32, whatever the model com
                                            "n_layers=1"};
   std::vector<std::string> narrow = layout;
   narrow.emplace_back("training.mixed_precision_param=bfloat16");
-  Volumes wide = CollectivesOf(kQwen, layout), volumes = CollectivesOf(kQwen, narrow);
+  Volumes wide = CollectivesOf(kCountedQwen, layout), volumes = CollectivesOf(kCountedQwen, narrow);
   for (const std::string_view group : {"fsdp", "efsdp"}) {
     const std::string name = fmt::format("backward {} reduce_scatter_tensor", group);
     CHECK_EQ(volumes[name], wide[name]);
@@ -221,8 +221,8 @@ TEST_CASE("ranks that share experts and heads exchange tokens of their own") {
     CAPTURE(fsdp);
     CAPTURE(ep);
     Volumes volumes =
-        CollectivesOf(kQwen, {Degree("data_parallel_shard", fsdp), Degree("tensor_parallel", tp),
-                              Degree("expert_parallel", ep)});
+        CollectivesOf(kCountedQwen, {Degree("data_parallel_shard", fsdp),
+                                     Degree("tensor_parallel", tp), Degree("expert_parallel", ep)});
     CHECK_EQ(volumes["forward ep all_to_all_single"].count, 3 * kLayers);
     CHECK_EQ(volumes["backward ep all_to_all_single"].count, 2 * kLayers);
     // Only attention gathers the sequence; the experts take the tokens where they are.
@@ -242,8 +242,8 @@ TEST_CASE("ranks that share experts and heads exchange tokens of their own") {
 
 TEST_CASE("replicas sum up gradients of experts that ranks share") {
   Volumes volumes =
-      CollectivesOf(kQwen, {Degree("data_parallel_replicate", 2), Degree("data_parallel_shard", 2),
-                            Degree("expert_parallel", 2)});
+      CollectivesOf(kCountedQwen, {Degree("data_parallel_replicate", 2),
+                                   Degree("data_parallel_shard", 2), Degree("expert_parallel", 2)});
   CHECK_EQ(volumes["forward ep all_to_all_single"].count, 3 * kLayers);
   CHECK_EQ(volumes["backward ep all_to_all_single"].count, 2 * kLayers);
   // A block has nine parameters beside the three of its experts.
@@ -254,7 +254,7 @@ TEST_CASE("replicas sum up gradients of experts that ranks share") {
 
 TEST_CASE("ranks that share a sequence exchange heads, or gather keys and values") {
   const std::vector<std::string> one = {Degree("context_parallel", 2), "batch_size=1"};
-  Volumes heads = CollectivesOf(kLlama, one);
+  Volumes heads = CollectivesOf(kCountedLlama, one);
   // Queries, keys, values and what attention returns; their gradients on the way back.
   constexpr int64_t kActivations = 4 * kSeq * kDim / 2;
   constexpr Volume kHeads = {.count = 4 * kLayers, .bytes = 4 * kLayers * kActivations};
@@ -270,7 +270,7 @@ TEST_CASE("ranks that share a sequence exchange heads, or gather keys and values
   // One head of keys and values cannot be shared.
   std::vector<std::string> grouped = one;
   grouped.insert(grouped.end(), {"n_kv_heads=1", "seq_len=512"});
-  Volumes keys = CollectivesOf(kLlama, grouped);
+  Volumes keys = CollectivesOf(kCountedLlama, grouped);
   CHECK_EQ(CountOf(keys, "cp all_to_all_single"), 0);
   CHECK_EQ(keys["forward cp all_gather_into_tensor"].count, kAll.count + 2 * kLayers);
   CHECK_EQ(keys["backward cp all_gather_into_tensor"].count, kBlocks.count);
@@ -282,8 +282,8 @@ TEST_CASE("buckets of any size can be overlapped: no node stands before what it 
     CAPTURE(max_mb);
     for (const int64_t tensor : {1, 2}) {
       const TrainConfig config = testing::ConfigOf(
-          kLlama, {Degree("data_parallel_shard", 2), Degree("tensor_parallel", tensor),
-                   "training.mixed_precision_param=bfloat16"});
+          kCountedLlama, {Degree("data_parallel_shard", 2), Degree("tensor_parallel", tensor),
+                          "training.mixed_precision_param=bfloat16"});
       Module module;
       Constants constants;
       REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));

@@ -18,15 +18,19 @@
 #include "runtime/plan/plan.h"
 #include "runtime/ranks/thread_team.h"
 #include "tests/support/graphs.h"
+#include "tests/support/meshes.h"
 #include "tests/support/results.h"
+#include "tests/unit/ranks/rank_values.h"
 
 namespace strata {
 namespace {
 
 using at::Tensor;
+using testing::MeshOf;
 using testing::MessageOf;
 using testing::OrDie;
 using testing::ParseBody;
+using testing::ValuesOf;
 
 /// The first output of a graph on every rank.
 Result<std::vector<Tensor>> RunOn(ThreadTeam& team, std::string_view body,
@@ -54,16 +58,6 @@ std::vector<Tensor> RunOrDie(ThreadTeam& team, std::string_view body,
                              const std::function<std::vector<Tensor>(int64_t)>& inputs,
                              const PlanOptions& options = {}) {
   return OrDie(RunOn(team, body, inputs, options));
-}
-
-Mesh MeshOf(std::string_view text) {
-  return OrDie(Mesh::Parse(text));
-}
-
-/// Values of which every sum over ranks rounds.
-Tensor ValuesOf(int64_t rank, at::IntArrayRef sizes, at::ScalarType type = at::kFloat) {
-  at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(rank) + 1);
-  return at::randn(sizes, generator).to(type);
 }
 
 std::string Body(std::string_view input, std::string_view call) {

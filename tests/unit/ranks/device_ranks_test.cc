@@ -42,7 +42,7 @@ using testing::MessageOf;
 using testing::OrDie;
 using testing::ParseBody;
 
-constexpr std::string_view kModel = R"(model = "llama3"
+constexpr std::string_view kDeviceModel = R"(model = "llama3"
 dim = 32
 n_layers = 2
 n_heads = 4
@@ -58,7 +58,7 @@ lr = 3e-3
 max_grad_norm = 0.5
 )";
 
-constexpr std::string_view kExperts = R"(model = "deepseek_v3"
+constexpr std::string_view kDeviceExperts = R"(model = "deepseek_v3"
 dim = 32
 n_layers = 2
 n_heads = 4
@@ -134,14 +134,14 @@ TEST_CASE("ranks with GPUs train as those of the CPU do, by the collectives of N
            {Degree("data_parallel_replicate", 2), Degree("context_parallel", 2)},
            {Degree("pipeline_parallel", 2), Degree("data_parallel_shard", 2)}}) {
     INFO(layout[0]);
-    CheckClose(TrainOnDevices(kModel, layout), testing::Train(kModel, layout));
+    CheckClose(TrainOnDevices(kDeviceModel, layout), testing::Train(kDeviceModel, layout));
   }
 }
 
 TEST_CASE("experts on GPUs exchange rows by counts that the host reads") {
   const std::vector<std::string> layout = {Degree("data_parallel_shard", 2),
                                            Degree("expert_parallel", 2)};
-  CheckClose(TrainOnDevices(kExperts, layout), testing::Train(kExperts, layout));
+  CheckClose(TrainOnDevices(kDeviceExperts, layout), testing::Train(kDeviceExperts, layout));
 }
 
 constexpr std::string_view kSum = R"(

@@ -19,8 +19,10 @@ namespace {
 
 using testing::Course;
 using testing::Degree;
+using testing::Sets;
+using testing::operator+;
 
-constexpr std::string_view kDeepSeek = R"(model = "deepseek_v3"
+constexpr std::string_view kChunkedDeepSeek = R"(model = "deepseek_v3"
 dim = 32
 n_layers = 2
 n_dense_layers = 1
@@ -46,7 +48,7 @@ moe_hidden_dim = 16
 num_shared_experts = 1
 )";
 
-constexpr std::string_view kQwen = R"(model = "qwen3"
+constexpr std::string_view kChunkedQwen = R"(model = "qwen3"
 dim = 32
 n_layers = 2
 n_heads = 4
@@ -68,15 +70,8 @@ score_func = "softmax"
 route_norm = true
 )";
 
-using Sets = std::vector<std::string>;
-
-Sets operator+(Sets sets, const Sets& more) {
-  sets.insert(sets.end(), more.begin(), more.end());
-  return sets;
-}
-
 /// 24 sequences on all ranks together.
-Sets Layout(int64_t shard, int64_t expert, int64_t replicate = 1) {
+Sets LayoutOf(int64_t shard, int64_t expert, int64_t replicate = 1) {
   return {Degree("data_parallel_shard", shard), Degree("data_parallel_replicate", replicate),
           Degree("expert_parallel", expert), fmt::format("batch_size={}", 24 / shard / replicate)};
 }
@@ -88,7 +83,7 @@ struct Training {
   int64_t num_copies = 0;  // nodes that the pass copied
 };
 
-Training Train(std::string_view model, const Sets& sets) {
+Training TrainChunked(std::string_view model, const Sets& sets) {
   at::set_num_threads(1);
   const auto trainer = testing::TrainerOf(testing::ConfigOf(model, sets));
   Training training{.course = testing::Train(*trainer)};
@@ -101,8 +96,8 @@ Training Train(std::string_view model, const Sets& sets) {
 /// Chunks of the graph and those of the program give the same bits.
 void CheckSameBits(std::string_view model, const Sets& sets, int steps) {
   const Sets all = sets + Sets{fmt::format("steps={}", steps)};
-  const Training eager = Train(model, all + Sets{"compile.ep_overlap.strategy=eager"});
-  const Training graph = Train(model, all);
+  const Training eager = TrainChunked(model, all + Sets{"compile.ep_overlap.strategy=eager"});
+  const Training graph = TrainChunked(model, all);
   CHECK_EQ(eager.num_copies, 0);
   CHECK_GT(graph.num_copies, 0);
   REQUIRE_EQ(graph.course.steps.size(), eager.course.steps.size());
@@ -115,13 +110,13 @@ void CheckSameBits(std::string_view model, const Sets& sets, int steps) {
 }
 
 TEST_CASE("two ranks that share experts train in chunks of the graph bit for bit, 20 steps") {
-  CheckSameBits(kDeepSeek, kMoe + Layout(2, 2), 20);
+  CheckSameBits(kChunkedDeepSeek, kMoe + LayoutOf(2, 2), 20);
 }
 
 TEST_CASE("ranks train in chunks of the graph bit for bit as in those of the program") {
-  for (const std::string_view model : {kDeepSeek, kQwen}) {
+  for (const std::string_view model : {kChunkedDeepSeek, kChunkedQwen}) {
     CAPTURE(model);
-    for (const Sets& layout : {Layout(4, 2), Layout(4, 4), Layout(2, 2, 2), Layout(2, 1)}) {
+    for (const Sets& layout : {LayoutOf(4, 2), LayoutOf(4, 4), LayoutOf(2, 2, 2), LayoutOf(2, 1)}) {
       CAPTURE(layout[0]);
       CAPTURE(layout[2]);
       CheckSameBits(model, kMoe + layout, 2);
@@ -130,31 +125,31 @@ TEST_CASE("ranks train in chunks of the graph bit for bit as in those of the pro
 }
 
 TEST_CASE("ranks cut batches and sequences into two to four chunks") {
-  for (const std::string_view model : {kDeepSeek, kQwen}) {
+  for (const std::string_view model : {kChunkedDeepSeek, kChunkedQwen}) {
     CAPTURE(model);
     for (const std::string dim : {"batch", "seq"}) {
       CAPTURE(dim);
       for (const std::string count : {"2", "3"}) {
         CAPTURE(count);
         CheckSameBits(model,
-                      kMoe + Layout(2, 2) +
+                      kMoe + LayoutOf(2, 2) +
                           Sets{"compile.ep_overlap.chunk_dim=" + dim,
                                "compile.ep_overlap.num_chunks=" + count},
                       2);
       }
     }
   }
-  CheckSameBits(kDeepSeek,
-                kMoe + Layout(2, 2) +
+  CheckSameBits(kChunkedDeepSeek,
+                kMoe + LayoutOf(2, 2) +
                     Sets{"compile.ep_overlap.chunk_dim=seq", "compile.ep_overlap.num_chunks=4"},
                 2);
 }
 
 TEST_CASE("ranks cut whole layers bit for bit as the program does") {
   const Sets layers = {"compile.ep_overlap.enabled=true", "compile.ep_overlap.module_fqn=layers.*"};
-  for (const std::string_view model : {kDeepSeek, kQwen}) {
+  for (const std::string_view model : {kChunkedDeepSeek, kChunkedQwen}) {
     CAPTURE(model);
-    for (const Sets& layout : {Layout(1, 1), Layout(2, 2), Layout(4, 2)}) {
+    for (const Sets& layout : {LayoutOf(1, 1), LayoutOf(2, 2), LayoutOf(4, 2)}) {
       CAPTURE(layout[0]);
       CheckSameBits(model, layers + layout, 3);
     }
@@ -162,8 +157,10 @@ TEST_CASE("ranks cut whole layers bit for bit as the program does") {
 }
 
 TEST_CASE("chunks of ranks may leave experts without tokens, or give one all of them") {
-  CheckSameBits(kDeepSeek, kMoe + Layout(2, 2) + Sets{"moe.num_experts=64", "moe.top_k=1"}, 2);
-  CheckSameBits(kDeepSeek, kMoe + Layout(2, 2) + Sets{"moe.num_experts=2", "moe.top_k=1"}, 2);
+  CheckSameBits(kChunkedDeepSeek, kMoe + LayoutOf(2, 2) + Sets{"moe.num_experts=64", "moe.top_k=1"},
+                2);
+  CheckSameBits(kChunkedDeepSeek, kMoe + LayoutOf(2, 2) + Sets{"moe.num_experts=2", "moe.top_k=1"},
+                2);
 }
 
 TEST_CASE("memory policies and a chunked loss leave every bit of the chunks of ranks") {
@@ -172,7 +169,7 @@ TEST_CASE("memory policies and a chunked loss leave every bit of the chunks of r
         Sets{"compile.memory_policy=sac_and_offload"},
         Sets{"loss.name=chunked_cross_entropy", "loss.num_chunks=4"}}) {
     CAPTURE(more[0]);
-    CheckSameBits(kDeepSeek, kMoe + Layout(2, 2) + more, 2);
+    CheckSameBits(kChunkedDeepSeek, kMoe + LayoutOf(2, 2) + more, 2);
   }
 }
 

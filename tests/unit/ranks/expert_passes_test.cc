@@ -33,9 +33,9 @@ namespace {
 using testing::Degree;
 using testing::MessageOf;
 using testing::OrDie;
-using Sets = std::vector<std::string>;
-
-constexpr std::string_view kQwen = R"(model = "qwen3"
+using testing::Sets;
+using testing::operator+;
+constexpr std::string_view kOverlappedQwen = R"(model = "qwen3"
 dim = 32
 n_layers = 3
 n_heads = 4
@@ -50,18 +50,14 @@ top_k = 2
 moe_hidden_dim = 16
 )";
 
-Sets operator+(Sets sets, const Sets& more) {
-  sets.insert(sets.end(), more.begin(), more.end());
-  return sets;
-}
-
 const Sets kRanks = {Degree("data_parallel_shard", 2), Degree("expert_parallel", 2)};
-const Sets kLayers = kRanks + Sets{"compile.ep_overlap.enabled=true"};
-const Sets kMoe = kLayers + Sets{"compile.ep_overlap.module_fqn=layers.*.moe"};
+const Sets kOverlappedLayers = kRanks + Sets{"compile.ep_overlap.enabled=true"};
+const Sets kOverlappedExperts =
+    kOverlappedLayers + Sets{"compile.ep_overlap.module_fqn=layers.*.moe"};
 
 std::vector<std::string> PassesOf(const Sets& sets, std::string_view text = "dce,canonicalize") {
   std::vector<std::string> names;
-  for (const auto& pass : OrDie(TrainingPasses(testing::ConfigOf(kQwen, sets), text)))
+  for (const auto& pass : OrDie(TrainingPasses(testing::ConfigOf(kOverlappedQwen, sets), text)))
     names.emplace_back(pass->name());
   return names;
 }
@@ -72,9 +68,9 @@ bool Has(const std::vector<std::string>& names, std::string_view name) {
 
 TEST_CASE("CF-01: chunks come after memory, before buckets, and are put in order last") {
   CHECK_EQ(
-      PassesOf(kMoe + Sets{"compile.memory_policy=sac_and_offload",
-                           "compile.enable_fsdp_ag_rs_overlap=true",
-                           "compile.enable_fsdp_dense_region_overlap=true"},
+      PassesOf(kOverlappedExperts + Sets{"compile.memory_policy=sac_and_offload",
+                                         "compile.enable_fsdp_ag_rs_overlap=true",
+                                         "compile.enable_fsdp_dense_region_overlap=true"},
                "dce,canonicalize,fuse"),
       std::vector<std::string>{"dce", "canonicalize", "place", "lower", "tag-memory", "tag-offload",
                                "recompute", "offload", "ep-chunk", "isolate-expert-groups", "dce",
@@ -88,12 +84,12 @@ TEST_CASE("CF-02: ranks of tensor parallelism do not cut a graph") {
         Sets{"compile.ep_overlap.chunk_dim=batch", "compile.ep_overlap.module_fqn=layers.*"}}) {
     Sets sets = Sets{Degree("tensor_parallel", 2), "compile.ep_overlap.enabled=true"} + chunks;
     const auto message = [&] {
-      return MessageOf(ParseTrainConfig(kQwen, ConfigFormat::kToml, "c.toml", sets));
+      return MessageOf(ParseTrainConfig(kOverlappedQwen, ConfigFormat::kToml, "c.toml", sets));
     };
     CHECK_NE(message().find("Graph EP chunking does not support tensor_parallel_degree > 1"),
              std::string::npos);
     sets.emplace_back("compile.ep_overlap.strategy=eager");
-    CHECK_OK(ParseTrainConfig(kQwen, ConfigFormat::kToml, "c.toml", sets));
+    CHECK_OK(ParseTrainConfig(kOverlappedQwen, ConfigFormat::kToml, "c.toml", sets));
   }
 }
 
@@ -104,9 +100,10 @@ TEST_CASE("CF-03: which settings order chunks, and collectives of parameters aro
   };
   const Sets dense = {"compile.enable_fsdp_dense_region_overlap=true"};
   for (const auto& [sets, orders_chunks, keeps_clear] :
-       {Case{kLayers, true, false}, Case{kLayers + dense, true, false}, Case{kMoe, true, false},
-        Case{kMoe + dense, true, true}, Case{kRanks + dense, false, true},
-        Case{kMoe + Sets{"compile.ep_overlap.strategy=eager"}, true, false}}) {
+       {Case{kOverlappedLayers, true, false}, Case{kOverlappedLayers + dense, true, false},
+        Case{kOverlappedExperts, true, false}, Case{kOverlappedExperts + dense, true, true},
+        Case{kRanks + dense, false, true},
+        Case{kOverlappedExperts + Sets{"compile.ep_overlap.strategy=eager"}, true, false}}) {
     INFO(fmt::format("{}", fmt::join(sets, " ")));
     const std::vector<std::string> names = PassesOf(sets);
     CHECK_EQ(Has(names, "ep-overlap"), orders_chunks);
@@ -115,8 +112,8 @@ TEST_CASE("CF-03: which settings order chunks, and collectives of parameters aro
 }
 
 TEST_CASE("AN-01: of a layer's exchanges those of tokens and their waits are labelled") {
-  for (const Sets& sets : {kLayers, kMoe}) {
-    const TrainConfig config = testing::ConfigOf(kQwen, sets + Sets{"batch_size=4"});
+  for (const Sets& sets : {kOverlappedLayers, kOverlappedExperts}) {
+    const TrainConfig config = testing::ConfigOf(kOverlappedQwen, sets + Sets{"batch_size=4"});
     Module module;
     Constants constants;
     REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));
@@ -177,10 +174,11 @@ Copies ClonesOf(const GraphDiff& diff) {
 TEST_CASE("the diff of two texts names the copies that chunks are") {
   const Sets one_rank = {"compile.ep_overlap.enabled=true"},
              recompute = {"compile.memory_policy=full"};
-  for (const Sets& sets : {kLayers, kMoe, one_rank, kLayers + recompute, kMoe + recompute,
+  for (const Sets& sets : {kOverlappedLayers, kOverlappedExperts, one_rank,
+                           kOverlappedLayers + recompute, kOverlappedExperts + recompute,
                            one_rank + Sets{"compile.ep_overlap.num_chunks=4", "batch_size=8"}}) {
     INFO(fmt::format("{}", fmt::join(sets, " ")));
-    const TrainConfig config = testing::ConfigOf(kQwen, Sets{"batch_size=4"} + sets);
+    const TrainConfig config = testing::ConfigOf(kOverlappedQwen, Sets{"batch_size=4"} + sets);
     Module module;
     Constants constants;
     REQUIRE_OK(TraceTraining(TrainSpec(config), module, constants));

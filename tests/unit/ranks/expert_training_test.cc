@@ -69,11 +69,11 @@ score_func = "softmax"
 route_norm = true
 )";
 
-struct Layout {
+struct ExpertLayout {
   int64_t replicate, shard, tensor, expert;
 };
 
-void CheckLayouts(std::string_view model, const std::vector<Layout>& layouts) {
+void CheckLayouts(std::string_view model, const std::vector<ExpertLayout>& layouts) {
   const Course oracle = Train(model, {});
   for (const auto& [replicate, shard, tensor, expert] : layouts) {
     CAPTURE(replicate);

@@ -34,11 +34,11 @@ lr = 1e-3
 [training]
 dtype = "float64"
 )";
-constexpr std::string_view kLlama = "model = \"llama3\"\nn_kv_heads = 4\nhidden_dim = 72";
-constexpr std::string_view kQwen = "model = \"qwen3\"\nn_kv_heads = 4\nhead_dim = 8";
+constexpr std::string_view kDoubleLlama = "model = \"llama3\"\nn_kv_heads = 4\nhidden_dim = 72";
+constexpr std::string_view kDoubleQwen = "model = \"qwen3\"\nn_kv_heads = 4\nhead_dim = 8";
 using Doubles = std::map<std::string, std::vector<double>>;
 
-Doubles Copy(const std::vector<TensorView>& views) {
+Doubles CopyDoubles(const std::vector<TensorView>& views) {
   Doubles values;
   for (const TensorView& view : views) {
     REQUIRE(view.dtype == TensorDtype::kF64);
@@ -60,17 +60,17 @@ double Difference(const Doubles& a, const Doubles& b) {
   return largest;
 }
 
-struct Course {
+struct DoubleCourse {
   std::vector<StepMetrics> steps;
   Doubles gradients, parameters;
 };
 
-struct Layout {
+struct DoubleLayout {
   int64_t replicate = 1, shard = 1, tensor = 1, context = 1;
   bool shares_sequences = true;
 };
 
-Course Train(const std::string& model, const Layout& layout) {
+DoubleCourse TrainDoubles(const std::string& model, const DoubleLayout& layout) {
   constexpr int64_t kBatch = 8;
   const auto trainer = testing::TrainerOf(testing::ConfigOf(
       model, {testing::Degree("data_parallel_replicate", layout.replicate),
@@ -81,25 +81,25 @@ Course Train(const std::string& model, const Layout& layout) {
               fmt::format("batch_size={}", kBatch / layout.replicate / layout.shard)}));
   OrDie(trainer->Compile());
   trainer->KeepGradients();
-  Course course;
+  DoubleCourse course;
   while (OrDie(trainer->HasNext())) {
     course.steps.push_back(OrDie(trainer->Step()).metrics);
-    if (course.steps.size() == 1) course.gradients = Copy(trainer->Gradients());
+    if (course.steps.size() == 1) course.gradients = CopyDoubles(trainer->Gradients());
   }
-  course.parameters = Copy(trainer->Parameters());
+  course.parameters = CopyDoubles(trainer->Parameters());
   return course;
 }
 
 /// Adam divides by the root of a mean of squares: a gradient near 0 raises its rounding.
-void CheckLayouts(const std::string& model, const std::vector<Layout>& layouts) {
-  const Course oracle = Train(model, {});
-  for (const Layout& layout : layouts) {
+void CheckDoubles(const std::string& model, const std::vector<DoubleLayout>& layouts) {
+  const DoubleCourse oracle = TrainDoubles(model, {});
+  for (const DoubleLayout& layout : layouts) {
     CAPTURE(layout.replicate);
     CAPTURE(layout.shard);
     CAPTURE(layout.tensor);
     CAPTURE(layout.context);
     CAPTURE(layout.shares_sequences);
-    const Course course = Train(model, layout);
+    const DoubleCourse course = TrainDoubles(model, layout);
     for (size_t i = 0; i < oracle.steps.size(); ++i) {
       CHECK_LT(std::abs(course.steps[i].loss - oracle.steps[i].loss), 1e-12);
       CHECK_LT(std::abs(course.steps[i].grad_norm - oracle.steps[i].grad_norm), 1e-12);
@@ -115,9 +115,9 @@ std::string Joined(std::string_view top) {
 
 TEST_CASE("fp64: experts are refused, whose grouped products have none") {
   const std::vector<std::string> sets = {"batch_size=1"};
-  const auto config =
-      ParseTrainConfig(Joined(kQwen) + "[moe]\nnum_experts = 4\ntop_k = 2\nmoe_hidden_dim = 24\n",
-                       ConfigFormat::kToml, "c.toml", sets);
+  const auto config = ParseTrainConfig(
+      Joined(kDoubleQwen) + "[moe]\nnum_experts = 4\ntop_k = 2\nmoe_hidden_dim = 24\n",
+      ConfigFormat::kToml, "c.toml", sets);
   REQUIRE_FALSE(config.has_value());
   CHECK_NE(config.error().message().find("grouped products of experts have no float64, take "
                                          "'float32' or moe.use_grouped_mm = false"),
@@ -125,17 +125,18 @@ TEST_CASE("fp64: experts are refused, whose grouped products have none") {
 }
 
 TEST_CASE("fp64: layouts of a dense model differ from one rank by fp64's rounding") {
-  CheckLayouts(Joined(kLlama), {{.shard = 2},
-                                {.shard = 8},
-                                {.tensor = 2},
-                                {.tensor = 4},
-                                {.tensor = 2, .shares_sequences = false},
-                                {.context = 2},
-                                {.shard = 2, .tensor = 2},
-                                {.replicate = 2},
-                                {.replicate = 2, .shard = 2},
-                                {.tensor = 2, .context = 2}});
-  CheckLayouts(Joined(fmt::format("{}\nhidden_dim = 64", kQwen)), {{.shard = 4}, {.tensor = 4}});
+  CheckDoubles(Joined(kDoubleLlama), {{.shard = 2},
+                                      {.shard = 8},
+                                      {.tensor = 2},
+                                      {.tensor = 4},
+                                      {.tensor = 2, .shares_sequences = false},
+                                      {.context = 2},
+                                      {.shard = 2, .tensor = 2},
+                                      {.replicate = 2},
+                                      {.replicate = 2, .shard = 2},
+                                      {.tensor = 2, .context = 2}});
+  CheckDoubles(Joined(fmt::format("{}\nhidden_dim = 64", kDoubleQwen)),
+               {{.shard = 4}, {.tensor = 4}});
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ class LayoutChecker final : public TrainingObserver {
   const Graph* graph_ = nullptr;
 };
 
-void CheckLayouts(std::string_view family, const std::vector<std::string>& sets) {
+void CheckMemoryLayouts(std::string_view family, const std::vector<std::string>& sets) {
   CAPTURE(family);
   CAPTURE(sets);
   for (const PlanOptions& plan : {PlanOptions(), PlanOptions::Fastest()}) {
@@ -116,23 +116,24 @@ TEST_CASE("types of the graphs of ranks state how values lie in memory") {
     for (const auto& kind : kinds) {
       std::vector<std::string> sets = layout;
       sets.insert(sets.end(), kind.begin(), kind.end());
-      CheckLayouts("deepseek_v3", sets);
+      CheckMemoryLayouts("deepseek_v3", sets);
     }
   }
   for (const std::string_view family : {"llama3", "qwen3"}) {
     std::vector<std::string> sets = layouts[1];
     sets.insert(sets.end(), kinds[1].begin(), kinds[1].end());
-    CheckLayouts(family, sets);
-    CheckLayouts(family, layouts[2]);
+    CheckMemoryLayouts(family, sets);
+    CheckMemoryLayouts(family, layouts[2]);
   }
 }
 
 TEST_CASE("types of the graphs of ranks that share experts state how values lie in memory") {
-  CheckLayouts("deepseek_v3",
-               {Degree("data_parallel_shard", 2), Degree("expert_parallel", 2), "batch_size=2"});
-  CheckLayouts("deepseek_v3", {Degree("tensor_parallel", 2), Degree("expert_parallel", 2)});
-  CheckLayouts("deepseek_v3", {Degree("data_parallel_shard", 2), Degree("context_parallel", 2),
-                               Degree("expert_parallel", 4), "batch_size=2"});
+  CheckMemoryLayouts("deepseek_v3", {Degree("data_parallel_shard", 2), Degree("expert_parallel", 2),
+                                     "batch_size=2"});
+  CheckMemoryLayouts("deepseek_v3", {Degree("tensor_parallel", 2), Degree("expert_parallel", 2)});
+  CheckMemoryLayouts("deepseek_v3",
+                     {Degree("data_parallel_shard", 2), Degree("context_parallel", 2),
+                      Degree("expert_parallel", 4), "batch_size=2"});
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ using testing::TempDir;
 using testing::TrainerOf;
 using testing::Values;
 
-constexpr std::string_view kModel = R"(model = "llama3"
+constexpr std::string_view kDenseModel = R"(model = "llama3"
 dim = 32
 n_layers = 2
 n_heads = 4
@@ -48,12 +48,12 @@ lr = 3e-3
 max_grad_norm = 0.5
 )";
 
-TrainConfig ConfigOf(const std::vector<std::string>& sets) {
-  return testing::ConfigOf(kModel, sets);
+TrainConfig DenseConfig(const std::vector<std::string>& sets) {
+  return testing::ConfigOf(kDenseModel, sets);
 }
 
-Course Train(const std::vector<std::string>& sets) {
-  return testing::Train(kModel, sets);
+Course TrainDense(const std::vector<std::string>& sets) {
+  return testing::Train(kDenseModel, sets);
 }
 
 TEST_CASE("each layout of ranks trains as one rank does") {
@@ -63,7 +63,7 @@ TEST_CASE("each layout of ranks trains as one rank does") {
     sets.insert(sets.end(), validates.begin(), validates.end());
     return sets;
   };
-  const Course oracle = Train(with({}));
+  const Course oracle = TrainDense(with({}));
   struct Layout {
     int64_t replicate, shard, tensor;
   };
@@ -72,7 +72,7 @@ TEST_CASE("each layout of ranks trains as one rank does") {
     CAPTURE(replicate);
     CAPTURE(shard);
     CAPTURE(tensor);
-    const Course course = Train(with(
+    const Course course = TrainDense(with(
         {Degree("data_parallel_replicate", replicate), Degree("data_parallel_shard", shard),
          Degree("tensor_parallel", tensor), fmt::format("batch_size={}", 8 / replicate / shard)}));
     CheckClose(course, oracle);
@@ -80,23 +80,23 @@ TEST_CASE("each layout of ranks trains as one rank does") {
 }
 
 TEST_CASE("batches of a step are summed up on several ranks, and parameters may stay gathered") {
-  const Course oracle = Train({"training.num_tokens_per_train_step=256"});
-  CheckClose(Train({Degree("data_parallel_shard", 2), "batch_size=4",
-                    "training.num_tokens_per_train_step=256",
-                    "parallelism.fsdp_reshard_after_forward=never"}),
+  const Course oracle = TrainDense({"training.num_tokens_per_train_step=256"});
+  CheckClose(TrainDense({Degree("data_parallel_shard", 2), "batch_size=4",
+                         "training.num_tokens_per_train_step=256",
+                         "parallelism.fsdp_reshard_after_forward=never"}),
              oracle);
 }
 
 TEST_CASE("ranks of tensor parallelism share sequences, or have whole ones") {
-  const Course oracle = Train({});
+  const Course oracle = TrainDense({});
   for (const char* sharing : {"true", "false"}) {
     const std::string key = "parallelism.enable_sequence_parallel=";
-    CheckClose(Train({Degree("tensor_parallel", 2), key + sharing}), oracle);
+    CheckClose(TrainDense({Degree("tensor_parallel", 2), key + sharing}), oracle);
   }
 }
 
 TEST_CASE("ranks that share sequences train as one rank does") {
-  const Course oracle = Train({});
+  const Course oracle = TrainDense({});
   struct Layout {
     int64_t shard, context, tensor;
   };
@@ -104,15 +104,16 @@ TEST_CASE("ranks that share sequences train as one rank does") {
     CAPTURE(shard);
     CAPTURE(context);
     CAPTURE(tensor);
-    CheckClose(Train({Degree("data_parallel_shard", shard), Degree("context_parallel", context),
-                      Degree("tensor_parallel", tensor), fmt::format("batch_size={}", 8 / shard)}),
-               oracle);
+    CheckClose(
+        TrainDense({Degree("data_parallel_shard", shard), Degree("context_parallel", context),
+                    Degree("tensor_parallel", tensor), fmt::format("batch_size={}", 8 / shard)}),
+        oracle);
   }
 }
 
 TEST_CASE("ranks that compute the loss in chunks train as one rank does") {
   const std::vector<std::string> chunks = {"loss.name=chunked_cross_entropy", "loss.num_chunks=2"};
-  const Course oracle = Train(chunks);
+  const Course oracle = TrainDense(chunks);
   for (const std::vector<std::string>& layout :
        {std::vector{Degree("data_parallel_shard", 2), std::string("batch_size=4")},
         {Degree("tensor_parallel", 2)},
@@ -124,7 +125,7 @@ TEST_CASE("ranks that compute the loss in chunks train as one rank does") {
     CAPTURE(layout);
     std::vector<std::string> sets = chunks;
     sets.insert(sets.end(), layout.begin(), layout.end());
-    CheckClose(Train(sets), oracle);
+    CheckClose(TrainDense(sets), oracle);
   }
 }
 
@@ -142,10 +143,10 @@ TEST_CASE("ranks that share documents in one sequence train as one rank does") {
                             "dataloader.end_of_document=1", "dataloader.shuffle=false"})
       sets.emplace_back(set);
     sets.push_back(fmt::format("dataloader.dataset_path={}", dir / "tokens.bin"));
-    return Train(sets);
+    return TrainDense(sets);
   };
   const Course oracle = on_documents({});
-  CHECK_NE(oracle.steps.back().loss, Train({}).steps.back().loss);
+  CHECK_NE(oracle.steps.back().loss, TrainDense({}).steps.back().loss);
   for (const std::vector<std::string>& layout :
        {std::vector{Degree("data_parallel_shard", 2), std::string("batch_size=4")},
         {Degree("tensor_parallel", 2)},
@@ -162,7 +163,7 @@ TEST_CASE("ranks with flex attention train as one rank does") {
   for (const char* more : {"flex.window=5", "flex.alibi=true"}) {
     CAPTURE(more);
     const std::vector<std::string> flex = {"attn_type=flex", "flex.block_size=4", more};
-    const Course oracle = Train(flex);
+    const Course oracle = TrainDense(flex);
     for (const std::vector<std::string>& layout :
          {std::vector{Degree("data_parallel_shard", 2), std::string("batch_size=4")},
           {Degree("tensor_parallel", 2)},
@@ -171,37 +172,38 @@ TEST_CASE("ranks with flex attention train as one rank does") {
       CAPTURE(layout);
       std::vector<std::string> sets = flex;
       sets.insert(sets.end(), layout.begin(), layout.end());
-      CheckClose(Train(sets), oracle);
+      CheckClose(TrainDense(sets), oracle);
     }
   }
 }
 
 TEST_CASE("ranks that do not divide parameters train as one rank does") {
   const std::vector<std::string> odd = {"vocab_size=41", "batch_size=6"};
-  const Course oracle = Train(odd);
+  const Course oracle = TrainDense(odd);
   struct Layout {
     int64_t shard, tensor;
   };
   for (const auto& [shard, tensor] : {Layout{3, 1}, {1, 2}, {3, 2}}) {
     CAPTURE(shard);
     CAPTURE(tensor);
-    CheckClose(Train({"vocab_size=41", fmt::format("batch_size={}", 6 / shard),
-                      Degree("data_parallel_shard", shard), Degree("tensor_parallel", tensor)}),
-               oracle);
+    CheckClose(
+        TrainDense({"vocab_size=41", fmt::format("batch_size={}", 6 / shard),
+                    Degree("data_parallel_shard", shard), Degree("tensor_parallel", tensor)}),
+        oracle);
   }
 }
 
 TEST_CASE("ranks gather the logits before the loss, or do not") {
-  const Course oracle = Train({});
+  const Course oracle = TrainDense({});
   for (const char* disabled : {"true", "false"}) {
     const std::string key = "parallelism.disable_loss_parallel=";
-    CheckClose(Train({Degree("tensor_parallel", 2), key + disabled}), oracle);
+    CheckClose(TrainDense({Degree("tensor_parallel", 2), key + disabled}), oracle);
   }
 }
 
 TEST_CASE("two runs on the same ranks have equal bits") {
   const std::vector<std::string> sets = {Degree("data_parallel_shard", 2), "batch_size=4"};
-  const Course first = Train(sets), second = Train(sets);
+  const Course first = TrainDense(sets), second = TrainDense(sets);
   CHECK_EQ(Difference(first.parameters, second.parameters), 0.0);
   for (size_t i = 0; i < first.steps.size(); ++i)
     CHECK_EQ(first.steps[i].loss, second.steps[i].loss);
@@ -214,7 +216,7 @@ TEST_CASE("a checkpoint resumes on any number of ranks") {
       {Degree("data_parallel_shard", 2), Degree("data_parallel_replicate", 2), "batch_size=2"}};
   for (const std::vector<std::string>& from : layouts) {
     const TempDir dir;
-    const auto trainer = TrainerOf(ConfigOf(from));
+    const auto trainer = TrainerOf(DenseConfig(from));
     OrDie(trainer->Compile());
     for (int step = 0; step < 3; ++step)
       OrDie(trainer->Step());
@@ -226,7 +228,7 @@ TEST_CASE("a checkpoint resumes on any number of ranks") {
     while (OrDie(trainer->HasNext()))
       losses.push_back(OrDie(trainer->Step()).metrics.loss);
     for (const std::vector<std::string>& to : layouts) {
-      const auto resumed = TrainerOf(ConfigOf(to));
+      const auto resumed = TrainerOf(DenseConfig(to));
       const Checkpoint checkpoint = OrDie(LoadCheckpoint(dir.path(), 3));
       CHECK(OrDie(resumed->Restore(checkpoint)).empty());
       OrDie(resumed->Compile());
@@ -245,7 +247,7 @@ TEST_CASE("a checkpoint resumes on any number of ranks") {
 
 TEST_CASE("place and lower stand in the pipeline after the cleanup, with what they need") {
   const auto pipeline = [](const std::string& passes, std::vector<std::string> sets) {
-    const TrainConfig config = ConfigOf(sets);
+    const TrainConfig config = DenseConfig(sets);
     return OrDie(Trainer::Create(
                      {.config = config, .data = OrDie(OpenDataSource(config)), .passes = passes}))
         ->pipeline();
@@ -275,7 +277,7 @@ TEST_CASE("place and lower stand in the pipeline after the cleanup, with what th
 TEST_CASE("what several ranks cannot do yet is refused") {
   const auto refusal = [](std::vector<std::string> sets) {
     sets.push_back(Degree("data_parallel_shard", 2));
-    const TrainConfig config = ConfigOf(sets);
+    const TrainConfig config = DenseConfig(sets);
     return MessageOf(Trainer::Create({.config = config, .data = OrDie(OpenDataSource(config))}));
   };
   CHECK_EQ(
@@ -287,7 +289,7 @@ TEST_CASE("what several ranks cannot do yet is refused") {
 }
 
 TEST_CASE("graphs that no pass lowered are refused") {
-  TrainConfig config = ConfigOf({Degree("data_parallel_shard", 2)});
+  TrainConfig config = DenseConfig({Degree("data_parallel_shard", 2)});
   const auto trainer = OrDie(Trainer::Create({.config = config,
                                               .data = OrDie(OpenDataSource(config)),
                                               .passes = "place{mesh=\"fsdp=2\"}"}));

@@ -12,18 +12,16 @@
 
 #include "runtime/ranks/thread_team.h"
 #include "tests/support/graphs.h"
+#include "tests/support/meshes.h"
 #include "tests/support/results.h"
 
 namespace strata {
 namespace {
 
 using at::Tensor;
+using testing::MeshOf;
 using testing::MessageOf;
 using testing::OrDie;
-
-Mesh MeshOf(std::string_view text) {
-  return OrDie(Mesh::Parse(text));
-}
 
 TEST_CASE("messages of a key arrive in order, those of other keys do not disturb") {
   ThreadTeam team(MeshOf("pp=3"), {.timeout = std::chrono::seconds(10)});

@@ -25,20 +25,20 @@
 #include "runtime/ranks/processes/peer_memory.h"
 #include "runtime/ranks/thread_team.h"
 #include "tests/support/graphs.h"
+#include "tests/support/meshes.h"
 #include "tests/support/results.h"
+#include "tests/unit/ranks/rank_values.h"
 
 namespace strata {
 namespace {
 
 using at::Tensor;
 using std::chrono::milliseconds;
+using testing::MeshOf;
 using testing::MessageOf;
 using testing::OrDie;
 using testing::ParseBody;
-
-Mesh MeshOf(std::string_view text) {
-  return OrDie(Mesh::Parse(text));
-}
+using testing::ValuesOf;
 
 using TeamWork = std::function<Status(ProcessTeam& team)>;
 
@@ -61,11 +61,6 @@ std::vector<Status> OnProcesses(const Mesh& mesh, milliseconds timeout, const Te
   for (std::thread& thread : threads)
     thread.join();
   return ends;
-}
-
-Tensor ValuesOf(int64_t rank, at::IntArrayRef sizes, at::ScalarType type = at::kFloat) {
-  at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(rank) + 1);
-  return at::randn(sizes, generator).to(type);
 }
 
 std::mutex one_at_a_time;
@@ -245,10 +240,10 @@ TEST_CASE("processes with different configurations are named") {
            "and configuration");
 }
 
-constexpr std::string_view kSum = "_c10d_functional.all_reduce.default(x, 'sum', '{}')";
+constexpr std::string_view kSumCall = "_c10d_functional.all_reduce.default(x, 'sum', '{}')";
 
 std::string Sum(std::string_view group) {
-  return Body("f32[4][1]cpu", "f32[4][1]cpu", fmt::format(fmt::runtime(kSum), group));
+  return Body("f32[4][1]cpu", "f32[4][1]cpu", fmt::format(fmt::runtime(kSumCall), group));
 }
 
 Status RunSum(std::string_view group, int64_t rank, int times = 1) {

@@ -10,19 +10,17 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/graphs.h"
+#include "tests/support/meshes.h"
 #include "tests/support/results.h"
 
 namespace strata {
 namespace {
 
 using at::Tensor;
+using testing::MeshOf;
 using testing::MessageOf;
 using testing::OrDie;
 using testing::ParseBody;
-
-Mesh MeshOf(std::string_view text) {
-  return OrDie(Mesh::Parse(text));
-}
 
 std::vector<Tensor> Parts(const Sharding& sharding, const Tensor& whole, const Mesh& mesh) {
   std::vector<Tensor> parts;

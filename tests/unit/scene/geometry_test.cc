@@ -30,15 +30,15 @@ std::string Chain(int count, int changed = -1) {
   return text + fmt::format("  output([{}])\n", last);
 }
 
-struct Compared {
+struct ParsedPair {
   std::unique_ptr<Module> before, after;
 };
 
-Compared Compare(const std::string& a, const std::string& b) {
+ParsedPair ParsePair(const std::string& a, const std::string& b) {
   return {.before = ParseOrDie(a), .after = ParseOrDie(b)};
 }
 
-Scene SceneOf(const Compared& c) {
+Scene SceneOf(const ParsedPair& c) {
   return MakeScene(OrDie(Diff(c.before->graph({0}), c.after->graph({0}))));
 }
 
@@ -57,7 +57,7 @@ int32_t TotalMembers(const SceneGeometry& geometry) {
 }
 
 TEST_CASE("rows far from every difference are folded, and every node is in exactly one box") {
-  const Compared c = Compare(Chain(30), Chain(30, 20));
+  const ParsedPair c = ParsePair(Chain(30), Chain(30, 20));
   const Scene scene = SceneOf(c);
   const SceneGeometry geometry = MakeGeometry(scene, {.open = Everything(scene), .hops = 1});
   CHECK(TotalMembers(geometry) == static_cast<int32_t>(scene.nodes.size()));
@@ -72,7 +72,7 @@ TEST_CASE("rows far from every difference are folded, and every node is in exact
 }
 
 TEST_CASE("a closed slab has no boxes, and its nodes are found by their slab") {
-  const Compared c = Compare(Chain(8), Chain(8, 3));
+  const ParsedPair c = ParsePair(Chain(8), Chain(8, 3));
   const Scene scene = SceneOf(c);
   const SceneGeometry closed = MakeGeometry(scene, {});
   const SceneNodeId node{static_cast<int32_t>(
@@ -89,7 +89,7 @@ TEST_CASE("a closed slab has no boxes, and its nodes are found by their slab") {
 }
 
 TEST_CASE("boxes of a block do not overlap, and lines end at their boxes") {
-  const Compared c = Compare(Chain(12), Chain(12, 5));
+  const ParsedPair c = ParsePair(Chain(12), Chain(12, 5));
   const Scene scene = SceneOf(c);
   const SceneGeometry geometry =
       MakeGeometry(scene, {.open = Everything(scene), .hops = SceneView::kAllHops});
@@ -110,7 +110,7 @@ TEST_CASE("boxes of a block do not overlap, and lines end at their boxes") {
 }
 
 TEST_CASE("hidden nodes become a fold that says so, and an isolated set is shown alone") {
-  const Compared c = Compare(Chain(6), Chain(6, 2));
+  const ParsedPair c = ParsePair(Chain(6), Chain(6, 2));
   const Scene scene = SceneOf(c);
   const SceneNodeId node{4};
   const SceneGeometry hidden = MakeGeometry(
@@ -132,7 +132,7 @@ TEST_CASE("equal layers are one slab until one of them is opened") {
     last = fmt::format("b{}", i);
   }
   text += fmt::format("  output([{}])\n", last);
-  const Compared c = Compare(text, text);
+  const ParsedPair c = ParsePair(text, text);
   const Scene scene = SceneOf(c);
   const auto group = std::ranges::find_if(
       scene.clusters, [](const SceneCluster& cluster) { return cluster.repeats == 5; });

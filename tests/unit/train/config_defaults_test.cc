@@ -12,7 +12,7 @@
 namespace strata {
 namespace {
 
-constexpr std::string_view kDense = R"(model = "llama3"
+constexpr std::string_view kDefaultModel = R"(model = "llama3"
 dim = 32
 n_layers = 2
 n_heads = 4
@@ -125,9 +125,9 @@ TEST_CASE("what torchtitan's defaults say is what a run on one rank does") {
       "compile.enable_autoparallel=false"};
   for (const std::string& one : defaults) {
     INFO(one);
-    CHECK_OK(ParseTrainConfig(kDense, ConfigFormat::kToml, "c.toml", std::vector{one}));
+    CHECK_OK(ParseTrainConfig(kDefaultModel, ConfigFormat::kToml, "c.toml", std::vector{one}));
   }
-  CHECK_OK(ParseTrainConfig(kDense, ConfigFormat::kToml, "c.toml", defaults));
+  CHECK_OK(ParseTrainConfig(kDefaultModel, ConfigFormat::kToml, "c.toml", defaults));
 }
 
 }  // namespace

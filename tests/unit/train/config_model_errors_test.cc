@@ -74,7 +74,7 @@ TEST_CASE("fields of other models are refused as such") {
 }
 
 /// A small DeepSeek-V3 that every test below spoils in one place.
-constexpr std::string_view kExperts = R"(model = "deepseek_v3"
+constexpr std::string_view kLatentExperts = R"(model = "deepseek_v3"
 dim = 32
 n_layers = 3
 n_heads = 4
@@ -106,7 +106,7 @@ original_seq_len = 4
 )";
 
 std::string ExpertsError(const std::vector<std::string>& assignments) {
-  return MessageOf(ParseTrainConfig(kExperts, ConfigFormat::kToml, "e.toml", assignments));
+  return MessageOf(ParseTrainConfig(kLatentExperts, ConfigFormat::kToml, "e.toml", assignments));
 }
 
 TEST_CASE("a mixture of experts that no router can fill is refused") {

@@ -15,7 +15,7 @@ namespace {
 
 using testing::MessageOf;
 
-constexpr std::string_view kModel = R"(model = "llama3"
+constexpr std::string_view kSixLayers = R"(model = "llama3"
 dim = 32
 n_layers = 6
 n_heads = 4
@@ -34,10 +34,10 @@ Result<TrainConfig> Load(std::vector<std::string> sets) {
                  ? "parallelism."
                  : "parallelism.pipeline_parallel_") +
             set;
-  return ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", sets);
+  return ParseTrainConfig(kSixLayers, ConfigFormat::kToml, "c.toml", sets);
 }
 
-std::string ErrorOf(std::vector<std::string> sets) {
+std::string RefusedSetting(std::vector<std::string> sets) {
   const std::string message = MessageOf(Load(std::move(sets)));
   const size_t value = message.rfind(": ");
   return value == std::string::npos ? message : message.substr(message.find("': --set") + 3);
@@ -105,7 +105,7 @@ TEST_CASE("modules of stages are named in arrays, and are as many stages") {
                ->parallelism.pipeline.num_stages,
            4);
   CHECK(Load({"module_fqns_per_model_part=[]"}));
-  const auto toml = ParseTrainConfig(std::string(kModel) + R"([parallelism]
+  const auto toml = ParseTrainConfig(std::string(kSixLayers) + R"([parallelism]
 pipeline_parallel_degree = 2
 module_fqns_per_model_part = [
   ["tok_embeddings", "layers.0"],
@@ -156,13 +156,13 @@ TEST_CASE("stages are divided by layers or by times") {
   const TrainConfig config = *Load({"degree=2", "split=balanced", "split_times=t.json"});
   CHECK(config.parallelism.pipeline.balance);
   CHECK_EQ(config.parallelism.pipeline.times, "t.json");
-  CHECK_EQ(ErrorOf({"degree=2", "split_times=t.json"}),
+  CHECK_EQ(RefusedSetting({"degree=2", "split_times=t.json"}),
            "--set parallelism.pipeline_parallel_split_times=t.json: it is for "
            "parallelism.pipeline_parallel_split = \"balanced\"");
-  CHECK_EQ(ErrorOf({"degree=2", "split=balanced", "first_stage_less_layers=2"}),
+  CHECK_EQ(RefusedSetting({"degree=2", "split=balanced", "first_stage_less_layers=2"}),
            "--set parallelism.pipeline_parallel_first_stage_less_layers=2: modules are divided by "
            "their times, remove it");
-  CHECK_EQ(ErrorOf({"split=balanced"}),
+  CHECK_EQ(RefusedSetting({"split=balanced"}),
            "--set parallelism.pipeline_parallel_split=balanced: a rank has all layers, remove it");
   CHECK_EQ(MessageOf(Load({"degree=2", "split=evenly"})),
            "unknown parallelism.pipeline_parallel_split: --set "
@@ -171,29 +171,30 @@ TEST_CASE("stages are divided by layers or by times") {
 }
 
 TEST_CASE("GR-11: schedules and sizes that do not fit are errors") {
-  CHECK_EQ(ErrorOf({"degree=0"}),
+  CHECK_EQ(RefusedSetting({"degree=0"}),
            "--set parallelism.pipeline_parallel_degree=0: 0 must be at least 1");
-  CHECK_EQ(ErrorOf({"degree=2", "schedule=2F2B"}),
+  CHECK_EQ(RefusedSetting({"degree=2", "schedule=2F2B"}),
            "--set parallelism.pipeline_parallel_schedule=2F2B: no pipeline schedule '2F2B': take "
            "one of GPipe, 1F1B, LoopedBFS, Interleaved1F1B, InterleavedZeroBubble, ZBVZeroBubble, "
            "DualPipeV");
-  CHECK_EQ(ErrorOf({"degree=2", "microbatch_size=3"}),
+  CHECK_EQ(RefusedSetting({"degree=2", "microbatch_size=3"}),
            "--set parallelism.pipeline_parallel_microbatch_size=3: 3 sequences do not divide "
            "batch_size 8");
   CHECK_EQ(
-      ErrorOf({"degree=2", "num_pp_microbatches=3", "training.num_tokens_per_train_step=256"}),
+      RefusedSetting(
+          {"degree=2", "num_pp_microbatches=3", "training.num_tokens_per_train_step=256"}),
       "--set parallelism.num_pp_microbatches=3: 3 microbatches do not divide the 2 batches of a "
       "step");
-  CHECK_EQ(ErrorOf({"degree=4", "schedule=1F1B", "microbatch_size=4"}),
+  CHECK_EQ(RefusedSetting({"degree=4", "schedule=1F1B", "microbatch_size=4"}),
            "--set parallelism.pipeline_parallel_schedule=1F1B: 1F1B: 2 microbatches on 4 ranks: "
            "take at least 4");
-  CHECK_EQ(ErrorOf({"degree=2", "layers_per_stage=3"}),
+  CHECK_EQ(RefusedSetting({"degree=2", "layers_per_stage=3"}),
            "--set parallelism.pipeline_parallel_layers_per_stage=3: 3 layers per stage make 3 "
            "stages, no multiple of the 2 ranks");
-  CHECK_EQ(ErrorOf({"degree=2", "layers_per_stage=2"}),
+  CHECK_EQ(RefusedSetting({"degree=2", "layers_per_stage=2"}),
            "--set parallelism.pipeline_parallel_layers_per_stage=2: 2 layers per stage make 2 "
            "stages per rank, 1F1B takes 1");
-  CHECK_EQ(ErrorOf({"degree=2", "schedule=DualPipeV", "layers_per_stage=4"}),
+  CHECK_EQ(RefusedSetting({"degree=2", "schedule=DualPipeV", "layers_per_stage=4"}),
            "--set parallelism.pipeline_parallel_layers_per_stage=4: 4 layers per stage make 1 "
            "stages per rank, DualPipeV takes 2 or more");
 }
@@ -201,16 +202,16 @@ TEST_CASE("GR-11: schedules and sizes that do not fit are errors") {
 TEST_CASE("GR-11: parameters of a stage stay whole between forward and backward") {
   for (const char* reshard : {"default", "never"})
     CHECK(Load({"degree=2", "fsdp_reshard_after_forward=" + std::string(reshard)}));
-  CHECK_EQ(ErrorOf({"degree=2", "fsdp_reshard_after_forward=always"}),
+  CHECK_EQ(RefusedSetting({"degree=2", "fsdp_reshard_after_forward=always"}),
            "--set parallelism.fsdp_reshard_after_forward=always: parameters of a stage stay whole "
            "from UNSHARD to RESHARD of the schedule, take 'default' or 'never'");
 }
 
 TEST_CASE("keys of a pipeline without one are errors") {
   CHECK_EQ(
-      ErrorOf({"microbatch_size=2"}),
+      RefusedSetting({"microbatch_size=2"}),
       "--set parallelism.pipeline_parallel_microbatch_size=2: a rank has all layers, remove it");
-  CHECK_EQ(ErrorOf({"schedule_csv=s.csv"}),
+  CHECK_EQ(RefusedSetting({"schedule_csv=s.csv"}),
            "--set parallelism.pipeline_parallel_schedule_csv=s.csv: a rank has all layers, remove "
            "it");
 }

@@ -17,7 +17,7 @@ namespace {
 using testing::MessageOf;
 using testing::OrDie;
 
-constexpr std::string_view kModel = R"(model = "llama3"
+constexpr std::string_view kTwoLayers = R"(model = "llama3"
 dim = 32
 n_layers = 2
 n_heads = 4
@@ -27,17 +27,17 @@ batch_size = 2
 steps = 4
 )";
 
-Result<TrainConfig> Parse(const std::vector<std::string>& degrees,
-                          std::optional<int64_t> world = std::nullopt) {
+Result<TrainConfig> ParseDegrees(const std::vector<std::string>& degrees,
+                                 std::optional<int64_t> world = std::nullopt) {
   std::vector<std::string> sets;
   for (const std::string& degree : degrees)
     sets.push_back("parallelism." + degree);
-  return ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", sets, world);
+  return ParseTrainConfig(kTwoLayers, ConfigFormat::kToml, "c.toml", sets, world);
 }
 
 std::string MeshOf(const std::vector<std::string>& degrees,
                    std::optional<int64_t> world = std::nullopt) {
-  return OrDie(Parse(degrees, world)).parallelism.mesh.Text();
+  return OrDie(ParseDegrees(degrees, world)).parallelism.mesh.Text();
 }
 
 TEST_CASE("degrees make a mesh, and without them a run has one rank") {
@@ -58,25 +58,26 @@ TEST_CASE("a shard degree of -1 takes the ranks that are left") {
   CHECK_EQ(MeshOf({"tensor_parallel_degree=2"}, 8), "fsdp=4,tp=2");
   CHECK_EQ(MeshOf({"tensor_parallel_degree=2", "data_parallel_replicate_degree=4"}, 8),
            "dp_replicate=4,tp=2");
-  CHECK_EQ(MessageOf(Parse({"tensor_parallel_degree=2"}, 7)),
+  CHECK_EQ(MessageOf(ParseDegrees({"tensor_parallel_degree=2"}, 7)),
            "impossible value for 'parallelism.data_parallel_shard_degree': c.toml: -1 takes the "
            "ranks that are left, but 7 ranks are no multiple of the 2 of the other degrees");
   CHECK_EQ(
-      MessageOf(Parse({"tensor_parallel_degree=2", "data_parallel_shard_degree=2"}, 8)),
+      MessageOf(ParseDegrees({"tensor_parallel_degree=2", "data_parallel_shard_degree=2"}, 8)),
       "impossible value for 'parallelism.data_parallel_shard_degree': --set "
       "parallelism.data_parallel_shard_degree=2: the degrees make 4 ranks (replicate 1 · shard "
       "2 · context 1 · tensor 2), but the run has 8");
 }
 
 TEST_CASE("batch_size is for one data rank") {
-  CHECK_EQ(OrDie(Parse({"data_parallel_shard_degree=2", "tensor_parallel_degree=2"})).batch_size,
-           4);
   CHECK_EQ(
-      OrDie(Parse({"data_parallel_shard_degree=2", "data_parallel_replicate_degree=3"})).batch_size,
-      12);
+      OrDie(ParseDegrees({"data_parallel_shard_degree=2", "tensor_parallel_degree=2"})).batch_size,
+      4);
+  CHECK_EQ(OrDie(ParseDegrees({"data_parallel_shard_degree=2", "data_parallel_replicate_degree=3"}))
+               .batch_size,
+           12);
   const auto with_tokens = [](int64_t tokens) {
     return ParseTrainConfig(
-        kModel, ConfigFormat::kToml, "c.toml",
+        kTwoLayers, ConfigFormat::kToml, "c.toml",
         std::vector<std::string>{"parallelism.data_parallel_shard_degree=2",
                                  "training.num_tokens_per_train_step=" + std::to_string(tokens)});
   };
@@ -89,27 +90,27 @@ TEST_CASE("batch_size is for one data rank") {
 
 TEST_CASE("the ranks of tensor parallelism share heads and, if asked for, sequences") {
   CHECK_EQ(MessageOf(ParseTrainConfig(
-               kModel, ConfigFormat::kToml, "c.toml",
+               kTwoLayers, ConfigFormat::kToml, "c.toml",
                std::vector<std::string>{"parallelism.tensor_parallel_degree=4", "n_kv_heads=2"})),
            "impossible value for 'parallelism.tensor_parallel_degree': --set "
            "parallelism.tensor_parallel_degree=4: 4 ranks do not divide n_kv_heads 2");
   const std::vector<std::string> odd = {"parallelism.tensor_parallel_degree=4", "seq_len=13"};
   CHECK_EQ(
-      MessageOf(ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", odd)),
+      MessageOf(ParseTrainConfig(kTwoLayers, ConfigFormat::kToml, "c.toml", odd)),
       "impossible value for 'parallelism.tensor_parallel_degree': --set "
       "parallelism.tensor_parallel_degree=4: 4 ranks do not divide seq_len 13, take another or "
       "parallelism.enable_sequence_parallel = false");
   std::vector<std::string> whole = odd;
   whole.emplace_back("parallelism.enable_sequence_parallel=false");
+  CHECK_EQ(OrDie(ParseTrainConfig(kTwoLayers, ConfigFormat::kToml, "c.toml", whole))
+               .parallelism.mesh.Text(),
+           "tp=4");
   CHECK_EQ(
-      OrDie(ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", whole)).parallelism.mesh.Text(),
-      "tp=4");
-  CHECK_EQ(
-      MessageOf(Parse({"context_parallel_degree=4", "tensor_parallel_degree=2"})),
+      MessageOf(ParseDegrees({"context_parallel_degree=4", "tensor_parallel_degree=2"})),
       "impossible value for 'parallelism.context_parallel_degree': --set "
       "parallelism.context_parallel_degree=4: 4 ranks do not divide seq_len 12, of which those "
       "of tensor parallelism have parts");
-  CHECK_EQ(MessageOf(Parse({"data_parallel_shard_degree=2", "expert_parallel_degree=2"})),
+  CHECK_EQ(MessageOf(ParseDegrees({"data_parallel_shard_degree=2", "expert_parallel_degree=2"})),
            "impossible value for 'parallelism.expert_parallel_degree': --set "
            "parallelism.expert_parallel_degree=2: the model has no experts, take 1");
 }
@@ -122,7 +123,7 @@ TEST_CASE("experts that compute one after the other are those of one rank, or of
                                            "moe.moe_hidden_dim=8",
                                            "moe.use_grouped_mm=false",
                                            fmt::format("parallelism.{}_degree=2", degree)};
-    return ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", sets);
+    return ParseTrainConfig(kTwoLayers, ConfigFormat::kToml, "c.toml", sets);
   };
   for (const char* degree :
        {"data_parallel_replicate", "data_parallel_shard", "context_parallel", "tensor_parallel"}) {
@@ -140,7 +141,7 @@ TEST_CASE("the ranks of experts take tokens of their own to one product") {
     std::vector<std::string> sets = {"model=qwen3", "parallelism.expert_parallel_degree=2",
                                      "moe.num_experts=4", "moe.top_k=2", "moe.moe_hidden_dim=8"};
     sets.insert(sets.end(), more.begin(), more.end());
-    return MessageOf(ParseTrainConfig(kModel, ConfigFormat::kToml, "c.toml", sets));
+    return MessageOf(ParseTrainConfig(kTwoLayers, ConfigFormat::kToml, "c.toml", sets));
   };
   const std::string where =
       "impossible value for 'parallelism.expert_parallel_degree': --set "

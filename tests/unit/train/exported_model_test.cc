@@ -35,7 +35,7 @@ seq_len = 16
 batch_size = 1
 )";
 
-constexpr std::string_view kExperts = R"(
+constexpr std::string_view kExportedExperts = R"(
 model = "qwen3"
 dim = 8
 n_layers = 1
@@ -79,7 +79,7 @@ route_norm = true
 route_scale = 2.5
 )";
 
-TrainConfig Parse(std::string_view text, std::vector<std::string> sets = {}) {
+TrainConfig ParseExported(std::string_view text, std::vector<std::string> sets = {}) {
   Result<TrainConfig> config = ParseTrainConfig(text, ConfigFormat::kToml, "c.toml", sets);
   REQUIRE_OK(config);
   return *std::move(config);
@@ -129,7 +129,7 @@ Exported Export(const TempDir& dir, const std::string& checkpoint,
 
 TEST_CASE("an exported checkpoint has the values of the model under the other names") {
   const TempDir dir;
-  const TrainConfig config = Parse(kLlama);
+  const TrainConfig config = ParseExported(kLlama);
   Model model;
   model.Add("tok_embeddings.weight", {6, 8});
   model.Add("layers.0.attention.qkv_linear.wq.weight", {8, 8});
@@ -178,7 +178,7 @@ TEST_CASE("an exported checkpoint has the values of the model under the other na
 TEST_CASE(
     "what an architecture of Hugging Face cannot express is a warning, its tensors are left out") {
   const TempDir dir;
-  const TrainConfig config = Parse(kExperts);
+  const TrainConfig config = ParseExported(kExportedExperts);
   Model model;
   model.Add("norm.weight", {8});
   model.Add("layers.0.moe.expert_bias", {2});
@@ -203,7 +203,7 @@ TEST_CASE("biases of zeros change nothing, so that they are left out without a w
   Model model;
   model.Add("layers.0.moe.expert_bias", {2});
   model.tensors[0].values = {0.0F, 0.0F};
-  const TrainConfig config = Parse(kExperts, {"moe.score_func=softmax"});
+  const TrainConfig config = ParseExported(kExportedExperts, {"moe.score_func=softmax"});
   CHECK(Export(dir, Checkpointed(dir, config, model)).warnings.empty());
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("latent attention and groups of experts are fields of DeepSeek-V3's co
   const TempDir dir;
   Model model;
   model.Add("norm.weight", {8});
-  const Exported exported = Export(dir, Checkpointed(dir, Parse(kLatent), model));
+  const Exported exported = Export(dir, Checkpointed(dir, ParseExported(kLatent), model));
   CHECK(exported.warnings.empty());
   for (const std::string_view line :
        {R"("q_lora_rank": null)", R"("kv_lora_rank": 4)", R"("first_k_dense_replace": 1)",
@@ -230,7 +230,7 @@ TEST_CASE("what is no checkpoint of the model is not exported") {
            "not a checkpoint: " + dir.path() + ": it has no checkpoint.json; name a folder step-N");
   Model model;
   model.Add("layers.0.attention.wz.weight", {2});
-  const std::string path = Checkpointed(dir, Parse(kLlama), model);
+  const std::string path = Checkpointed(dir, ParseExported(kLlama), model);
   CHECK_EQ(Export(dir, path).error,
            "not a tensor of the model: " + path +
                ": layers.0.attention.wz.weight: no name for it; export a checkpoint that strata "
@@ -238,8 +238,8 @@ TEST_CASE("what is no checkpoint of the model is not exported") {
 }
 
 TEST_CASE("the fields of a run describe its model") {
-  for (const std::string_view text : {kLlama, kExperts, kLatent}) {
-    const TrainConfig config = Parse(text);
+  for (const std::string_view text : {kLlama, kExportedExperts, kLatent}) {
+    const TrainConfig config = ParseExported(text);
     const auto fields = CourseFields(config);
     Result<TrainConfig> model = ModelOfCourse(fields);
     REQUIRE_OK(model);

@@ -65,13 +65,13 @@ class Tensors {
   std::vector<TensorView> tensors_;
 };
 
-ParameterSpec Spec(std::string name, std::vector<int64_t> shape) {
+ParameterSpec Wanted(std::string name, std::vector<int64_t> shape) {
   return {.name = std::move(name), .shape = std::move(shape), .init = {}};
 }
 
 const std::vector<ParameterSpec> kSpecs = {
-    Spec("tok_embeddings.weight", {10, 8}), Spec("layers.0.moe.experts.w1", {2, 4, 8}),
-    Spec("norm.weight", {8}), Spec("lm_head.weight", {10, 8})};
+    Wanted("tok_embeddings.weight", {10, 8}), Wanted("layers.0.moe.experts.w1", {2, 4, 8}),
+    Wanted("norm.weight", {8}), Wanted("lm_head.weight", {10, 8})};
 
 TEST_CASE("a file with exactly the model's parameters fits") {
   CHECK_EQ(Tensors(kSpecs).Match(kSpecs), "");
@@ -160,8 +160,8 @@ TEST_CASE("Hugging Face's query rows, halves of a head, become pairs") {
   stored.Add("model.embed_tokens.weight", {3, 1}, 100);
   stored.Add("model.layers.0.self_attn.q_proj.weight", {8, 1}, 0);
   const std::vector<ParameterSpec> specs = {
-      Spec("tok_embeddings.weight", {3, 1}),
-      Spec("layers.0.attention.qkv_linear.wq.weight", {8, 1})};
+      Wanted("tok_embeddings.weight", {3, 1}),
+      Wanted("layers.0.attention.qkv_linear.wq.weight", {8, 1})};
   const TempDir dir;
   REQUIRE_OK(WriteSafetensors(dir / "w.safetensors", stored.views()));
   CHECK_EQ(Read(OpenOrDie(dir / "w.safetensors", config, specs), specs[1]),
@@ -191,9 +191,9 @@ TEST_CASE("matrices of experts are stacked, a missing bias is zeros, further lay
   stored.Add("model.layers.0.mlp.experts.1.up_proj.weight", {2, 1}, 20);
   stored.Add("model.layers.0.self_attn.rotary_emb.inv_freq", {4}, 0);
   stored.Add("model.layers.1.eh_proj.weight", {2, 2}, 0);
-  const std::vector<ParameterSpec> specs = {Spec("norm.weight", {1}),
-                                            Spec("layers.0.moe.experts.w3", {2, 2, 1}),
-                                            Spec("layers.0.moe.expert_bias", {2})};
+  const std::vector<ParameterSpec> specs = {Wanted("norm.weight", {1}),
+                                            Wanted("layers.0.moe.experts.w3", {2, 2, 1}),
+                                            Wanted("layers.0.moe.expert_bias", {2})};
   const TempDir dir;
   REQUIRE_OK(WriteSafetensors(dir / "w.safetensors", stored.views()));
   const InitialWeights weights = OpenOrDie(dir / "w.safetensors", config, specs);
@@ -206,7 +206,7 @@ TEST_CASE("matrices of experts are stacked, a missing bias is zeros, further lay
 TEST_CASE("a tied embedding may be there under its other name, as the head's values") {
   TrainConfig config;
   config.enable_weight_tying = true;
-  const std::vector<ParameterSpec> specs = {Spec("lm_head.weight", {4, 2})};
+  const std::vector<ParameterSpec> specs = {Wanted("lm_head.weight", {4, 2})};
   Tensors file(specs);
   file.Add("tok_embeddings.weight", {4, 2}, TensorDtype::kF32);
   CHECK_EQ(file.Match(specs, config), "");
@@ -225,8 +225,8 @@ TEST_CASE("a tied embedding may be there under its other name, as the head's val
 }
 
 TEST_CASE("torchtitan's newer names are the same tensors") {
-  const std::vector<ParameterSpec> specs = {Spec("norm.weight", {1}),
-                                            Spec("layers.0.moe.experts.w1", {1, 2, 1})};
+  const std::vector<ParameterSpec> specs = {Wanted("norm.weight", {1}),
+                                            Wanted("layers.0.moe.experts.w1", {1, 2, 1})};
   Counted stored;
   stored.Add("norm.weight", {1}, 7);
   stored.Add("layers.0.moe.routed_experts.inner_experts.w1_EFD", {1, 2, 1}, 3);
@@ -284,7 +284,8 @@ void WriteShards(const TempDir& dir, std::string_view index) {
 }
 
 TEST_CASE("a folder of shards is one file of tensors, with an index or without") {
-  const std::vector<ParameterSpec> specs = {Spec("norm.weight", {1}), Spec("lm_head.weight", {2})};
+  const std::vector<ParameterSpec> specs = {Wanted("norm.weight", {1}),
+                                            Wanted("lm_head.weight", {2})};
   for (const std::string_view index :
        {std::string_view(), std::string_view(R"({"metadata": {"total_size": 12}, "weight_map":
           {"norm.weight": "a.safetensors", "lm_head.weight": "b.safetensors"}})")}) {

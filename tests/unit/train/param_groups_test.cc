@@ -14,7 +14,7 @@ namespace {
 using testing::MessageOf;
 using testing::OrDie;
 
-TrainConfig Config(std::string_view groups) {
+TrainConfig ConfigWithGroups(std::string_view groups) {
   return OrDie(ParseTrainConfig(fmt::format(R"(
 model = "llama3"
 dim = 8
@@ -37,7 +37,7 @@ const std::vector<ParameterSpec> kParameters = {
     {.name = "layers.0.feed_forward.w1.weight", .shape = {2}, .init = {}}};
 
 TEST_CASE("the first group that matches a parameter's name says what AdamW does with it") {
-  const TrainConfig config = Config(R"(
+  const TrainConfig config = ConfigWithGroups(R"(
 [optimizer.param_groups.norms]
 pattern = "norm"
 weight_decay = 0.0
@@ -58,14 +58,15 @@ beta2 = 0.9
 }
 
 TEST_CASE("a group without a parameter, or without a regular expression, is refused") {
-  CHECK_EQ(
-      MessageOf(AdamWOfParameters(
-          Config("[optimizer.param_groups.bias]\npattern = \"bias$\"\n").optimizer, kParameters)),
-      "no parameter matches 'bias$': optimizer.param_groups.bias.pattern: the model has "
-      "layers.0.feed_forward.w1.weight and others, and the first group that matches takes a "
-      "parameter");
   CHECK_EQ(MessageOf(AdamWOfParameters(
-               Config("[optimizer.param_groups.x]\npattern = \"w[1\"\n").optimizer, kParameters)),
+               ConfigWithGroups("[optimizer.param_groups.bias]\npattern = \"bias$\"\n").optimizer,
+               kParameters)),
+           "no parameter matches 'bias$': optimizer.param_groups.bias.pattern: the model has "
+           "layers.0.feed_forward.w1.weight and others, and the first group that matches takes a "
+           "parameter");
+  CHECK_EQ(MessageOf(AdamWOfParameters(
+               ConfigWithGroups("[optimizer.param_groups.x]\npattern = \"w[1\"\n").optimizer,
+               kParameters)),
            "no regular expression: optimizer.param_groups.x.pattern: 'w[1': missing ]: [1");
 }
 

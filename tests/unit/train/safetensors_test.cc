@@ -24,13 +24,13 @@ std::string FileOf(std::string_view header, size_t data_bytes) {
   return bytes + std::string(header) + std::string(data_bytes, '\1');
 }
 
-Result<SafetensorsFile> Parse(const std::string& bytes) {
+Result<SafetensorsFile> ParseBytes(const std::string& bytes) {
   return SafetensorsFile::Parse(std::as_bytes(std::span(bytes)), "w");
 }
 
 /// What is wrong with a header, without the frame that is equal for all.
 std::string Complaint(std::string_view header, size_t data_bytes) {
-  const Result<SafetensorsFile> file = Parse(FileOf(header, data_bytes));
+  const Result<SafetensorsFile> file = ParseBytes(FileOf(header, data_bytes));
   if (file) return "";
   CHECK_EQ(file.error().code(), ErrorCode::kCorrupt);
   const std::string& message = file.error().message();
@@ -103,13 +103,13 @@ TEST_CASE("a file without tensors is fine") {
 }
 
 TEST_CASE("a file that is cut short is told") {
-  CHECK_EQ(MessageOf(Parse("1234567")),
+  CHECK_EQ(MessageOf(ParseBytes("1234567")),
            "not a safetensors file: w: it is shorter than 8 bytes; make the file anew");
   std::string bytes = FileOf("{}", 0);
   bytes.pop_back();
-  CHECK_EQ(MessageOf(Parse(bytes)),
+  CHECK_EQ(MessageOf(ParseBytes(bytes)),
            "not a safetensors file: w: its header has 2 bytes, the file 9; make the file anew");
-  CHECK_EQ(MessageOf(Parse(std::string(8, '\xff'))),
+  CHECK_EQ(MessageOf(ParseBytes(std::string(8, '\xff'))),
            "not a safetensors file: w: its header has 18446744073709551615 bytes, the file 8; make "
            "the file anew");
 }

@@ -14,13 +14,13 @@ namespace {
 using testing::OrDie;
 using testing::TempDir;
 
-constexpr std::string_view kBefore = R"(graph step
+constexpr std::string_view kListedBefore = R"(graph step
   x = placeholder : f32[4][1]cpu #6
   a = aten.relu.default(x) : f32[4][1]cpu #7
   dead = aten.neg.default(x) : f32[4][1]cpu #9
   output([a]) #10
 )";
-constexpr std::string_view kAfter = R"(graph step
+constexpr std::string_view kListedAfter = R"(graph step
   x = placeholder : f32[4][1]cpu #6
   a = aten.gelu.default(x) : f32[4][1]cpu #7
   output([a]) #10
@@ -30,8 +30,8 @@ constexpr std::string_view kAfter = R"(graph step
 struct Listing {
   TempDir dir;
   std::string path = dir / "t.strata";
-  std::unique_ptr<Module> before = testing::ParseOrDie(kBefore);
-  std::unique_ptr<Module> after = testing::ParseOrDie(kAfter);
+  std::unique_ptr<Module> before = testing::ParseOrDie(kListedBefore);
+  std::unique_ptr<Module> after = testing::ParseOrDie(kListedAfter);
   std::unique_ptr<TraceReader> trace;
 
   Listing() {
@@ -107,7 +107,7 @@ TEST_CASE("ls shows graphs, passes with their counts, executed graphs and artifa
 TEST_CASE("ls says when no recorded graph has the fingerprint that was executed") {
   TempDir dir;
   const std::string path = dir / "executed.strata";
-  const auto module = testing::ParseOrDie(kBefore);
+  const auto module = testing::ParseOrDie(kListedBefore);
   const auto writer = OrDie(TraceWriter::Create(path));
   const RunId run = OrDie(writer->BeginRun({}));
   OrDie(writer->AddSnapshot(run, "step", module->graph(GraphId{0})));
@@ -124,7 +124,7 @@ TEST_CASE("ls says when no recorded graph has the fingerprint that was executed"
 TEST_CASE("ls joins the steps of a graph that only some steps execute") {
   TempDir dir;
   const std::string path = dir / "validated.strata";
-  const auto module = testing::ParseOrDie(kBefore);
+  const auto module = testing::ParseOrDie(kListedBefore);
   const auto writer = OrDie(TraceWriter::Create(path));
   const RunId run = OrDie(writer->BeginRun({}));
   const SnapshotId traced = OrDie(writer->AddSnapshot(run, "validate", module->graph(GraphId{0})));
@@ -140,8 +140,8 @@ TEST_CASE("ls joins the steps of a graph that only some steps execute") {
 
 TEST_CASE("ls describes effects of a pass that counts do not show") {
   TempDir dir;
-  const auto before = testing::ParseOrDie(kBefore);
-  std::string text(kBefore);
+  const auto before = testing::ParseOrDie(kListedBefore);
+  std::string text(kListedBefore);
   text.replace(text.find("dead ="), 4, "idle");
   const auto after = testing::ParseOrDie(text);
   const auto writer = OrDie(TraceWriter::Create(dir / "t.strata"));

@@ -23,7 +23,7 @@ constexpr std::string_view kTable =
       1             2  all_gather_into_tensor         0.5         0.6         0.7
 )";
 
-std::string ErrorOf(std::string_view text) {
+std::string TableError(std::string_view text) {
   const auto table = CollectiveTable::Parse(text, "c.table");
   return table ? "" : table.error().message();
 }
@@ -47,24 +47,24 @@ TEST_CASE("collective table: times lie on the lines through what was measured") 
 }
 
 TEST_CASE("collective table: errors name the place") {
-  CHECK_EQ(ErrorOf(""), "no table of collectives: the text is empty");
-  CHECK_EQ(ErrorOf("Group Size 1MB (ms)\n"),
+  CHECK_EQ(TableError(""), "no table of collectives: the text is empty");
+  CHECK_EQ(TableError("Group Size 1MB (ms)\n"),
            "c.table:1:1: expected the columns Group, Group Size, Collective and sizes\n"
            "  Group Size 1MB (ms)\n  ^");
   const std::string header = "Group Group Size Collective 1MB (ms) 2MB (ms)\n";
-  CHECK_EQ(ErrorOf("Group Group Size Collective 1KB (ms)\n"),
+  CHECK_EQ(TableError("Group Group Size Collective 1KB (ms)\n"),
            "c.table:1:29: expected a column of times: 16MB (ms)\n"
            "  Group Group Size Collective 1KB (ms)\n                              ^");
-  CHECK(ErrorOf("Group Group Size Collective 2MB (ms) 1MB (ms)\n")
+  CHECK(TableError("Group Group Size Collective 2MB (ms) 1MB (ms)\n")
             .starts_with("c.table:1:38: expected sizes in rising order"));
-  CHECK(ErrorOf(header + "0 8 all_reduce 1\n")
+  CHECK(TableError(header + "0 8 all_reduce 1\n")
             .starts_with("c.table:2:1: expected 5 columns, and there are 4"));
-  CHECK(ErrorOf(header + "0 x all_reduce 1 2\n")
+  CHECK(TableError(header + "0 x all_reduce 1 2\n")
             .starts_with("c.table:2:3: expected a number of ranks"));
-  CHECK(
-      ErrorOf(header + "0 8 all_reduce 1 -2\n").starts_with("c.table:2:18: expected a time in ms"));
-  CHECK(ErrorOf(header + "0 8 all_reduce 1 nan\n").starts_with("c.table:2:18: expected a time"));
-  CHECK(ErrorOf(header + "0 8 a 1 2\n0 8 a 1 2\n")
+  CHECK(TableError(header + "0 8 all_reduce 1 -2\n")
+            .starts_with("c.table:2:18: expected a time in ms"));
+  CHECK(TableError(header + "0 8 all_reduce 1 nan\n").starts_with("c.table:2:18: expected a time"));
+  CHECK(TableError(header + "0 8 a 1 2\n0 8 a 1 2\n")
             .starts_with("c.table:3:1: the collective is there twice"));
 }
 

@@ -46,7 +46,7 @@ ExportedPlacement Evaluate(std::string_view text) {
   return OrDie(EvaluateExported(text, "p.json", OrDie(Topology::Load("h100"))));
 }
 
-std::string ErrorOf(std::string_view text) {
+std::string ExportError(std::string_view text) {
   const auto exported = EvaluateExported(text, "p.json", OrDie(Topology::Load("h100")));
   return exported ? "" : exported.error().message();
 }
@@ -91,16 +91,17 @@ TEST_CASE("exported placements: what is not known is counted, and not priced") {
 }
 
 TEST_CASE("exported placements: errors name the place") {
-  CHECK(ErrorOf("{\"mesh\": ").starts_with("p.json:1:"));
-  CHECK(ErrorOf("{}").starts_with("p.json:1:1: expected a table \"mesh\" with a \"shape\""));
-  CHECK(ErrorOf(Replaced("\"nodes\"", "\"knots\"")).starts_with("p.json:1:1: expected an array"));
-  CHECK(ErrorOf(Replaced("\"name\": \"w\", \"op\"", "\"name\": 7, \"op\""))
+  CHECK(ExportError("{\"mesh\": ").starts_with("p.json:1:"));
+  CHECK(ExportError("{}").starts_with("p.json:1:1: expected a table \"mesh\" with a \"shape\""));
+  CHECK(
+      ExportError(Replaced("\"nodes\"", "\"knots\"")).starts_with("p.json:1:1: expected an array"));
+  CHECK(ExportError(Replaced("\"name\": \"w\", \"op\"", "\"name\": 7, \"op\""))
             .starts_with("p.json:10:12: expected a text \"name\""));
-  CHECK(ErrorOf(Replaced("\"comm_cost\": 100.0", "\"comm_cost\": \"much\""))
+  CHECK(ExportError(Replaced("\"comm_cost\": 100.0", "\"comm_cost\": \"much\""))
             .starts_with("p.json:16:79: expected a number \"comm_cost\""));
-  CHECK(ErrorOf(Replaced("{\"name\": \"w\", \"src", "{\"name\": \"v\", \"src"))
+  CHECK(ExportError(Replaced("{\"name\": \"w\", \"src", "{\"name\": \"v\", \"src"))
             .starts_with("p.json:16:5: no node 'v' before this one"));
-  CHECK(ErrorOf(Replaced("[8]", "[12]")).starts_with("nodes of 8 ranks are filled unevenly"));
+  CHECK(ExportError(Replaced("[8]", "[12]")).starts_with("nodes of 8 ranks are filled unevenly"));
 }
 
 TEST_CASE("exported placements: any damaged byte gives costs or an error") {

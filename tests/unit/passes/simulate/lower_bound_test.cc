@@ -16,12 +16,14 @@
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/support/topologies.h"
+#include "tests/unit/passes/simulate/microseconds.h"
 
 namespace strata {
 namespace {
 
 using testing::OrDie;
 using testing::ParseBody;
+using testing::Us;
 
 NodeCost CostOf(const Graph& graph) {
   return OrDie(
@@ -32,10 +34,6 @@ StepBound BoundOf(std::string_view body) {
   const auto module = ParseBody(body);
   const Graph& graph = *module->FindGraph("g");
   return OrDie(StepBoundOf(graph, CostOf(graph)));
-}
-
-doctest::Approx Us(double us) {
-  return doctest::Approx(us).epsilon(1e-3);
 }
 
 constexpr std::string_view kChain = R"(

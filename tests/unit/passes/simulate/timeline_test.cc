@@ -11,6 +11,7 @@
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/support/topologies.h"
+#include "tests/unit/passes/simulate/microseconds.h"
 
 namespace strata {
 namespace {
@@ -19,6 +20,7 @@ using testing::BodyOf;
 using testing::MessageOf;
 using testing::OrDie;
 using testing::ParseBody;
+using testing::Us;
 
 Timeline TimelineOf(const Module& module) {
   const Graph& graph = *module.FindGraph("g");
@@ -27,10 +29,6 @@ Timeline TimelineOf(const Module& module) {
 }
 Timeline TimelineOf(std::string_view body) {
   return TimelineOf(*ParseBody(body));
-}
-
-doctest::Approx Us(double us) {
-  return doctest::Approx(us).epsilon(1e-3);
 }
 
 TEST_CASE("simulate: computation hides a part of a collective, and waits for the remainder") {

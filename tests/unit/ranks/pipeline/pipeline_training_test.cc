@@ -26,7 +26,7 @@
 #include "tests/support/results.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temp_dir.h"
-#include "tests/unit/ranks/pipeline_course.h"
+#include "tests/unit/ranks/pipeline/pipeline_course.h"
 
 namespace strata {
 namespace {
@@ -39,6 +39,7 @@ using testing::pipelines::ConfigOf;
 using testing::pipelines::Course;
 using testing::pipelines::Finish;
 using testing::pipelines::kModel;
+using testing::pipelines::kSharded;
 using testing::pipelines::Pipeline;
 using testing::pipelines::Sets;
 using testing::pipelines::Train;
@@ -220,7 +221,6 @@ TEST_CASE("GR-24: a chunked loss, narrow types, recomputation and fused kernels 
                 Train(Accumulating(4, 1), kModel, fused));
 }
 
-const Sets kSharded = {"parallelism.data_parallel_shard_degree=2"};
 /// Gradients are reduced for each microbatch.
 const Sets kReducedEach = {"compile.disable_passes=[\"split-fsdp\"]"};
 

@@ -24,7 +24,7 @@
 #include "runtime/train/programs/programs.h"
 #include "runtime/train/programs/trace_programs.h"
 #include "tests/support/small_models.h"
-#include "tests/unit/ranks/pipeline_course.h"
+#include "tests/unit/ranks/pipeline/pipeline_course.h"
 
 namespace strata {
 namespace {
@@ -37,14 +37,13 @@ using testing::pipelines::ConfigOf;
 using testing::pipelines::Course;
 using testing::pipelines::Differences;
 using testing::pipelines::Finish;
+using testing::pipelines::kSharded;
 using testing::pipelines::Pipeline;
 using testing::pipelines::Sets;
 using testing::pipelines::Train;
 using testing::pipelines::operator+;
 
 using Names = std::vector<std::string>;
-
-const Sets kSharded = {"parallelism.data_parallel_shard_degree=2"};
 
 TEST_CASE("GP-06: experts on ranks that share parameters, cut into forward and backward") {
   const Sets layers = {"n_layers=4", "steps=5"};

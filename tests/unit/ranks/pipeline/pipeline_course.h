@@ -39,6 +39,9 @@ max_grad_norm = 0.5
 
 using Sets = std::vector<std::string>;
 
+/// Ranks of a stage share parameters.
+inline const Sets kSharded = {"parallelism.data_parallel_shard_degree=2"};
+
 inline TrainConfig ConfigOf(const Sets& sets, std::string_view model = kModel) {
   return OrDie(ParseTrainConfig(model, ConfigFormat::kToml, "c.toml", sets));
 }
