@@ -1,8 +1,7 @@
 # Precompiled headers: a file that includes LibTorch spends most of its compilation in LibTorch's headers, a unit test
 # in doctest's, fmt's and the standard library's.
 #
-# STRATA_PCH is on in the preset release only, and means GCC's. In the other presets each file compiles with what it
-# includes itself.
+# STRATA_PCH means GCC's. In the presets no-runtime and fuzz each file compiles with what it includes itself.
 
 option(STRATA_PCH "Precompile the headers of LibTorch and of the unit tests" OFF)
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -31,17 +30,22 @@ if(STRATA_PCH)
     OPTIONS -O0)
 endif()
 if(STRATA_PCH AND STRATA_HAVE_TORCH)
+  set(torch_headers
+    ATen/ATen.h ATen/Parallel.h ATen/TensorOperators.h ATen/core/dispatch/Dispatcher.h torch/library.h)
   strata_headers_target(strata_torch_headers
     DEPS torch::cpu fmt::fmt
-    HEADERS ${common_headers} ATen/ATen.h ATen/Parallel.h ATen/TensorOperators.h ATen/core/dispatch/Dispatcher.h
-            torch/library.h)
-  set_property(TARGET strata_torch_headers PROPERTY JOB_POOL_COMPILE torch)
+    HEADERS ${common_headers} ${torch_headers})
+  strata_headers_target(strata_torch_test_headers
+    DEPS torch::cpu doctest::doctest fmt::fmt
+    HEADERS ${common_headers} ${torch_headers} doctest/doctest.h
+    OPTIONS $<$<CONFIG:Release>:-O0>)
+  set_property(TARGET strata_torch_headers strata_torch_test_headers PROPERTY JOB_POOL_COMPILE torch)
 endif()
 
 # strata_reuse_headers(TARGET HEADERS): compiles TARGET with a precompiled header, if there is one.
 #
 # A precompiled header is for -fPIC or for -fPIE; programs take the former, as libraries do. GCC forgets which inlined
-# code comes from a system header, and warns about the standard library's; the other presets warn about ours.
+# code comes from a system header, and warns about the standard library's; the preset no-runtime warns about ours.
 function(strata_reuse_headers target headers)
   if(TARGET ${headers})
     target_precompile_headers(${target} REUSE_FROM ${headers})

@@ -1,12 +1,11 @@
 # Tests. All run with the repository root as working directory. Those that may use LibTorch have OMP_NUM_THREADS=1: they
 # run side by side, one core each. Tests of several threads ask for them.
 #
-# strata_test(NAME SOURCES file… [DEPS target…] [LABELS label…] [TOGETHER])
+# strata_test(NAME SOURCES file… [DEPS target…] [LABELS label…])
 #
 #   A doctest program; main() is provided. NAME is `<library>_test`. Every TEST_CASE becomes a ctest entry
 #   "<library>: <test case>". A program that loads LibTorch takes 0.4 s to start, so it has one entry per source
-#   file `…_test.cc` instead ("<library>: <file>"). LABELS default to "unit". TOGETHER: ten sources are compiled at a
-#   time, as those of libraries (StrataLibrary.cmake): no two have the same name in an anonymous namespace.
+#   file `…_test.cc` instead ("<library>: <file>"). LABELS default to "unit".
 #
 # strata_script_test(NAME SCRIPT file [ARGS arg…] [LABELS label…] [VENV])
 #
@@ -22,26 +21,21 @@ find_package(doctest REQUIRED)
 set(STRATA_LIST_TESTS ${CMAKE_SOURCE_DIR}/cmake/list_tests.py)
 
 function(strata_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TOGETHER" "" "SOURCES;DEPS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;LABELS")
   strata_check_arguments(strata_test ${name})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE strata_flags strata_doctest_main ${arg_DEPS})
-  strata_prepare_for_torch(${name} ${arg_DEPS})
-  if(arg_TOGETHER)
-    strata_compile_together(${name})
-  endif()
+  strata_prepare_for_torch(${name} strata_torch_test_headers ${arg_DEPS})
+  strata_compile_together(${name})
   string(REGEX REPLACE "_test$" "" prefix ${name})
 
+  # To optimize a test takes longer than to run it; the libraries are optimized.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
+  target_link_libraries(${name} PRIVATE fmt::fmt)
   get_target_property(pool ${name} JOB_POOL_COMPILE)
-  if(NOT pool STREQUAL "torch")
-    # To optimize a test takes longer than to run it; the libraries are optimized.
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
-    target_link_libraries(${name} PRIVATE fmt::fmt)
-    strata_reuse_headers(${name} strata_test_headers)
-  endif()
   if(pool STREQUAL "torch")
     foreach(source IN LISTS arg_SOURCES)
       get_filename_component(stem ${source} NAME_WE)
@@ -55,6 +49,7 @@ function(strata_test name)
         LABELS "${arg_LABELS}" FAIL_REGULAR_EXPRESSION "test cases: +0 \\|" ENVIRONMENT OMP_NUM_THREADS=1)
     endforeach()
   else()
+    strata_reuse_headers(${name} strata_test_headers)
     set(listing ${CMAKE_CURRENT_BINARY_DIR}/${name}.ctest.cmake)
     add_custom_command(TARGET ${name} POST_BUILD
       COMMAND ${STRATA_PYTHON} ${STRATA_LIST_TESTS} $<TARGET_FILE:${name}> ${prefix}
