@@ -2,7 +2,7 @@
 #
 #   fmt::fmt  simdjson::simdjson  tomlplusplus::tomlplusplus  CLI11::CLI11
 #   SQLite::SQLite3  ZLIB::ZLIB  zstd::zstd  xxhash::xxhash  re2::re2  utf8proc::utf8proc  doctest::doctest
-#   Threads::Threads  graphviz::dot and coinor::clp, which may be missing
+#   Threads::Threads  graphviz::dot, coinor::clp and blis::blis, which may be missing
 
 set(missing "")
 
@@ -62,6 +62,19 @@ if(CLP_FOUND)
   target_include_directories(coinor::clp SYSTEM INTERFACE ${CLP_INCLUDE_DIRS})
   target_link_libraries(coinor::clp INTERFACE ${CMAKE_DL_LIBS})
   target_compile_definitions(coinor::clp INTERFACE STRATA_HAVE_CLP=1)
+endif()
+
+# BLIS multiplies matrices of floats on processors where MKL, which LibTorch contains, is slow
+# (runtime/aten/fast_products.h). A build without it calls MKL. It defines functions of BLAS, as LibTorch does: they stay
+# hidden.
+find_library(STRATA_BLIS libblis.a PATH_SUFFIXES blis-serial)
+find_path(STRATA_BLIS_INCLUDE blis.h PATH_SUFFIXES blis-serial)
+if(STRATA_BLIS AND STRATA_BLIS_INCLUDE)
+  add_library(blis::blis INTERFACE IMPORTED)
+  target_include_directories(blis::blis SYSTEM INTERFACE ${STRATA_BLIS_INCLUDE})
+  target_link_libraries(blis::blis INTERFACE ${STRATA_BLIS})
+  target_link_options(blis::blis INTERFACE -Wl,--exclude-libs,libblis.a)
+  target_compile_definitions(blis::blis INTERFACE STRATA_HAVE_BLIS=1)
 endif()
 
 if(missing)

@@ -59,19 +59,23 @@ bool Multiplies() {
   }
 }
 
+/// Its last two dimensions.
 FloatMatrix MatrixOf(const Tensor& m) {
   const int64_t first = m.dim() - 2;
   return {.data = m.const_data_ptr<float>(),
+          .rows = m.size(first),
+          .columns = m.size(first + 1),
           .row_stride = m.stride(first),
           .column_stride = m.stride(first + 1)};
 }
 
 /// Whether MultiplyFloats takes them: anything but nothing, and rows of `out` without gaps.
-bool AreFloatMatrices(const Tensor& out, const Tensor& a, const Tensor& b) {
+bool AreForBlis(const Tensor& out, const Tensor& a, const Tensor& b) {
   const auto is_float = [](const Tensor& m) {
     return m.scalar_type() == at::kFloat && m.device().is_cpu() && m.numel() > 0;
   };
-  return is_float(out) && is_float(a) && is_float(b) && out.stride(-1) == 1;
+  return is_float(out) && is_float(a) && is_float(b) && out.stride(-1) == 1 &&
+         IsForBlis(MatrixOf(a)) && IsForBlis(MatrixOf(b)) && IsForBlis(MatrixOf(out));
 }
 
 Tensor FastMmKernel(const Tensor& a, const Tensor& b) {
@@ -107,18 +111,17 @@ Tensor& FastGroupedMmOutKernel(const Tensor& a, const Tensor& b, const Tensor& e
 FastProducts FastProductsHere() {
   static const bool has_one_dnn = at::hasMKLDNN() && at::native::mkldnn_matmul != nullptr &&
                                   IsOfOthers() && HasWideRegisters() && Multiplies();
-  static const bool has_own = IsOfOthers() && CanMultiplyFloats();
+  static const bool has_blis = IsOfOthers() && CanMultiplyFloats();
   if (has_one_dnn && at::globalContext().userEnabledMkldnn()) return FastProducts::kOneDnn;
-  return has_own ? FastProducts::kOwn : FastProducts::kMkl;
+  return has_blis ? FastProducts::kBlis : FastProducts::kMkl;
 }
 
 Tensor& FastMm(Tensor& out, const Tensor& a, const Tensor& b) {
   const FastProducts by = FastProductsHere();
   if (by == FastProducts::kOneDnn) {
     MultiplyByOneDnn(a, b, out);
-  } else if (by == FastProducts::kOwn && AreFloatMatrices(out, a, b)) {
-    MultiplyFloats(MatrixOf(a), MatrixOf(b), a.size(0), b.size(1), a.size(1),
-                   out.mutable_data_ptr<float>(), out.stride(0));
+  } else if (by == FastProducts::kBlis && AreForBlis(out, a, b)) {
+    MultiplyFloats(MatrixOf(a), MatrixOf(b), out.mutable_data_ptr<float>(), out.stride(0));
   } else {
     at::cpu::mm_out(out, a, b);
   }
@@ -129,7 +132,7 @@ Tensor& FastBmm(Tensor& out, const Tensor& a, const Tensor& b) {
   const FastProducts by = FastProductsHere();
   if (by == FastProducts::kOneDnn) {
     MultiplyByOneDnn(a, b, out);
-  } else if (by == FastProducts::kOwn && AreFloatMatrices(out, a, b)) {
+  } else if (by == FastProducts::kBlis && AreForBlis(out, a, b)) {
     // Parts are whole matrices where there are enough of them: MultiplyFloats takes one thread
     // then.
     const int64_t grain = a.size(0) >= at::get_num_threads() ? 1 : a.size(0);
@@ -138,8 +141,8 @@ Tensor& FastBmm(Tensor& out, const Tensor& a, const Tensor& b) {
       for (int64_t i = begin; i < end; ++i) {
         left.data = a.const_data_ptr<float>() + i * a.stride(0);
         right.data = b.const_data_ptr<float>() + i * b.stride(0);
-        MultiplyFloats(left, right, a.size(1), b.size(2), a.size(2),
-                       out.mutable_data_ptr<float>() + i * out.stride(0), out.stride(1));
+        MultiplyFloats(left, right, out.mutable_data_ptr<float>() + i * out.stride(0),
+                       out.stride(1));
       }
     });
   } else {

@@ -9,13 +9,13 @@ namespace strata {
 //
 // On processors that are not Intel's, MKL, which ATen calls, uses 256-bit registers, at .7 of what
 // they can do. Where there are 512-bit registers, oneDNN, which LibTorch contains for narrow types,
-// takes half of its time; elsewhere MultiplyFloats takes .8 of it. The choice depends on the
-// processor only, so each run on it has the same bits.
+// takes half of its time; elsewhere BLIS takes .8 of it. The choice depends on the build and the
+// processor only, so each run of a program on it has the same bits.
 
 enum class FastProducts : uint8_t {
   kMkl,     ///< what ATen calls
   kOneDnn,  ///< on AVX-512
-  kOwn,     ///< runtime/aten/float_product.h
+  kBlis,    ///< runtime/aten/float_product.h
 };
 FastProducts FastProductsHere();
 

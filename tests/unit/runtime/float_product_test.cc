@@ -14,15 +14,17 @@ namespace {
 using at::Tensor;
 
 FloatMatrix MatrixOf(const Tensor& m) {
-  return {
-      .data = m.const_data_ptr<float>(), .row_stride = m.stride(0), .column_stride = m.stride(1)};
+  return {.data = m.const_data_ptr<float>(),
+          .rows = m.size(0),
+          .columns = m.size(1),
+          .row_stride = m.stride(0),
+          .column_stride = m.stride(1)};
 }
 
 /// In rows with a gap between them, which stays as it is.
 Tensor Multiplied(const Tensor& a, const Tensor& b) {
   const Tensor memory = at::full({a.size(0), b.size(1) + 3}, 7.0F);
-  MultiplyFloats(MatrixOf(a), MatrixOf(b), a.size(0), b.size(1), a.size(1),
-                 memory.mutable_data_ptr<float>(), memory.stride(0));
+  MultiplyFloats(MatrixOf(a), MatrixOf(b), memory.mutable_data_ptr<float>(), memory.stride(0));
   CHECK(at::all(memory.slice(1, b.size(1)) == 7.0F).item<bool>());
   return memory.slice(1, 0, b.size(1));
 }
@@ -60,6 +62,29 @@ TEST_CASE("the number of threads does not change the bits of a product of floats
     CHECK(at::equal(Multiplied(a, b), alone));
   }
   at::set_num_threads(threads);
+}
+
+TEST_CASE("BLIS takes matrices of which elements lie apart, in rows or columns") {
+  const Tensor matrix = at::randn({6, 8});
+  CHECK(IsForBlis(MatrixOf(matrix)));
+  CHECK(IsForBlis(MatrixOf(matrix.t())));
+  CHECK(IsForBlis(MatrixOf(matrix.slice(0, 0, 6, 2).slice(1, 0, 8, 3))));
+  CHECK(IsForBlis(MatrixOf(matrix.slice(0, 0, 1).expand({1, 8}))));
+  CHECK_FALSE(IsForBlis(MatrixOf(matrix.slice(0, 0, 1).expand({3, 8}))));
+  CHECK_FALSE(IsForBlis(MatrixOf(matrix.as_strided({3, 3}, {2, 1}))));
+  // What strides of one row or column say does not matter.
+  for (const int64_t stride : {0, 1, 5}) {
+    const Tensor row = matrix.as_strided({1, 8}, {stride, 1}),
+                 column = matrix.as_strided({8, 1}, {1, stride}),
+                 one = matrix.as_strided({1, 1}, {stride, stride});
+    for (const Tensor& m : {row, column, one})
+      CHECK(IsForBlis(MatrixOf(m)));
+    if (!CanMultiplyFloats()) continue;
+    const Tensor exact = at::mm(column.to(at::kDouble), row.to(at::kDouble));
+    CHECK(at::allclose(Multiplied(column, row).to(at::kDouble), exact));
+    CHECK(at::allclose(Multiplied(row, column), at::mm(row, column)));
+    CHECK(at::allclose(Multiplied(one, row), at::mm(one, row)));
+  }
 }
 
 }  // namespace
