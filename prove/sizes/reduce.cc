@@ -67,6 +67,18 @@ bool IsReplaced(const GraphSizes& sizes, uint32_t slot, IntegerUse use, Numbers 
   return numbers == Numbers::kAsSizes || (numbers == Numbers::kNewAsSizes && !sizes.IsShared(slot));
 }
 
+/// Whether a literal is an index in a dimension that stays: it counts nothing then.
+bool IsIndexOfKept(const GraphSizes& sizes, NodeId node, uint32_t slot,
+                   const SizeConstraints& constraints) {
+  const Graph& graph = sizes.graph();
+  const auto args = graph.args(node);
+  if (BaseName(graph.op(node)) != "select" || slot != graph.node(node).args_begin + 2) return false;
+  if (!args[0].is_value() || args[1].kind() != ArgKind::kInt) return false;
+  const std::vector<SizeId>& dims = sizes.of(args[0].value());
+  const int64_t dim = args[1].as_int() + (args[1].as_int() < 0 ? std::ssize(dims) : 0);
+  return dim >= 0 && dim < std::ssize(dims) && constraints.Stays(dims[static_cast<size_t>(dim)]);
+}
+
 /// No literal is what a size becomes: a wrong divisor would be right then. Sizes that arguments of
 /// unknown meaning are equal to stay.
 void AddOtherIntegers(GraphSizes& sizes, Numbers numbers, SizeConstraints& constraints) {
@@ -76,6 +88,7 @@ void AddOtherIntegers(GraphSizes& sizes, Numbers numbers, SizeConstraints& const
       if (use == IntegerUse::kSize || sizes.arguments().contains(slot)) return;
       if (use == IntegerUse::kName) return;
       if (sizes.IsPosition(slot) || sizes.bounds().contains(slot)) return;
+      if (IsIndexOfKept(sizes, node, slot, constraints)) return;
       constexpr int64_t kLeast = -std::numeric_limits<int64_t>::max();
       constraints.Avoid(std::abs(std::max(value, kLeast)));
       if (use == IntegerUse::kOther) constraints.KeepAll(value);

@@ -48,6 +48,10 @@ void SizeConstraints::JoinAll(int64_t number) {
     Join(found->second.front(), size);
 }
 
+bool SizeConstraints::Stays(SizeId size) const {
+  return std::ranges::any_of(kept_, [&](SizeId kept) { return Root(kept) == Root(size); });
+}
+
 std::set<int64_t> SizeConstraints::Kept() const {
   std::set<int64_t> numbers;
   for (const auto& [number, sizes] : by_number_)

@@ -36,6 +36,8 @@ class SizeConstraints {
   void JoinAll(int64_t number);
   /// The size cannot be replaced.
   void Keep(SizeId size) { kept_.insert(size); }
+  /// Whether Keep was called for it, or for a size that is the same one.
+  bool Stays(SizeId size) const;
   void KeepAll(int64_t number) { kept_numbers_.insert(number); }
   /// The number is a literal of the program: it takes the place of no size.
   void Avoid(int64_t number) { avoided_.insert(number); }

@@ -2,6 +2,7 @@
 
 #include "prove/sizes/reduce.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <set>
@@ -177,6 +178,24 @@ TEST_CASE("a size that an argument of unknown meaning is equal to is left whole,
   const Proof proof = ProvePass(graph, graph, {.stable_ids = true});
   CHECK_EQ(proof.verdict, Verdict::kUnproven);
   CHECK(proof.reason.ends_with("sizes that other arguments are equal to: 65536"));
+}
+
+TEST_CASE("an index in a dimension that stays is no size") {
+  const auto module = ParseBody(R"(
+    x = placeholder : f32[9, 8192]
+    y = placeholder : f32[8192, 8192]
+    n = aten.linalg_vector_norm.default(x) : f32[]
+    m = aten.linalg_vector_norm.default(y) : f32[]
+    norms = aten.stack.default([n, m, n, m, n, m, n, m, n, m, n, m]) : f32[12]
+    squares = aten.mul.Tensor(norms, norms) : f32[12]
+    last = aten.select.int(squares, 0, 9) : f32[] ~squares
+    scaled = aten.mul.Tensor(x, last) : f32[9, 8192]
+    output(scaled)
+  )");
+  const Graph& graph = *module->FindGraph("g");
+  const auto pair = Reduce(graph, graph, {.stable_ids = true});
+  REQUIRE(pair);
+  CHECK(std::ranges::any_of(pair->sizes, [](const auto& size) { return size.first == 9; }));
 }
 
 TEST_CASE("pads, and negative ones that cut off, become smaller as what they pad does") {
