@@ -294,6 +294,8 @@ class LoweringProver {
   /// `reference`: of the placed graph.
   void AddFinding(NodeId node, NodeId reference, const Placements& placements,
                   const std::string& what, const ValueFacts& facts) {
+    // What more there is to find is not listed, so it needs no diagnosis.
+    if (proof_.findings.size() >= options_.max_findings) return;
     Add(node, placed_.name(reference),
         fmt::format("not {}: {}", Relation(placed_.module(), placements, mesh_), what),
         options_.stable_ids ? Diagnose(placed_, reference, lowered_, node, facts) : Diagnosis());

@@ -190,8 +190,12 @@ class RankProver {
     }
   }
 
+  /// What more there is to find is not listed, so it needs no diagnosis.
+  bool IsFull() const { return proof_.findings.size() >= options_.max_findings; }
+
   ValueFacts FactsAt(std::span<const Values> expected, std::span<const Values> actual,
                      size_t i) const {
+    if (IsFull()) return {};
     std::vector<Tensor> wanted, parts;
     for (size_t rank = 0; rank < expected.size(); ++rank) {
       const auto* a = std::get_if<Tensor>(&expected[rank][i]);
@@ -205,6 +209,7 @@ class RankProver {
 
   /// `expected`: of the graph before.
   void Add(NodeId node, NodeId expected, std::string what, const ValueFacts& facts) {
+    if (IsFull()) return;
     AddFound(node, before_.name(expected), std::move(what),
              options_.stable_ids ? Diagnose(before_, expected, after_, node, facts) : Diagnosis());
   }
@@ -301,20 +306,6 @@ Proof ProveReducedBy(SizeEquality equality, const Graph& before, const Graph& af
   return proof;
 }
 
-/// With small sizes. What operators do not say of their sizes may make a legal program an illegal
-/// one; where all sizes of a number are one, it stays legal.
-Proof ProveReduced(const Graph& before, const Graph& after, const ProofOptions& options) {
-  Proof finer = ProveReducedBy(SizeEquality::kByDimension, before, after, options);
-  if (finer.verdict == Verdict::kProven) return finer;
-  Proof coarser = ProveReducedBy(SizeEquality::kByNumber, before, after, options);
-  return coarser.verdict == Verdict::kUnproven ? finer : coarser;
-}
-
-Proof ProveSized(const Graph& before, const Graph& after, const ProofOptions& options) {
-  return NeedsReduction(before) || NeedsReduction(after) ? ProveReduced(before, after, options)
-                                                         : ProveWhole(before, after, options);
-}
-
 /// Calls of operators that the evaluation of a graph takes, on all its ranks.
 int64_t CallsOf(const Graph& graph) {
   const auto mesh = Mesh::Parse(graph.attribute(graph.output(), kMeshAttribute));
@@ -329,30 +320,59 @@ bool IsDecided(const Proof& proof) {
   return proof.verdict == Verdict::kProven && proof.not_kept == 0;
 }
 
-/// Without what the pass left as it was, if that proves the graphs.
-Proof ProveChanged(const Graph& before, const Graph& after, const ProofOptions& options) {
-  if (IsLowered(before) == IsLowered(after)) {
-    if (const auto changed = WithoutUnchangedCalls(before, after)) {
-      Proof proof = ProveSized(*changed->pair.before, *changed->pair.after, options);
-      proof.unchanged = changed->left_out;
-      if (IsDecided(proof)) return proof;
+/// A part of two graphs, or both whole.
+struct Attempt {
+  const Graph* before;
+  const Graph* after;
+  int64_t unchanged = 0;
+};
+
+/// Without what the pass left as it was, and with it, in this order. With small sizes if the graphs
+/// are large: what operators do not say of their sizes may make a legal program an illegal one, and
+/// where all sizes of a number are one, it stays legal. But such sizes are large ones, so both are
+/// tried with others first.
+Proof ProveParts(const Graph& before, const Graph& after, bool cuts, const ProofOptions& options) {
+  std::vector<Attempt> attempts;
+  std::optional<ChangedCalls> changed;
+  if (cuts && IsLowered(before) == IsLowered(after)) changed = WithoutUnchangedCalls(before, after);
+  if (changed) attempts.push_back({changed->pair.before, changed->pair.after, changed->left_out});
+  attempts.push_back({&before, &after});
+  Proof whole;
+  for (const SizeEquality equality : {SizeEquality::kByDimension, SizeEquality::kByNumber}) {
+    for (const Attempt& attempt : attempts) {
+      const bool is_whole = attempt.before == &before;
+      ProofOptions of_attempt = options;
+      if (!is_whole) of_attempt.max_findings = 1;  // it decides only if there are none
+      const bool is_reduced = NeedsReduction(*attempt.before) || NeedsReduction(*attempt.after);
+      if (!is_reduced && equality == SizeEquality::kByNumber) continue;
+      Proof proof = is_reduced
+                        ? ProveReducedBy(equality, *attempt.before, *attempt.after, of_attempt)
+                        : ProveWhole(*attempt.before, *attempt.after, of_attempt);
+      proof.unchanged = attempt.unchanged;
+      if (is_whole ? proof.verdict == Verdict::kProven : IsDecided(proof)) return proof;
+      const bool is_first = equality == SizeEquality::kByDimension;
+      if (is_whole && (is_first || proof.verdict != Verdict::kUnproven)) whole = std::move(proof);
     }
   }
-  return ProveSized(before, after, options);
+  return whole;
 }
 
 }  // namespace
 
 Proof ProvePass(const Graph& before, const Graph& after, const ProofOptions& options) {
-  if (!IsLarge(before, after, options)) return ProveSized(before, after, options);
-  if (const auto fewer = WithoutEqualLayers(before, after)) {
-    Proof proof = ProveChanged(*fewer->pair.before, *fewer->pair.after, options);
-    proof.layers = fewer->layers;
-    proof.layers_left_out = fewer->left_out;
-    if (IsDecided(proof)) return proof;
-    // What was known of values of the others may be missing: only all layers decide.
+  const bool is_large = IsLarge(before, after, options);
+  if (is_large) {
+    if (const auto fewer = WithoutEqualLayers(before, after)) {
+      ProofOptions of_fewer = options;
+      of_fewer.max_findings = 1;  // it decides only if there are none
+      Proof proof = ProveParts(*fewer->pair.before, *fewer->pair.after, true, of_fewer);
+      proof.layers = fewer->layers;
+      proof.layers_left_out = fewer->left_out;
+      if (IsDecided(proof)) return proof;
+      // What was known of values of the others may be missing: only all layers decide.
+    }
   }
-  return ProveChanged(before, after, options);
+  return ProveParts(before, after, is_large, options);
 }
 
 }  // namespace strata::prove

@@ -212,6 +212,8 @@ class Prover {
 
   /// `expected`: of the graph before.
   void Add(NodeId node, NodeId expected, std::string what, const ValueFacts& facts) {
+    // What more there is to find is not listed, so it needs no diagnosis.
+    if (proof_.findings.size() >= options_.max_findings) return;
     Add(node, before_.name(expected), std::move(what),
         options_.stable_ids ? Diagnose(before_, expected, after_, node, facts) : Diagnosis());
   }
