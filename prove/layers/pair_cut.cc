@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/ops.h"
 #include "passes/core/collectives.h"
 #include "prove/values/call.h"
 
@@ -108,12 +109,24 @@ bool PairCut::Need(Side side, ValueId value, bool is_computed) {
   }
   if (graph.node(def).kind == NodeKind::kPlaceholder) {
     KeepInput(side, def);
-  } else if (const auto given = is_computed ? std::nullopt : pair_.GivenFor(side, value)) {
+  } else if (is_computed || IsViewOfGiven(side, def)) {
+    Keep(side, def);
+  } else if (const auto given = pair_.GivenFor(side, value)) {
     given_.emplace(given->before.index, *given);
   } else {
     Keep(side, def);
   }
   return true;
+}
+
+/// What reads a view and what reads its base may read the same elements: so a view of what new
+/// inputs can take the place of is computed from these.
+bool PairCut::IsViewOfGiven(Side side, NodeId node) const {
+  const Graph& graph = pair_.graph(side);
+  if (!TraitsOf(graph.op(node)).view) return false;
+  const ValueId base = graph.operands(node)[0];
+  const bool is_input = graph.node(graph.value(base).def).kind == NodeKind::kPlaceholder;
+  return is_input || pair_.GivenFor(side, base);
 }
 
 /// Both graphs keep an input.

@@ -174,6 +174,26 @@ TEST_CASE("unchanged calls: rows that ranks exchange by computed counts are comp
   CHECK_FALSE(has("h"));
 }
 
+TEST_CASE("unchanged calls: a view of what is given stays a view of it") {
+  constexpr std::string_view kTwice = R"(
+  x = placeholder : f32[4, 4][4, 1]cpu
+  y = aten.sin.default(x) : f32[4, 4][4, 1]cpu
+  t = aten.t.default(y) : f32[4, 4][1, 4]cpu ~y
+  tt = aten.t.default(t) : f32[4, 4][4, 1]cpu ~y
+  z = aten.mm.default(x, tt) : f32[4, 4][4, 1]cpu
+  output([z, t])
+)";
+  const EditedCalls edited(ParseBody(kTwice), [](Rewriter& rewriter) {
+    Graph& graph = rewriter.graph();
+    const NodeId z = NodeNamed(graph, "z");
+    rewriter.SetSlot(z, graph.node(z).args_begin + 1, Arg(ValueNamed(graph, "y")));
+    rewriter.Erase(NodeNamed(graph, "tt"));
+  });
+  const Proof proof = edited.Prove();
+  CHECK(proof.verdict == Verdict::kProven);
+  CHECK_EQ(proof.unchanged, 2);  // sin and the first t
+}
+
 TEST_CASE("unchanged calls: random numbers are those of all draws before") {
   constexpr std::string_view kDraws = R"(
   x = placeholder : f32[4, 4][4, 1]cpu
