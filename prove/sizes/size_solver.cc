@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -6,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "prove/sizes/size_constraints.h"
 #include "prove/sizes/size_system.h"
 
@@ -30,11 +32,14 @@ class SizeSearch {
     best_.resize(system.num_roots());
     for (const RootId size : Ids<RootId>(system.num_roots()))
       weights_.Add(1 + system.Weight(size));
+    for (int64_t n = 0; n <= kLargest; ++n)
+      logarithms_[static_cast<size_t>(n)] =
+          std::log(static_cast<double>(std::max(n, kFirst)) / static_cast<double>(kFirst));
   }
 
   /// Finds numbers, then smaller ones. False: there are none.
   bool Run() {
-    if (!FindSmaller(kRounds, kAttempts)) return false;
+    if (!system_.is_legal() || !FindSmaller(kRounds, kAttempts)) return false;
     Descend();
     return true;
   }
@@ -64,25 +69,39 @@ class SizeSearch {
       for (size_t i = 0; i < sizes.size() && !is_smaller; ++i) {
         fixed_ = sizes[i];
         for (int64_t n = kFirst; n < best_[fixed_] && !is_smaller; ++n) {
-          system_.Assign(fixed_, n);
-          is_smaller = system_.IsAxis(fixed_) ? FindSmaller(kRounds, kAttempts)
-                                              : FindSmaller(1, kAttemptsToDescend);
+          With(fixed_, n, [&] {
+            is_smaller = system_.IsAxis(fixed_) ? FindSmaller(kRounds, kAttempts)
+                                                : FindSmaller(1, kAttemptsToDescend);
+          });
         }
-        system_.Assign(fixed_, std::nullopt);
         fixed_ = {};
       }
     }
     for (const RootId size : free_)
-      system_.Assign(size, best_[size]);
+      STRATA_CHECK(system_.Assign(size, *best_[size]), "{} for {}", *best_[size],
+                   system_.number(size));
+  }
+
+  /// Calls `fn` while a size has a number, if that breaks no constraint and may cost less than what
+  /// was found.
+  template <class Fn>
+  void With(RootId size, int64_t number, const Fn& fn) {
+    const double before = cost_;
+    cost_ += static_cast<double>(weights_[size]) * logarithms_[static_cast<size_t>(number)];
+    if (cost_ < best_cost_ - kSmallestGain && system_.Assign(size, number)) {
+      fn();
+      system_.Forget(size);
+    }
+    cost_ = before;
   }
 
   /// Assigns numbers to the free sizes from `index` on, until all have one.
   void Assign(size_t index) {
-    const auto values = system_.Values();
-    if (!values) return;
     if (index == free_.size()) {
-      if (std::ranges::all_of(*values, [](const auto& value) { return value.has_value(); })) {
-        best_cost_ = Cost();
+      const bool is_whole = std::ranges::all_of(
+          system_.values(), [](const auto& value) { return value.has_value(); });
+      if (is_whole) {
+        best_cost_ = cost_;
         best_ = system_.assigned();
         attempts_ = 0;
       }
@@ -92,8 +111,7 @@ class SizeSearch {
     if (size == fixed_) return Assign(index + 1);
     const auto attempt = [&](int64_t n) {
       --attempts_;
-      system_.Assign(size, n);
-      if (Cost() < best_cost_ - kSmallestGain) Assign(index + 1);
+      With(size, n, [&] { Assign(index + 1); });
     };
     // What it has already, as long as it can stay, then others.
     const std::optional<int64_t> before = best_[size];
@@ -102,23 +120,16 @@ class SizeSearch {
     for (int64_t n = kFirst; n <= largest && attempts_ > 0; ++n)
       if (n != before) attempt(n);
     if (attempts_ > 0) ++dead_ends_[size];
-    system_.Assign(size, std::nullopt);
-  }
-
-  /// The logarithm of all numbers that the free ones make; those that have none yet are small.
-  double Cost() const {
-    double cost = 0;
-    for (const RootId size : free_)
-      cost += static_cast<double>(weights_[size]) *
-              std::log(static_cast<double>(system_.assigned(size).value_or(kFirst)));
-    return cost;
   }
 
   SizeSystem& system_;
   std::vector<RootId> free_;
   SizeSystem::Numbers best_;  // of the free sizes
   RootId fixed_;              // has its number already
+  /// The logarithm of all numbers that the free ones make, less that of the smallest.
+  double cost_ = 0;
   double best_cost_ = std::numeric_limits<double>::infinity();
+  std::array<double, kLargest + 1> logarithms_;
   IdVector<RootId, int64_t> weights_, dead_ends_;  // how often no number was left
   int64_t attempts_ = 0;
 };
@@ -135,7 +146,7 @@ Result<IdVector<SizeId, int64_t>> SizeConstraints::Solve() {
   for (const bool frees_parts : {true, false}) {
     SizeSystem system(*this, frees_parts);
     if (!SizeSearch(system).Run()) continue;
-    const SizeSystem::Numbers values = *system.Values();
+    const SizeSystem::Numbers& values = system.values();
     IdVector<SizeId, int64_t> numbers;
     for (const SizeId size : Ids<SizeId>(numbers_.size()))
       numbers.Add(*values[system.RootOf(size)]);

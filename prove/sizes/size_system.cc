@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ranges>
-#include <unordered_map>
 
 namespace strata::prove {
 namespace {
@@ -15,6 +14,13 @@ SizeSystem::SizeSystem(const SizeConstraints& constraints, bool frees_parts)
     : c_(constraints), frees_parts_(frees_parts) {
   FindRoots();
   AddConstraints();
+  values_.resize(numbers_.size());
+  FindDependents();
+  AddChecks();
+  std::vector<RootId> all;
+  for (const RootId size : Ids<RootId>(numbers_.size()))
+    all.push_back(size);
+  is_legal_ = Learn(all);
 }
 
 std::vector<RootId> SizeSystem::Free() const {
@@ -127,21 +133,8 @@ bool SizeSystem::FreePart(RootId part, const std::vector<RootId>& others) {
 }
 
 bool SizeSystem::DependsOn(const std::vector<RootId>& sizes, RootId base) const {
-  return std::ranges::any_of(sizes, [&](RootId size) {
-    if (size == base) return true;
-    if (assigned_[size]) return false;
-    std::vector<RootId> makers;
-    if (powers_[size]) {
-      for (const auto& [maker, exponent] : *powers_[size])
-        makers.push_back(maker);
-    } else if (!sums_[size].empty()) {
-      makers = *sums_[size].begin();
-    } else if (differences_[size]) {
-      makers = differences_[size]->second;
-      makers.push_back(differences_[size]->first);
-    }
-    return DependsOn(makers, base);
-  });
+  return std::ranges::any_of(
+      sizes, [&](RootId size) { return size == base || DependsOn(MakersOf(size), base); });
 }
 
 SizeSystem::Powers SizeSystem::Substituted(const Powers& product) const {
@@ -186,29 +179,143 @@ void SizeSystem::SetPowers(RootId size, Powers powers) {
     checked = Substituted(checked);
 }
 
-std::optional<int64_t> SizeSystem::ValueOf(RootId size, Numbers& known, int depth) const {
-  if (assigned_[size]) return assigned_[size];
-  if (known[size]) return known[size];
+std::vector<RootId> SizeSystem::MakersOf(RootId size) const {
+  if (assigned_[size]) return {};
+  std::vector<RootId> makers;
+  if (powers_[size]) {
+    for (const auto& [maker, exponent] : *powers_[size])
+      makers.push_back(maker);
+  } else if (!sums_[size].empty()) {
+    makers = *sums_[size].begin();
+  } else if (differences_[size]) {
+    makers = differences_[size]->second;
+    makers.push_back(differences_[size]->first);
+  }
+  return makers;
+}
+
+void SizeSystem::FindDependents() {
+  dependents_.resize(numbers_.size());
+  for (const RootId size : Ids<RootId>(numbers_.size())) {
+    std::set<RootId> bases;
+    std::vector<RootId> work = {size};
+    while (!work.empty()) {
+      const RootId base = work.back();
+      work.pop_back();
+      if (!bases.insert(base).second) continue;
+      for (const RootId maker : MakersOf(base))
+        work.push_back(maker);
+    }
+    for (const RootId base : bases)
+      dependents_[base].push_back(size);
+  }
+}
+
+void SizeSystem::AddCheck(const std::vector<RootId>& sizes, std::function<bool()> check) {
+  for (const RootId size : std::set<RootId>(sizes.begin(), sizes.end()))
+    checks_of_[size].push_back(checks_.size());
+  checks_.push_back(std::move(check));
+}
+
+void SizeSystem::AddChecks() {
+  checks_of_.resize(numbers_.size());
+  for (const auto& [divisor, size] : divisors_)
+    AddCheck({divisor, size}, [this, divisor, size] {
+      const auto a = values_[divisor], b = values_[size];
+      return !a || !b || *a <= 0 || *b % *a == 0;
+    });
+  for (const auto& [less, size] : less_)
+    AddCheck({less, size}, [this, less, size] {
+      return !values_[less] || !values_[size] || *values_[less] < *values_[size];
+    });
+  for (const RootId size : not_larger_)
+    AddCheck({size}, [this, size] { return !values_[size] || *values_[size] <= numbers_[size]; });
+  AddCheck(limited_, [this] {
+    int64_t product = 1;
+    for (const RootId size : limited_)
+      product *= values_[size].value_or(1);
+    return product <= c_.limit_;
+  });
+  for (const Powers& powers : checked_) {
+    std::vector<RootId> sizes;
+    for (const auto& [size, exponent] : powers)
+      sizes.push_back(size);
+    AddCheck(sizes, [this, &powers] { return ValueOf(powers, 0).value_or(1) == 1; });
+  }
+  for (const RootId total : Ids<RootId>(numbers_.size())) {
+    for (const std::vector<RootId>& parts : sums_[total]) {
+      std::vector<RootId> sizes = parts;
+      sizes.push_back(total);
+      AddCheck(sizes, [this, total, &parts] {
+        const auto sum = Sum(parts, 0);
+        return !sum || !values_[total] || *sum == *values_[total];
+      });
+    }
+  }
+}
+
+bool SizeSystem::Assign(RootId size, int64_t number) {
+  assigned_[size] = number;
+  if (Learn(dependents_[size])) return true;
+  Forget(size);
+  return false;
+}
+
+void SizeSystem::Forget(RootId size) {
+  assigned_[size] = std::nullopt;
+  for (; known_.size() > marks_.back(); known_.pop_back()) {
+    const auto taken = taken_.find(*values_[known_.back()]);
+    if (--taken->second.uses == 0) taken_.erase(taken);
+    values_[known_.back()] = std::nullopt;
+  }
+  marks_.pop_back();
+}
+
+bool SizeSystem::Learn(const std::vector<RootId>& sizes) {
+  const size_t first = known_.size();
+  marks_.push_back(first);
+  for (const RootId size : sizes)
+    ValueOf(size);
+  bool are_legal = true;
+  for (size_t i = first; i < known_.size(); ++i) {
+    const int64_t value = *values_[known_[i]], number = numbers_[known_[i]];
+    Taken& taken = taken_.try_emplace(value, Taken{number}).first->second;
+    ++taken.uses;
+    const bool is_number = value > 0 || (value == 0 && number == 0);
+    const bool is_avoided = value != number && c_.avoided_.contains(value);
+    are_legal =
+        are_legal && is_number && !is_avoided && taken.number == number &&
+        std::ranges::all_of(checks_of_[known_[i]], [&](size_t check) { return checks_[check](); });
+  }
+  return are_legal;
+}
+
+std::optional<int64_t> SizeSystem::ValueOf(RootId size, int depth) {
+  if (values_[size]) return values_[size];
   constexpr int kDeepest = 16;
   if (depth > kDeepest) return std::nullopt;
-  std::optional<int64_t> value;
-  if (powers_[size]) {
-    value = ValueOf(*powers_[size], known, depth + 1);
-  } else if (!sums_[size].empty()) {
-    value = Sum(*sums_[size].begin(), known, depth + 1);
-  } else if (differences_[size]) {
-    value = ValueOf(differences_[size]->first, known, depth + 1);
-    const auto others = Sum(differences_[size]->second, known, depth + 1);
-    value = value && others ? std::optional(*value - *others) : std::nullopt;
+  std::optional<int64_t> value = assigned_[size];
+  if (!value) value = Made(size, depth + 1);
+  if (value && !values_[size]) {
+    values_[size] = value;
+    known_.push_back(size);
   }
-  known[size] = value;
   return value;
 }
 
-std::optional<int64_t> SizeSystem::ValueOf(const Powers& powers, Numbers& known, int depth) const {
+std::optional<int64_t> SizeSystem::Made(RootId size, int depth) {
+  if (powers_[size]) return ValueOf(*powers_[size], depth);
+  if (!sums_[size].empty()) return Sum(*sums_[size].begin(), depth);
+  if (!differences_[size]) return std::nullopt;
+  const auto total = ValueOf(differences_[size]->first, depth);
+  const auto others = Sum(differences_[size]->second, depth);
+  return total && others ? std::optional(*total - *others) : std::nullopt;
+}
+
+std::optional<int64_t> SizeSystem::ValueOf(const Powers& powers, int depth) {
   int64_t above = 1, below = 1;
   for (const auto& [base, exponent] : powers) {
-    const std::optional<int64_t> value = ValueOf(base, known, depth);
+    const std::optional<int64_t> value = ValueOf(base, depth);
     if (!value) return std::nullopt;
     for (int64_t i = 0; i < exponent; ++i)
       if (__builtin_mul_overflow(above, *value, &above)) return -1;
@@ -218,56 +325,14 @@ std::optional<int64_t> SizeSystem::ValueOf(const Powers& powers, Numbers& known,
   return below == 0 || above % below != 0 ? -1 : above / below;
 }
 
-std::optional<int64_t> SizeSystem::Sum(const std::vector<RootId>& parts, Numbers& known,
-                                       int depth) const {
+std::optional<int64_t> SizeSystem::Sum(const std::vector<RootId>& parts, int depth) {
   int64_t sum = 0;
   for (const RootId part : parts) {
-    const std::optional<int64_t> value = ValueOf(part, known, depth);
+    const std::optional<int64_t> value = ValueOf(part, depth);
     if (!value) return std::nullopt;
     sum += *value;
   }
   return sum;
-}
-
-std::optional<SizeSystem::Numbers> SizeSystem::Values() const {
-  Numbers values(numbers_.size());
-  std::unordered_map<int64_t, int64_t> taken;  // the number that a small one takes the place of
-  for (const RootId size : Ids<RootId>(numbers_.size())) {
-    values[size] = ValueOf(size, values);
-    const std::optional<int64_t>& value = values[size];
-    if (!value) continue;
-    const int64_t number = numbers_[size];
-    const bool is_legal = *value > 0 || (*value == 0 && number == 0);
-    if (!is_legal || taken.emplace(*value, number).first->second != number) return std::nullopt;
-    if (*value != number && c_.avoided_.contains(*value)) return std::nullopt;
-  }
-  return AreLegal(values) ? std::optional(std::move(values)) : std::nullopt;
-}
-
-bool SizeSystem::AreLegal(Numbers& values) const {
-  for (const auto& [divisor, size] : divisors_) {
-    const auto a = values[divisor], b = values[size];
-    if (a && b && *a > 0 && *b % *a != 0) return false;
-  }
-  int64_t limited = 1;
-  for (const RootId size : limited_)
-    limited *= values[size].value_or(1);
-  if (!limited_.empty() && limited > c_.limit_) return false;
-  for (const RootId size : not_larger_)
-    if (values[size] && *values[size] > numbers_[size]) return false;
-  for (const auto& [less, size] : less_)
-    if (values[less] && values[size] && *values[less] >= *values[size]) return false;
-  for (const Powers& powers : checked_) {
-    const auto value = ValueOf(powers, values, 0);
-    if (value && *value != 1) return false;
-  }
-  for (const RootId total : Ids<RootId>(numbers_.size())) {
-    for (const std::vector<RootId>& parts : sums_[total]) {
-      const auto sum = Sum(parts, values, 0);
-      if (sum && values[total] && *sum != *values[total]) return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace strata::prove

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,8 @@ class SizeSystem {
   /// `frees_parts`: whether a part of a sum that a product makes may make a factor of it instead.
   /// REQUIRES: `constraints` outlive this.
   SizeSystem(const SizeConstraints& constraints, bool frees_parts);
+  SizeSystem(const SizeSystem&) = delete;  // its checks read it
+  SizeSystem& operator=(const SizeSystem&) = delete;
 
   /// In ascending order of their numbers.
   size_t num_roots() const { return numbers_.size(); }
@@ -40,12 +44,16 @@ class SizeSystem {
   /// Whether it is an axis of the mesh.
   bool IsAxis(RootId size) const;
 
-  std::optional<int64_t> assigned(RootId size) const { return assigned_[size]; }
+  /// Whether the numbers of sizes that are kept break no constraint.
+  bool is_legal() const { return is_legal_; }
+  /// Gives a free size that has none a number. False: that breaks a constraint, and the size has
+  /// none.
+  bool Assign(RootId size, int64_t number);
+  /// Takes back the last Assign that gave a number, which was to `size`.
+  void Forget(RootId size);
   const Numbers& assigned() const { return assigned_; }
-  /// REQUIRES: the size is free.
-  void Assign(RootId size, std::optional<int64_t> number) { assigned_[size] = number; }
-  /// All numbers that are known; none: they break a constraint.
-  std::optional<Numbers> Values() const;
+  /// What the numbers that were given make.
+  const Numbers& values() const { return values_; }
 
  private:
   /// A product of powers, by base.
@@ -68,11 +76,25 @@ class SizeSystem {
   /// The largest size of the product, if possible no axis, is what the others make it.
   void Eliminate(const Powers& product);
   void SetPowers(RootId size, Powers powers);
+  /// What the size is made of.
+  std::vector<RootId> MakersOf(RootId size) const;
+  void FindDependents();
+  void AddChecks();
+  /// A constraint of sizes, which holds as long as not all of them are known.
+  void AddCheck(const std::vector<RootId>& sizes, std::function<bool()> check);
+  /// Finds those of the sizes that are known by now. Returns whether these break no constraint.
+  bool Learn(const std::vector<RootId>& sizes);
   /// None: a size that it reads has none yet. -1: not a whole number.
-  std::optional<int64_t> ValueOf(RootId size, Numbers& known, int depth = 0) const;
-  std::optional<int64_t> ValueOf(const Powers& powers, Numbers& known, int depth) const;
-  std::optional<int64_t> Sum(const std::vector<RootId>& parts, Numbers& known, int depth) const;
-  bool AreLegal(Numbers& values) const;
+  std::optional<int64_t> ValueOf(RootId size, int depth = 0);
+  std::optional<int64_t> Made(RootId size, int depth);
+  std::optional<int64_t> ValueOf(const Powers& powers, int depth);
+  std::optional<int64_t> Sum(const std::vector<RootId>& parts, int depth);
+
+  /// The number of the sizes that a small number takes the place of, and how many these are.
+  struct Taken {
+    int64_t number;
+    int64_t uses = 0;
+  };
 
   const SizeConstraints& c_;
   const bool frees_parts_;
@@ -87,6 +109,15 @@ class SizeSystem {
   std::set<std::pair<RootId, RootId>> divisors_, less_;
   std::set<RootId> not_larger_;
   std::vector<RootId> limited_;
+  std::vector<std::function<bool()>> checks_;
+  IdVector<RootId, std::vector<size_t>> checks_of_;   // in which a size is
+  IdVector<RootId, std::vector<RootId>> dependents_;  // that a size makes, in ascending order
+  bool is_legal_ = true;
+  // What is known by now.
+  Numbers values_;
+  std::vector<RootId> known_;                 // in the order in which they were found
+  std::vector<size_t> marks_;                 // how many were known before each Learn
+  std::unordered_map<int64_t, Taken> taken_;  // by the small number
 };
 
 }  // namespace strata::prove
