@@ -20,6 +20,7 @@
 #include "prove/evaluation/rank_inputs.h"
 #include "prove/ops/elementwise.h"
 #include "prove/ops/square_law.h"
+#include "prove/sizes/reduce.h"
 #include "prove/values/compare.h"
 
 namespace strata::prove {
@@ -83,9 +84,14 @@ class LoweringProver {
       written_.push_back(CopyOf(input));
     Evaluator reference(placed_, seed, options_.rounds);
     reference.SeedGenerator();
+    std::string wrong;
     STRATA_TRY(expected_, reference.Run(written_, [&](NodeId node, std::span<Value> results) {
       if (options_.stable_ids) Keep(node, results);
+      if (options_.checks_sizes && wrong.empty() && !HasSizesOfType(placed_, node, results))
+        wrong = placed_.name(node);
     }));
+    if (!wrong.empty())
+      return Error(ErrorCode::kUnsupported, "{} has other sizes than its type", wrong);
     proof_.evaluations = reference.evaluations();
     opaque_ = reference.opaque();
     calls_before_ = reference.opaque_calls();

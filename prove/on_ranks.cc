@@ -298,6 +298,7 @@ Proof ProveReducedBy(SizeEquality equality, const Graph& before, const Graph& af
     }
     ProofOptions alone = options;
     alone.makers.clear();  // which have other sizes
+    alone.checks_sizes = true;
     proof = ProveWhole(*pair->before, *pair->after, alone);
     proof.reduced_sizes = pair->sizes;
     SayUncertain(proof);

@@ -15,6 +15,7 @@
 #include "prove/evaluation/bounds.h"
 #include "prove/evaluation/evaluator.h"
 #include "prove/evaluation/rank_inputs.h"
+#include "prove/sizes/reduce.h"
 #include "prove/values/compare.h"
 
 namespace strata::prove {
@@ -138,9 +139,14 @@ class Prover {
       written_.push_back(CopyOf(input));
     Evaluator first(before_, seed, options_.rounds);
     first.SeedGenerator();
+    std::string wrong;
     STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Value> results) {
       if (options_.stable_ids) reference_.Keep(before_, node, results);
+      if (options_.checks_sizes && wrong.empty() && !HasSizesOfType(before_, node, results))
+        wrong = before_.name(node);
     }));
+    if (!wrong.empty())
+      return Error(ErrorCode::kUnsupported, "{} has other sizes than its type", wrong);
     proof_.evaluations = first.evaluations();
     opaque_ = first.opaque();
     calls_before_ = first.opaque_calls();

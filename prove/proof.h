@@ -87,6 +87,8 @@ struct ProofOptions {
   int64_t max_calls = 10'000;
   /// Results of narrow types are rounded, so that a sum of rounded numbers is not the rounded sum.
   bool rounds = false;
+  /// A graph before that is not lowered computes what its types say; else the proof is unproven.
+  bool checks_sizes = false;
   /// Ranks begin with equal copies of inputs whose placements are replicas, as they do in a run.
   /// Otherwise other inputs on each rank are drawn, and more is proven.
   bool has_replicas = false;

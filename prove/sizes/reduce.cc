@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -234,28 +235,20 @@ Error TooLarge(const SizeConstraints& constraints,
       constraints.NumSizes(), fmt::join(texts, ", "));
 }
 
-/// That every value has the sizes of its type.
-Status CheckSizes(const Graph& graph) {
-  STRATA_TRY(const std::vector<Value> inputs, MakeInputs(graph, 1));
-  Evaluator evaluator(graph, 1);
-  std::string wrong;
-  STRATA_RETURN_IF_ERROR(evaluator.Run(inputs, [&](NodeId node, std::span<Value> results) {
-    const size_t count = std::min<size_t>(results.size(), graph.node(node).num_results);
-    for (size_t i = 0; i < count && wrong.empty(); ++i) {
-      const TypeId type = graph.value(graph.result(node, i)).type;
-      const auto* tensor = std::get_if<Tensor>(&results[i]);
-      if (!type.valid() || tensor == nullptr) continue;
-      Sizes sizes;
-      for (const DimId dim : graph.module().types()[type].sizes)
-        sizes.push_back(graph.module().dims().Hint(dim).value_or(0));
-      if (sizes != tensor->sizes()) wrong = graph.name(node);
-    }
-  }));
-  if (wrong.empty()) return Ok();
-  return Error(ErrorCode::kUnsupported, "{} has other sizes than its type", wrong);
-}
-
 }  // namespace
+
+bool HasSizesOfType(const Graph& graph, NodeId node, std::span<const Value> results) {
+  for (size_t i = 0; i < std::min<size_t>(results.size(), graph.node(node).num_results); ++i) {
+    const TypeId type = graph.value(graph.result(node, i)).type;
+    const auto* tensor = std::get_if<Tensor>(&results[i]);
+    if (!type.valid() || tensor == nullptr) continue;
+    Sizes sizes;
+    for (const DimId dim : graph.module().types()[type].sizes)
+      sizes.push_back(graph.module().dims().Hint(dim).value_or(0));
+    if (sizes != tensor->sizes()) return false;
+  }
+  return true;
+}
 
 bool NeedsReduction(const Graph& graph) {
   if (ProductsOf(graph) > kMaxProducts || InputElementsOf(graph) > kMaxInputElements) return true;
@@ -312,7 +305,6 @@ Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const Reduce
   for (const Graph* graph : {pair.before, pair.after}) {
     if (!IsSmall(*graph)) return TooLarge(constraints, pair.sizes);
   }
-  if (!IsLowered(before)) STRATA_RETURN_IF_ERROR(CheckSizes(*pair.before));
   return pair;
 }
 

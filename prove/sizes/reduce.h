@@ -2,16 +2,21 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/result.h"
 #include "ir/module.h"
+#include "prove/values/call.h"
 
 namespace strata::prove {
 
 /// Whether a graph is too large to be evaluated: in products, in the elements of its inputs, in
 /// values of all ranks, or in ranks.
 bool NeedsReduction(const Graph& graph);
+
+/// Whether tensors that a node computed have the sizes of its type.
+bool HasSizesOfType(const Graph& graph, NodeId node, std::span<const Value> results);
 
 /// What a number in arithmetic becomes that is equal to a size: `mul(x, 4096)`.
 enum class Numbers : uint8_t {
@@ -44,7 +49,7 @@ struct ReducedPair {
 /// Replaces sizes in types and in arguments that are sizes. Products (views, shards, gathers) and
 /// sums (concatenations, splits, slices) of sizes stay so, and different sizes stay different. A
 /// size that an argument of unknown meaning is equal to stays as it is. Errors: symbolic sizes; no
-/// small sizes are legal; a size of `before` is not what its type says then.
+/// small sizes are legal.
 Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const ReduceOptions& options);
 
 }  // namespace strata::prove
