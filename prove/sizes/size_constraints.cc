@@ -91,6 +91,7 @@ void SizeConstraints::AddProduct(std::span<const SizeId> left, std::span<const S
 }
 
 void SizeConstraints::AddCut(SizeId whole, SizeId ranks, SizeId part) {
+  if (numbers_[part] == 1) return Join(whole, ranks);
   products_.push_back({.left = {whole}, .right = {ranks, part}, .is_cut = true});
 }
 

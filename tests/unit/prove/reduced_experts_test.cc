@@ -243,6 +243,17 @@ TEST_CASE("axes of four ranks become smaller, too") {
   CHECK_EQ(mesh.num_ranks(), 27);
 }
 
+TEST_CASE("what four ranks have one each of is as many as the ranks are") {
+  const Mesh mesh = SmallerMesh(R"(
+    x = placeholder : f32[1, 8192]
+    a = _c10d_functional.all_gather_into_tensor.default(x, 4, 'cp') : f32[4, 8192]
+    w = _c10d_functional.wait_tensor.default(a) : f32[4, 8192] ~a
+    output(w)
+  )",
+                                "cp=4");
+  CHECK_EQ(mesh.num_ranks(), 3);
+}
+
 TEST_CASE("experts that ranks gather index as many experts as they were chosen of") {
   const auto module = ParseBody(R"(
     scores = placeholder : f32[4096, 256]
