@@ -2,10 +2,10 @@
 
 #include <map>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "base/flat_map.h"
+#include "diff/match/advice.h"
 #include "diff/match/chunks.h"
 #include "diff/match/cones.h"
 #include "diff/match/exchange.h"
@@ -24,53 +24,13 @@ namespace {
 
 class Matcher {
  public:
-  Matcher(const Listing& before, const Listing& after, Matching& matching)
-      : listings_{&before, &after}, matching_(matching), local_(matching), hopeless_(matching) {}
-
-  /// What the caller knows: pairs that must not be, then pairs that are.
-  Status TakeAdvice(const DiffOptions& options) {
-    if (options.pins.empty() && options.vetoes.empty()) return Ok();
-    const std::unordered_map<std::string, EntityId> before = NamesOf(kBefore);
-    const std::unordered_map<std::string, EntityId> after = NamesOf(kAfter);
-    for (const auto& [name_before, name_after] : options.vetoes) {
-      const auto a = before.find(name_before), b = after.find(name_after);
-      if (a == before.end() && !name_before.empty()) return Unknown("veto", name_before, "before");
-      if (b == after.end() && !name_after.empty()) return Unknown("veto", name_after, "after");
-      if (name_before.empty() && name_after.empty()) {
-        return Error("veto without a node: name one node, or two that are not the same");
-      }
-      if (name_after.empty()) {
-        matching_.Forbid(kBefore, a->second);
-      } else if (name_before.empty()) {
-        matching_.Forbid(kAfter, b->second);
-      } else {
-        matching_.Veto(a->second, b->second);
-      }
-    }
-    has_pins_ = !options.pins.empty();
-    for (const auto& [name_before, name_after] : options.pins) {
-      const auto a = before.find(name_before), b = after.find(name_after);
-      if (a == before.end()) return Unknown("pin", name_before, "before");
-      if (b == after.end()) return Unknown("pin", name_after, "after");
-      if (matching_.vetoed(a->second, b->second) || matching_.forbidden(kBefore, a->second) ||
-          matching_.forbidden(kAfter, b->second)) {
-        return Error("pin of a vetoed pair: '{}' = '{}': drop one of the two", name_before,
-                     name_after);
-      }
-      if (matching_.matched(kBefore, a->second) || matching_.matched(kAfter, b->second)) {
-        return Error("pin of a node that is pinned already: '{}' = '{}': name each node once",
-                     name_before, name_after);
-      }
-      if (!matching_.SameKind(a->second, b->second)) {
-        return Error(
-            "pin of nodes of different kinds: '{}' = '{}': pin inputs with inputs, "
-            "computations with computations",
-            name_before, name_after);
-      }
-      matching_.Match(a->second, b->second, Via::kPin, 1);
-    }
-    return Ok();
-  }
+  /// `has_pins`: some pairs are matched already.
+  Matcher(const Listing& before, const Listing& after, bool has_pins, Matching& matching)
+      : listings_{&before, &after},
+        matching_(matching),
+        local_(matching),
+        hopeless_(matching),
+        has_pins_(has_pins) {}
 
   /// Inside one trace identity is known: what has no partner by id has none.
   void MatchStableIds() {
@@ -198,19 +158,6 @@ class Matcher {
     partner_of_scope_[kAfter][after] = before;
     MatchScope(before, after);
     matched.push_back(before);
-  }
-
-  std::unordered_map<std::string, EntityId> NamesOf(Side side) const {
-    std::unordered_map<std::string, EntityId> names;
-    for (EntityId id : listings_[side]->ids())
-      names.emplace(listings_[side]->name(id), id);
-    return names;
-  }
-
-  static Error Unknown(std::string_view what, const std::string& name, std::string_view side) {
-    return Error(ErrorCode::kNotFound,
-                 "{} of an unknown node: '{}': the {} graph has no node of that name", what, name,
-                 side);
   }
 
   void MatchScope(ScopeId before, ScopeId after) {
@@ -378,7 +325,7 @@ class Matcher {
   Matching& matching_;
   LocalMatcher local_;
   HopelessNodes hopeless_;
-  bool has_pins_ = false;
+  bool has_pins_;
   bool has_order_ = true;  // of the scope at hand: large gaps may be aligned in order
   std::array<BodiesOf, 2> bodies_of_;
   std::array<IdVector<ScopeId, ScopeId>, 2> partner_of_scope_;
@@ -388,8 +335,8 @@ class Matcher {
 
 Status MatchListings(const Listing& before, const Listing& after, const DiffOptions& options,
                      Matching& matching) {
-  Matcher matcher(before, after, matching);
-  STRATA_RETURN_IF_ERROR(matcher.TakeAdvice(options));
+  STRATA_RETURN_IF_ERROR(TakeAdvice(before, after, options, matching));
+  Matcher matcher(before, after, !options.pins.empty(), matching);
   if (options.stable_ids) {
     matcher.MatchStableIds();
   } else {
