@@ -63,11 +63,13 @@ std::optional<PairCut::Place> PairCut::Mark() {
     for (const NodeId node : graph.nodes())
       if (graph.node(node).kind == NodeKind::kOutput || !choice_.node(side, node)) Keep(side, node);
   }
-  while (!work_.empty()) {
-    const auto [side, node] = work_.back();
-    work_.pop_back();
-    if (!KeepOperands(side, node)) return Place{side, refused_};
-  }
+  do {
+    while (!work_.empty()) {
+      const auto [side, node] = work_.back();
+      work_.pop_back();
+      if (!KeepOperands(side, node)) return Place{side, refused_};
+    }
+  } while (ComputeViews());
   return std::nullopt;
 }
 
@@ -109,9 +111,7 @@ bool PairCut::Need(Side side, ValueId value, bool is_computed) {
   }
   if (graph.node(def).kind == NodeKind::kPlaceholder) {
     KeepInput(side, def);
-  } else if (is_computed || IsViewOfGiven(side, def)) {
-    Keep(side, def);
-  } else if (const auto given = pair_.GivenFor(side, value)) {
+  } else if (const auto given = is_computed ? std::nullopt : pair_.GivenFor(side, value)) {
     given_.emplace(given->before.index, *given);
   } else {
     Keep(side, def);
@@ -119,14 +119,37 @@ bool PairCut::Need(Side side, ValueId value, bool is_computed) {
   return true;
 }
 
-/// What reads a view and what reads its base may read the same elements: so a view of what new
-/// inputs can take the place of is computed from these.
-bool PairCut::IsViewOfGiven(Side side, NodeId node) const {
+/// What reads a view and what reads its base may read the same elements. So a view of what is
+/// computed, or of what has another new input or view, is computed. Returns whether there was one.
+bool PairCut::ComputeViews() {
+  const size_t count = given_.size();
+  for (const Side side : kSides) {
+    const auto own = [&](const GivenValue& given) {
+      return side == kBefore ? given.before : given.after;
+    };
+    std::map<ValueId, int> uses;  // of bases
+    for (const auto& [index, given] : given_)
+      ++uses[BaseOf(side, own(given))];
+    std::erase_if(given_, [&](const auto& entry) {
+      const GivenValue& given = entry.second;
+      const ValueId base = BaseOf(side, own(given));
+      const bool is_known = uses[base] > 1 || Stays(side, pair_.graph(side).value(base).def);
+      if (base == own(given) || !is_known) return false;
+      Keep(kBefore, pair_.graph(kBefore).value(given.before).def);
+      Keep(kAfter, pair_.graph(kAfter).value(given.after).def);
+      return true;
+    });
+  }
+  return given_.size() < count;
+}
+
+/// What a view is a view of; another value itself.
+ValueId PairCut::BaseOf(Side side, ValueId value) const {
   const Graph& graph = pair_.graph(side);
-  if (!TraitsOf(graph.op(node)).view) return false;
-  const ValueId base = graph.operands(node)[0];
-  const bool is_input = graph.node(graph.value(base).def).kind == NodeKind::kPlaceholder;
-  return is_input || pair_.GivenFor(side, base);
+  for (NodeId def = graph.value(value).def; TraitsOf(graph.op(def)).view;
+       def = graph.value(value).def)
+    value = graph.operands(def)[0];
+  return value;
 }
 
 /// Both graphs keep an input.

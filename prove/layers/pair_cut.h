@@ -55,7 +55,8 @@ class PairCut {
   void Keep(Side side, NodeId node);
   bool KeepOperands(Side side, NodeId node);
   bool Need(Side side, ValueId value, bool is_computed);
-  bool IsViewOfGiven(Side side, NodeId node) const;
+  bool ComputeViews();
+  ValueId BaseOf(Side side, ValueId value) const;
   void ComputeRows(Side side, ValueId value);
   void KeepInput(Side side, NodeId node);
   std::unique_ptr<Module> Build(Side side, uint64_t first_id) const;
