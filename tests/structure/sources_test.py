@@ -1,4 +1,4 @@
-"""Every C++ source file is built: some CMakeLists.txt names it. Test cases run. at::parallel_for is not called."""
+"""Every C++ source file is built: some CMakeLists.txt names it. Test cases run. at::parallel_for is not called. simdjson is linked."""
 
 import os
 import re
@@ -51,6 +51,23 @@ class Sources(unittest.TestCase):
                     if "at::parallel_for(" in stream.read():
                         users.append(os.path.relpath(path, ROOT))
         self.assertEqual(users, [])
+
+    def test_what_changes_a_class_by_macros_is_linked(self):
+        """simdjson's target defines macros that change the layout of its parser: without them two files differ in it."""
+        unlinked = []
+        for directory, file in walk():
+            if file != "CMakeLists.txt":
+                continue
+            with open(os.path.join(directory, file), encoding="utf-8") as stream:
+                targets = re.findall(r"^ *strata_(?:library|executable|test|fuzz)\(((?:[^()]|\([^()]*\))*)\)", stream.read(), re.M)
+            for target in targets:
+                if "simdjson::simdjson" in target:
+                    continue
+                for source in re.findall(r"[^\s()]+\.cc\b", target):
+                    with open(os.path.join(directory, source), encoding="utf-8") as stream:
+                        if "#include <simdjson.h>" in stream.read():
+                            unlinked.append(f"{target.split()[0]}: {source}")
+        self.assertEqual(unlinked, [])
 
 
 if __name__ == "__main__":
