@@ -131,17 +131,16 @@ std::vector<uint64_t> EndsOfParts(uint64_t bound) {
   return ends;
 }
 
-/// Half of indices, at random places, are ends of parts, each as often.
+/// Half of indices, at random places, are ends of parts: at random, so that no two are as frequent.
 void FillIntegers(const Tensor& tensor, const IndexUse& use, uint64_t key,
                   std::optional<int64_t> rank) {
   std::vector<uint64_t>& words = tensor.storage()->words;
   const uint64_t bound = use.bound > 0 ? static_cast<uint64_t>(use.bound) : kSmallIntegers;
   const std::vector<uint64_t> ends = EndsOfParts(bound);
-  size_t next = Mix(key) % ends.size();
   for (size_t i = 0; i < words.size(); ++i) {
     const uint64_t bits = RandomBits(key, i);
     const bool is_end = use.bound > 0 && bits >> 63 == 0;
-    words[i] = is_end ? ends[next++ % ends.size()] : bits % bound;
+    words[i] = is_end ? ends[(bits >> 32) % ends.size()] : bits % bound;
   }
   if (use.ignored && !use.is_index) IgnoreLabels(tensor, *use.ignored, key ^ 1, rank);
 }
