@@ -131,7 +131,8 @@ std::vector<uint64_t> EndsOfParts(uint64_t bound) {
   return ends;
 }
 
-/// Half of indices, at random places, are ends of parts: at random, so that no two are as frequent.
+/// Half of indices, at random places, are random ends of parts. Ends in turn would be equally
+/// frequent, and so hide an exchange of two counts.
 void FillIntegers(const Tensor& tensor, const IndexUse& use, uint64_t key,
                   std::optional<int64_t> rank) {
   std::vector<uint64_t>& words = tensor.storage()->words;
