@@ -31,10 +31,11 @@ struct ParameterSpec {
 /// The module that has the tensor: `layers.0.attention.wo` of `layers.0.attention.wo.weight`.
 std::string ModuleOfTensor(std::string_view name);
 
-/// Fills `values` (row-major, spec.elements() of them) with the parameter's first values. Each
-/// element depends on the seed, the name and its index only: not on threads, on the other
-/// parameters, or on what is filled before. Not torch's random numbers: who needs equal runs gives
-/// both the same file.
-void InitializeParameter(const ParameterSpec& spec, uint64_t seed, std::span<float> values);
+/// Fills `values` with the initial values of the parameter's elements `first`, `first` + 1, … in
+/// row-major order; by default with those of all spec.elements(). Each element depends on the seed,
+/// the name and its index only: not on threads, on the other parameters, or on what is filled
+/// before. Not torch's random numbers: who needs equal runs gives both the same file.
+void InitializeParameter(const ParameterSpec& spec, uint64_t seed, std::span<float> values,
+                         int64_t first = 0);
 
 }  // namespace strata

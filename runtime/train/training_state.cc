@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "runtime/aten/parallel.h"
 #include "runtime/config/parameters.h"
 #include "runtime/files/tensor_io.h"
 #include "runtime/train/programs/joint_program.h"
@@ -31,7 +32,11 @@ Tensor InitialValue(const ParameterSpec& spec, const TrainConfig& config,
   if (given) {
     given->Read(spec, values);
   } else {
-    InitializeParameter(spec, config.seed, values);
+    ParallelFor(tensor.numel(), 16384, [&](int64_t begin, int64_t end) {
+      InitializeParameter(
+          spec, config.seed,
+          values.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), begin);
+    });
   }
   return tensor.to(ParameterType(config));
 }

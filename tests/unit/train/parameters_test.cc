@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,21 @@ Moments MomentsOf(const std::vector<float>& values) {
   }
   const auto count = static_cast<double>(values.size());
   return {sum / count, std::sqrt(squares / count - sum / count * sum / count)};
+}
+
+TEST_CASE("a parameter that is drawn in parts has the values of one that is drawn at once") {
+  const ParameterSpec spec = Spec("w", {7, 111}, {.std = 1.0, .cut = 2.5, .jitter = 0.1});
+  const std::vector<float> whole = Initialize(spec);
+  for (const size_t part : {size_t{1}, size_t{100}, size_t{256}, size_t{300}}) {
+    CAPTURE(part);
+    std::vector<float> values(whole.size());
+    for (size_t begin = 0; begin < values.size(); begin += part) {
+      InitializeParameter(spec, 1,
+                          std::span(values).subspan(begin, std::min(part, values.size() - begin)),
+                          static_cast<int64_t>(begin));
+    }
+    CHECK(values == whole);
+  }
 }
 
 TEST_CASE("initial values have the mean and deviation of their distribution, between its cuts") {
