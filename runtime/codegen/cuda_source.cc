@@ -45,8 +45,8 @@ template <class T> __device__ inline T strata_silu_backward(T g, T x) {
   const T s = (T)1 / ((T)1 + strata_exp(-x));
   return g * s * ((T)1 + x * ((T)1 - s));
 }
-struct strata_sum { template <class T> __device__ T operator()(T a, T b) const { return a + b; } };
-struct strata_max { template <class T> __device__ T operator()(T a, T b) const { return b > a || b != b ? b : a; } };
+struct strata_join_sum { template <class T> __device__ T operator()(T a, T b) const { return a + b; } };
+struct strata_join_max { template <class T> __device__ T operator()(T a, T b) const { return b > a || b != b ? b : a; } };
 template <class T, class Join> __device__ T strata_join(T value, Join join) {
   __shared__ T parts[1024];
   __syncthreads();
@@ -208,12 +208,12 @@ class CudaEmitter final : public Emitter {
     EmitIndices("column", kernel().num_row_dims, kernel().sizes.size());
     EmitOps(stage.column_ops);
     for (const int32_t op : stage.reductions)
-      Line("part{0} = strata_{1}()(part{0}, v{2});", op, Op(op).code, Op(op).operands[0]);
+      Line("part{0} = strata_join_{1}()(part{0}, v{2});", op, Op(op).code, Op(op).operands[0]);
     EmitStores(stage.column_stores);
     End();
     for (const int32_t op : stage.reductions) {
-      Line("const {0} v{1} = strata_join(part{1}, strata_{2}());", ComputeType(Op(op).dtype), op,
-           Op(op).code);
+      Line("const {0} v{1} = strata_join(part{1}, strata_join_{2}());", ComputeType(Op(op).dtype),
+           op, Op(op).code);
     }
   }
 

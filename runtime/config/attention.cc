@@ -53,8 +53,6 @@ Status CheckFlex(const ConfigReader& reader, const TrainConfig& config) {
                       "it is all that changes scores: write soft_cap and alibi into it, or remove "
                       "it");
   }
-  if (config.device != DeviceKind::kCpu)
-    return Impossible(reader, "attn_type", "flex attention runs on CPUs, take 'sdpa'");
   if (config.compile.symbolic_seq || config.compile.symbolic_batch) {
     return Impossible(reader, "compile.symbolic_dims",
                       "block masks of flex attention have constant sizes, take 'none'");

@@ -19,16 +19,16 @@
 
 #include <fmt/format.h>
 
+#include "runtime/codegen/cuda_flex_source.h"
 #include "runtime/codegen/cuda_source.h"
 #include "runtime/codegen/nvrtc.h"
 #include "runtime/plan/device/cuda_loader.h"
 
 namespace strata {
 
-/// A kernel with what its launch needs.
+/// Kernels that are launched one after the other, with what that needs.
 struct DeviceFunction {
-  cudaKernel_t kernel = nullptr;
-  CudaLaunch launch;
+  std::vector<std::pair<cudaKernel_t, CudaLaunch>> launches;
   std::vector<size_t> parameters;  // argument of each
 };
 
@@ -115,39 +115,38 @@ class CudaDevice final : public Device {
   Status Synchronize() override { return Check(cudaDeviceSynchronize(), "wait for the GPU"); }
 
   Result<std::vector<DeviceFunction*>> Load(std::span<const Kernel> kernels) override {
-    const std::string source = CudaSource(kernels);
-    if (const auto known = loaded_.find(source); known != loaded_.end()) return known->second;
-    const auto arch = static_cast<int32_t>(traits_.capability * 10 + 0.5);
-    STRATA_TRY(const CudaImage image, CompileCudaSource(source, arch));
-    cudaLibrary_t library = nullptr;
-    STRATA_RETURN_IF_ERROR(Check(
-        cudaLibraryLoadData(&library, image.cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
-        "load kernels"));
-    std::vector<DeviceFunction*> functions;
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      auto function = std::make_unique<DeviceFunction>();
-      const std::string name = fmt::format("strata_kernel_{}", i);
-      STRATA_RETURN_IF_ERROR(
-          Check(cudaLibraryGetKernel(&function->kernel, library, name.c_str()), "find a kernel"));
-      function->launch = LaunchOf(kernels[i]);
+    return LoadSource(CudaSource(kernels), kernels.size(), [&](size_t i, DeviceFunction& function) {
       for (const Kernel::Access& access : kernels[i].accesses)
-        function->parameters.push_back(static_cast<size_t>(access.argument));
-      functions.push_back(function.get());
-      functions_.push_back(std::move(function));
-    }
-    loaded_.emplace(source, functions);
-    return functions;
+        function.parameters.push_back(static_cast<size_t>(access.argument));
+      return std::vector<NamedLaunch>{{fmt::format("strata_kernel_{}", i), LaunchOf(kernels[i])}};
+    });
+  }
+
+  Result<std::vector<DeviceFunction*>> LoadFlex(std::span<const FlexKernel> kernels) override {
+    return LoadSource(
+        CudaFlexSource(kernels), kernels.size(), [&](size_t i, DeviceFunction& function) {
+          for (size_t argument = 0; argument < NumArguments(kernels[i]); ++argument)
+            function.parameters.push_back(argument);
+          std::vector<NamedLaunch> launches;
+          for (const CudaLaunch& launch : LaunchesOf(kernels[i])) {
+            launches.emplace_back(fmt::format("strata_flex_{}_{}", i, launches.size()), launch);
+          }
+          return launches;
+        });
   }
 
   Status Launch(DeviceFunction* function, std::span<void* const> arguments) override {
     std::vector<void*> parameters;  // addresses of addresses
     for (const size_t argument : function->parameters)
       parameters.push_back(const_cast<void**>(&arguments[argument]));  // NOLINT: CUDA's interface
-    const dim3 blocks(static_cast<unsigned>(function->launch.blocks));
-    const dim3 threads(static_cast<unsigned>(function->launch.threads));
-    return Check(cudaLaunchKernel(reinterpret_cast<const void*>(function->kernel), blocks, threads,
-                                  parameters.data(), 0, Current()),
-                 "launch a kernel");
+    for (const auto& [kernel, launch] : function->launches) {
+      const dim3 blocks(static_cast<unsigned>(launch.blocks));
+      const dim3 threads(static_cast<unsigned>(launch.threads));
+      STRATA_RETURN_IF_ERROR(Check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), blocks,
+                                                    threads, parameters.data(), 0, Current()),
+                                   "launch a kernel"));
+    }
+    return Ok();
   }
 
   DeviceMemory memory() const override {
@@ -229,6 +228,35 @@ class CudaDevice final : public Device {
     });
     (void)graphs_[graph].release();  // NOLINT(bugprone-unused-return-value)
     graphs_.erase(graph);
+  }
+
+  using NamedLaunch = std::pair<std::string, CudaLaunch>;
+
+  /// Compiles a source, or finds it compiled. `describe` sets the parameters of function i and
+  /// gives its launches.
+  template <class Describe>
+  Result<std::vector<DeviceFunction*>> LoadSource(const std::string& source, size_t count,
+                                                  Describe describe) {
+    if (const auto known = loaded_.find(source); known != loaded_.end()) return known->second;
+    const auto arch = static_cast<int32_t>(traits_.capability * 10 + 0.5);
+    STRATA_TRY(const CudaImage image, CompileCudaSource(source, arch));
+    cudaLibrary_t library = nullptr;
+    STRATA_RETURN_IF_ERROR(Check(
+        cudaLibraryLoadData(&library, image.cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "load kernels"));
+    std::vector<DeviceFunction*> functions;
+    for (size_t i = 0; i < count; ++i) {
+      auto function = std::make_unique<DeviceFunction>();
+      for (const auto& [name, launch] : describe(i, *function)) {
+        auto& [kernel, its_launch] = function->launches.emplace_back(nullptr, launch);
+        STRATA_RETURN_IF_ERROR(
+            Check(cudaLibraryGetKernel(&kernel, library, name.c_str()), "find a kernel"));
+      }
+      functions.push_back(function.get());
+      functions_.push_back(std::move(function));
+    }
+    loaded_.emplace(source, functions);
+    return functions;
   }
 
   cudaStream_t Current() const { return c10::cuda::getCurrentCUDAStream(index_).stream(); }

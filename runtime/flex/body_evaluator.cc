@@ -28,17 +28,19 @@ struct Evaluator {
   std::unique_ptr<BoxedProgram> program;
 };
 
-TypeId TypeIn(Module& module, const at::Tensor& tensor) {
-  return module.types().Tensor(ToDType(tensor.scalar_type()), tensor.sizes(), "cpu");
+TypeId TypeIn(Module& module, const at::Tensor& tensor, const std::string& device) {
+  return module.types().Tensor(ToDType(tensor.scalar_type()), tensor.sizes(), device);
 }
 
 std::unique_ptr<Evaluator> MakeEvaluator(std::string_view text, FlexRole role,
-                                         std::span<const at::Tensor> buffers) {
+                                         std::span<const at::Tensor> buffers,
+                                         const std::string& device) {
   auto made = std::make_unique<Evaluator>();
   std::vector<TypeId> types;
   for (const at::Tensor& buffer : buffers)
-    types.push_back(TypeIn(made->module, buffer));
-  const GraphId body = OrThrow(AddFlexBody(made->module, text, role, ToString(role), types, "cpu"));
+    types.push_back(TypeIn(made->module, buffer, device));
+  const GraphId body =
+      OrThrow(AddFlexBody(made->module, text, role, ToString(role), types, device));
   made->plan = OrThrow(Lower(made->module.graph(body)));
   made->program = OrThrow(BoxedProgram::Bind(made->plan, {}, nullptr));
   return made;
@@ -50,11 +52,12 @@ std::vector<at::Tensor> EvaluateFlexBody(std::string_view text, FlexRole role,
                                          std::span<const at::Tensor> inputs) {
   thread_local std::map<std::string, std::unique_ptr<Evaluator>> known;
   const std::span<const at::Tensor> buffers = inputs.subspan(NumScalars(role));
-  std::string key = fmt::format("{} {}", ToString(role), text);
+  const std::string device = inputs[0].device().str();
+  std::string key = fmt::format("{} {} {}", ToString(role), device, text);
   for (const at::Tensor& buffer : buffers)
     key += fmt::format(" {}{}", ShortName(ToDType(buffer.scalar_type())), c10::str(buffer.sizes()));
   std::unique_ptr<Evaluator>& evaluator = known[key];
-  if (evaluator == nullptr) evaluator = MakeEvaluator(text, role, buffers);
+  if (evaluator == nullptr) evaluator = MakeEvaluator(text, role, buffers, device);
   return OrThrow(evaluator->program->Run(inputs, nullptr));
 }
 

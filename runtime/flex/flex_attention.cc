@@ -109,7 +109,7 @@ std::vector<Tensor> BlockMaskKernel(std::string_view mask_mod, IntArrayRef sizes
                                     TensorList mask_buffers, at::Device device) {
   TORCH_CHECK(sizes.size() == 6, "a block mask has six sizes");
   if (device.is_meta()) return BlockMaskShape(sizes, device);
-  return BlocksOf(mask_mod, sizes.slice(0, 4), sizes.slice(4, 2), mask_buffers);
+  return BlocksOf(mask_mod, sizes.slice(0, 4), sizes.slice(4, 2), mask_buffers, device);
 }
 
 // --- Autograd ------------------------------------------------------------------------------------
@@ -199,9 +199,11 @@ void RegisterFlexAttention() {
     own.def(
         "create_block_mask(str mask_mod, int[] sizes, Tensor[] mask_buffers, Device device) -> "
         "Tensor[]");
-    torch::Library& cpu = library(torch::Library::IMPL, c10::DispatchKey::CPU);
-    cpu.impl("flex_attention", ForwardKernel);
-    cpu.impl("flex_attention_backward", BackwardKernel);
+    for (const c10::DispatchKey device : {c10::DispatchKey::CPU, c10::DispatchKey::CUDA}) {
+      torch::Library& kernels = library(torch::Library::IMPL, device);
+      kernels.impl("flex_attention", ForwardKernel);
+      kernels.impl("flex_attention_backward", BackwardKernel);
+    }
     torch::Library& meta = library(torch::Library::IMPL, c10::DispatchKey::Meta);
     meta.impl("flex_attention", ForwardShape);
     meta.impl("flex_attention_backward", BackwardShape);

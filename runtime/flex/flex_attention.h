@@ -18,9 +18,9 @@ struct FlexMask {
 };
 
 /// Registers the operators `strata.flex_attention`, `strata.flex_attention_backward` and
-/// `strata.create_block_mask` with LibTorch, once per process: shapes, autograd, and kernels for
-/// CPUs that compute all scores by ATen's operators. Executors have faster ones
-/// (runtime/codegen/flex_source.h).
+/// `strata.create_block_mask` with LibTorch, once per process: shapes, autograd, and kernels that
+/// compute all scores by ATen's operators. Executors have faster ones
+/// (runtime/codegen/flex_source.h and cuda_flex_source.h).
 void RegisterFlexAttention();
 
 /// The blocks of `mask_mod` for `batch` rows of `seq` queries and keys and `heads` heads; where the

@@ -24,12 +24,13 @@ using at::Tensor;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Row, head, query and key of each score, broadcast against `[batch, heads, queries, keys]`.
-std::vector<Tensor> IndicesOf(at::IntArrayRef scores) {
+std::vector<Tensor> IndicesOf(at::IntArrayRef scores, c10::Device device) {
   std::vector<Tensor> indices;
   for (size_t dim = 0; dim < 4; ++dim) {
     std::vector<int64_t> shape(4, 1);
     shape[dim] = scores[dim];
-    indices.push_back(at::arange(scores[dim], at::kInt).view(shape));
+    indices.push_back(
+        at::arange(scores[dim], at::TensorOptions(at::kInt).device(device)).view(shape));
   }
   return indices;
 }
@@ -38,15 +39,16 @@ void Append(std::vector<Tensor>& inputs, at::TensorList more) {
   inputs.insert(inputs.end(), more.begin(), more.end());
 }
 
-Tensor MaskOf(std::string_view mask_mod, at::IntArrayRef scores, at::TensorList buffers) {
-  std::vector<Tensor> inputs = IndicesOf(scores);
+Tensor MaskOf(std::string_view mask_mod, at::IntArrayRef scores, at::TensorList buffers,
+              c10::Device device) {
+  std::vector<Tensor> inputs = IndicesOf(scores, device);
   Append(inputs, buffers);
   return EvaluateFlexBody(mask_mod, FlexRole::kMask, inputs)[0];
 }
 
 Tensor ScoresOf(std::string_view score_mod, const Tensor& scores, at::TensorList buffers) {
   std::vector<Tensor> inputs = {scores};
-  Append(inputs, IndicesOf(scores.sizes()));
+  Append(inputs, IndicesOf(scores.sizes(), scores.device()));
   Append(inputs, buffers);
   return EvaluateFlexBody(score_mod, FlexRole::kScore, inputs)[0].to(scores.scalar_type());
 }
@@ -92,7 +94,7 @@ std::tuple<Tensor, Tensor> FlexForward(const Tensor& query, const Tensor& key, c
                                        double scale, at::TensorList score_buffers,
                                        at::TensorList mask_buffers) {
   const Tensor raw = RawScores(query, key, scale);
-  const Tensor scores = at::where(MaskOf(mask_mod, raw.sizes(), mask_buffers),
+  const Tensor scores = at::where(MaskOf(mask_mod, raw.sizes(), mask_buffers, raw.device()),
                                   ScoresOf(score_mod, raw, score_buffers), at::Scalar(-kInfinity));
   const Tensor weights = at::_safe_softmax(scores, -1).to(query.scalar_type());
   const Tensor out = at::matmul(weights, RepeatHeads(value, query));
@@ -113,7 +115,7 @@ std::tuple<Tensor, Tensor, Tensor> FlexBackward(const FlexSaved& saved, const Te
   const at::ScalarType narrow = query.scalar_type(), wide = WorkingType(query);
   const Tensor key = RepeatHeads(saved.key, query), value = RepeatHeads(saved.value, query);
   const Tensor raw = RawScores(query, saved.key, scale);
-  const Tensor mask = MaskOf(mask_mod, raw.sizes(), mask_buffers);
+  const Tensor mask = MaskOf(mask_mod, raw.sizes(), mask_buffers, raw.device());
   const Tensor logsumexp = (saved.logsumexp * std::numbers::ln2).unsqueeze(-1);
   const Tensor scores = ScoresOf(score_mod, raw, score_buffers);
   // A row without keys has the logsumexp -inf.
@@ -123,7 +125,7 @@ std::tuple<Tensor, Tensor, Tensor> FlexBackward(const FlexSaved& saved, const Te
   const Tensor sums = (saved.out.to(wide) * gradient.to(wide)).sum(-1, /*keepdim=*/true);
   const Tensor modified_gradient = weights * (weight_gradient - sums);
   std::vector<Tensor> inputs = {raw};
-  Append(inputs, IndicesOf(raw.sizes()));
+  Append(inputs, IndicesOf(raw.sizes(), raw.device()));
   inputs.push_back(modified_gradient);
   Append(inputs, score_buffers);
   const Tensor joint = EvaluateFlexBody(joint_graph, FlexRole::kJoint, inputs)[0];
@@ -135,9 +137,10 @@ std::tuple<Tensor, Tensor, Tensor> FlexBackward(const FlexSaved& saved, const Te
 }
 
 std::vector<Tensor> BlocksOf(std::string_view mask_mod, at::IntArrayRef scores,
-                             at::IntArrayRef block, at::TensorList mask_buffers) {
+                             at::IntArrayRef block, at::TensorList mask_buffers,
+                             c10::Device device) {
   const auto missing = [&](size_t dim, int64_t size) { return (size - scores[dim] % size) % size; };
-  const Tensor mask = MaskOf(mask_mod, scores, mask_buffers).expand(scores);
+  const Tensor mask = MaskOf(mask_mod, scores, mask_buffers, device).expand(scores);
   const Tensor padded =
       at::constant_pad_nd(mask, {0, missing(3, block[1]), 0, missing(2, block[0])}, false);
   // [batch, heads, rows of blocks, columns of blocks]

@@ -26,8 +26,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> FlexBackward(
     at::TensorList score_buffers, at::TensorList mask_buffers);
 
 /// Partial and full blocks of `[batch, heads, queries, keys]` scores in rows and columns: counts
-/// and ascending indices, int32; indices of other blocks follow.
+/// and ascending indices, int32, on `device`; indices of other blocks follow.
 std::vector<at::Tensor> BlocksOf(std::string_view mask_mod, at::IntArrayRef scores,
-                                 at::IntArrayRef block, at::TensorList mask_buffers);
+                                 at::IntArrayRef block, at::TensorList mask_buffers,
+                                 c10::Device device);
 
 }  // namespace strata

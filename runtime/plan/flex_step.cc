@@ -293,7 +293,8 @@ std::optional<FlexKernel> FlexKernelOf(const Graph& graph, NodeId node, const Pl
     return flex ? KernelMaker(graph, plan, step).OfAttention(*flex) : std::nullopt;
   }
   const AttentionOp* const attention = FindAttentionOp(graph.op(node));
-  if (attention != nullptr && IsFastProduct(graph, node) && PrefersCausalKernel())
+  if (attention != nullptr && !plan.options.on_gpu && IsFastProduct(graph, node) &&
+      PrefersCausalKernel())
     return KernelMaker(graph, plan, step).OfCausal(node, *attention);
   if (graph.op(node) != kBlockMaskOp) return std::nullopt;
   const std::optional<GraphId> mask_mod = BodyNamedBy(graph, graph.args(node)[0]);

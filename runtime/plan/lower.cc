@@ -228,7 +228,7 @@ class Lowering {
   }
 
   void AddFlexKernel(NodeId node, PlanStep& step) {
-    if (plan_.options.unfuse || !plan_.options.static_memory) return;
+    if (plan_.options.unfuse || !(plan_.options.static_memory || plan_.options.on_gpu)) return;
     auto kernel = FlexKernelOf(graph(), node, plan_, step);
     if (!kernel) return;
     step.flex_kernel = plan_.flex_kernels.Add(*std::move(kernel));

@@ -11,8 +11,8 @@ namespace strata {
 Fingerprint Plan::fingerprint() const {
   uint64_t flags = 0;
   for (const bool flag :
-       {options.keep_values, options.fold_views, options.static_memory, options.in_place,
-        options.hoist_constants, options.arena_results, options.dynamic_arena,
+       {options.on_gpu, options.keep_values, options.fold_views, options.static_memory,
+        options.in_place, options.hoist_constants, options.arena_results, options.dynamic_arena,
         options.separate_outputs, options.donate_gradients, options.unfuse}) {
     flags = flags << 1 | (flag ? 1U : 0U);
   }

@@ -42,6 +42,8 @@ struct PlanOptions {
   /// With static_memory: results may lie in the memory of an input that is a gradient, after the
   /// last step that reads it (the caller donates it, as in JAX).
   bool donate_gradients = false;
+  /// Steps run on a GPU, one after the other, in memory of its allocator.
+  bool on_gpu = false;
   /// Execute a fused node as the operators of its body instead of a compiled kernel.
   bool unfuse = false;
   /// Offloaded values are in files in this folder; "": in memory.

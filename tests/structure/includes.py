@@ -87,7 +87,7 @@ ALLOWED = {
     "runtime/config": IR | {"passes/flex", "passes/memory", "passes/pipeline/schedule", "passes/placement"},
     "runtime/plan": IR | {"passes/core", "passes/compile", "passes/flex", "passes/memory"},
     "runtime/plan/memory": IR | {"passes/compile", "runtime/plan"},
-    "runtime/plan/device": IR | {"passes/compile", "runtime/plan"},
+    "runtime/plan/device": IR | {"passes/compile", "passes/flex", "runtime/plan"},
     "runtime/codegen": IR | {"passes/compile", "passes/flex", "runtime/plan"},
     "runtime/comm": IR,
     "runtime/cuda": IR | {"runtime/codegen", "runtime/comm"} | PLAN,

@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "runtime/codegen/cuda_flex_source.h"
 #include "runtime/codegen/cuda_source.h"
 #include "runtime/codegen/formulas.h"
 #include "runtime/codegen/kernel_library.h"
@@ -38,6 +39,14 @@ static ucontext_t scheduler;
 struct Thread { ucontext_t context; char* stack; bool is_done; };
 static Thread threads[1024];
 static void __syncthreads() { swapcontext(&threads[threadIdx.x].context, &scheduler); }
+static float shuffled[1024];
+static float __shfl_xor_sync(unsigned, float x, int mask) {
+  shuffled[threadIdx.x] = x;
+  __syncthreads();
+  x = shuffled[threadIdx.x ^ mask];
+  __syncthreads();
+  return x;
+}
 )";
 
 // The grid, block by block; within a block thread by thread, each up to its next barrier.
@@ -81,29 +90,29 @@ static void RunGrid(void (*kernel)(void* const*), void* const* arguments, long b
 }
 )";
 
-std::string EntryOf(const Kernel& kernel, size_t index) {
-  std::string call;
-  for (const Kernel::Access& access : kernel.accesses) {
-    call += fmt::format("{}({}*)a[{}]", call.empty() ? "" : ", ", MemoryType(access.dtype),
-                        access.argument);
-  }
-  std::string text;
-  text += fmt::format("static void Entry{0}(void* const* a) {{ strata_kernel_{0}({1}); }}\n", index,
-                      call);
-  text += fmt::format(
-      "extern \"C\" void run_{0}(void* const* a, long blocks, int threads) "
-      "{{ RunGrid(Entry{0}, a, blocks, threads); }}\n",
-      index);
-  return text;
+/// `run_<name>`, which launches the function on arguments given by address.
+std::string EntryOf(std::string_view function, std::string_view name, std::string_view arguments) {
+  return fmt::format(
+      "static void Entry_{1}(void* const* a) {{ {0}({2}); }}\n"
+      "extern \"C\" void run_{1}(void* const* a, long blocks, int threads) "
+      "{{ RunGrid(Entry_{1}, a, blocks, threads); }}\n",
+      function, name, arguments);
 }
 
-std::string Source(std::span<const Kernel> kernels) {
-  std::string source(kBefore);
-  source += CudaSource(kernels);
-  source += kAfter;
-  for (size_t i = 0; i < kernels.size(); ++i)
-    source += EntryOf(kernels[i], i);
-  return source + "}\n";
+std::string ArgumentsOf(const Kernel& kernel) {
+  std::string arguments;
+  for (const Kernel::Access& access : kernel.accesses) {
+    arguments += fmt::format("{}({}*)a[{}]", arguments.empty() ? "" : ", ",
+                             MemoryType(access.dtype), access.argument);
+  }
+  return arguments;
+}
+
+std::string ArgumentsOf(const FlexKernel& kernel) {
+  std::string arguments;
+  for (size_t i = 0; i < NumArguments(kernel); ++i)
+    arguments += fmt::format("{}a[{}]", i == 0 ? "" : ", ", i);
+  return arguments;
 }
 
 /// The elements of an argument in the kernel's type.
@@ -175,12 +184,11 @@ std::vector<void*> Addresses(std::vector<Numbers>& arguments) {
 
 }  // namespace
 
-CudaEmulator::CudaEmulator(std::span<const Kernel> kernels)
-    : kernels_(kernels.begin(), kernels.end()) {
+EmulatedCuda::EmulatedCuda(std::string_view cuda, std::string_view entries) {
   std::string folder = (std::filesystem::temp_directory_path() / "strata-cuda-XXXXXX").string();
   REQUIRE(::mkdtemp(folder.data()) != nullptr);
   const std::string source = folder + "/kernels.cc", object = folder + "/kernels.so";
-  std::ofstream(source) << Source(kernels);
+  std::ofstream(source) << kBefore << cuda << kAfter << entries << "}\n";
   const std::string command =
       fmt::format("c++ -std=c++17 -O1 -fPIC -shared -w -ffp-contract=off {} -o {} 2>{}/log", source,
                   object, folder);
@@ -190,25 +198,43 @@ CudaEmulator::CudaEmulator(std::span<const Kernel> kernels)
   handle_ = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE(handle_ != nullptr);
   std::filesystem::remove_all(folder);
-  for (size_t i = 0; i < kernels_.size(); ++i) {
-    functions_.push_back(
-        reinterpret_cast<Function>(::dlsym(handle_, fmt::format("run_{}", i).c_str())));
-    const bool is_there = functions_.back() != nullptr;
-    REQUIRE(is_there);
-  }
 }
 
-CudaEmulator::~CudaEmulator() {
+EmulatedCuda::~EmulatedCuda() {
   if (handle_ != nullptr) ::dlclose(handle_);
 }
 
-void CudaEmulator::Launch(size_t kernel, std::span<void* const> arguments) const {
-  const CudaLaunch launch = LaunchOf(kernels_[kernel]);
-  functions_[kernel](arguments.data(), launch.blocks, launch.threads);
+void EmulatedCuda::Launch(const std::string& name, const CudaLaunch& launch,
+                          std::span<void* const> arguments) const {
+  using Function = void (*)(void* const* arguments, int64_t blocks, int32_t threads);
+  const auto function = reinterpret_cast<Function>(::dlsym(handle_, ("run_" + name).c_str()));
+  const bool is_there = function != nullptr;
+  REQUIRE(is_there);
+  function(arguments.data(), launch.blocks, launch.threads);
+}
+
+EmulatedCuda Emulated(std::span<const Kernel> kernels) {
+  std::string entries;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    entries +=
+        EntryOf(fmt::format("strata_kernel_{}", i), std::to_string(i), ArgumentsOf(kernels[i]));
+  }
+  return EmulatedCuda(CudaSource(kernels), entries);
+}
+
+EmulatedCuda Emulated(std::span<const FlexKernel> kernels) {
+  std::string entries;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    for (size_t part = 0; part < LaunchesOf(kernels[i]).size(); ++part) {
+      const std::string name = fmt::format("{}_{}", i, part);
+      entries += EntryOf("strata_flex_" + name, name, ArgumentsOf(kernels[i]));
+    }
+  }
+  return EmulatedCuda(CudaFlexSource(kernels), entries);
 }
 
 std::string CompareWithCpp(std::span<const Kernel> kernels, size_t& num_bitwise) {
-  const CudaEmulator cuda(kernels);
+  const EmulatedCuda cuda = Emulated(kernels);
   const auto cpp = OrDie(KernelLibrary::Load(kernels));
   std::mt19937 random(11);
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -217,7 +243,7 @@ std::string CompareWithCpp(std::span<const Kernel> kernels, size_t& num_bitwise)
     cpp->function(KernelId{static_cast<int32_t>(i)})(Addresses(wanted).data(), 0,
                                                      MakeSchedule(kernels[i]).units,
                                                      kernels[i].dynamic_numbers().data());
-    cuda.Launch(i, Addresses(got));
+    cuda.Launch(std::to_string(i), LaunchOf(kernels[i]), Addresses(got));
     bool is_bitwise = true;
     for (size_t argument = 0; argument < wanted.size(); ++argument) {
       is_bitwise = is_bitwise && wanted[argument].bytes == got[argument].bytes;

@@ -38,6 +38,19 @@ class FakeCpuDevice : public FakeDevice {
     }
     return loaded;
   }
+  Result<std::vector<DeviceFunction*>> LoadFlex(std::span<const FlexKernel> kernels) override {
+    libraries_.push_back(OrDie(KernelLibrary::Load({}, kernels, {})));
+    std::vector<DeviceFunction*> loaded;
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      const FlexKernelId id{static_cast<int32_t>(i)};
+      functions_.push_back(std::make_unique<DeviceFunction>(
+          DeviceFunction{.function = libraries_.back()->flex_function(id),
+                         .units = kernels[i].units(),
+                         .dynamic_numbers = {}}));
+      loaded.push_back(functions_.back().get());
+    }
+    return loaded;
+  }
   Status Launch(DeviceFunction* function, std::span<void* const> arguments) override {
     function->function(arguments.data(), 0, function->units, function->dynamic_numbers.data());
     ++num_launched;

@@ -24,6 +24,9 @@ class FakeDevice : public Device {
   Result<std::vector<DeviceFunction*>> Load(std::span<const Kernel>) override {
     return Error("a fake device has no kernels");
   }
+  Result<std::vector<DeviceFunction*>> LoadFlex(std::span<const FlexKernel>) override {
+    return Error("a fake device has no kernels");
+  }
   Status Launch(DeviceFunction*, std::span<void* const>) override {
     return Error("a fake device has no kernels");
   }

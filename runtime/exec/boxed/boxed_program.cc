@@ -81,6 +81,11 @@ struct BoxedProgram::State {
       if (device == nullptr) return Error(ErrorCode::kInternal, "kernels need a device");
       STRATA_TRY(kernels.values(), device->Load(plan.kernels.values()));
     }
+    IdVector<FlexKernelId, DeviceFunction*> flex_kernels;
+    if (!plan.flex_kernels.empty()) {
+      if (device == nullptr) return Error(ErrorCode::kInternal, "kernels need a device");
+      STRATA_TRY(flex_kernels.values(), device->LoadFlex(plan.flex_kernels.values()));
+    }
     for (const StepId id : IdsOf(plan.steps)) {
       const PlanStep& step = plan.steps[id];
       if (!step.kernel.valid()) {
@@ -89,6 +94,11 @@ struct BoxedProgram::State {
           return Error(op.error().code(), "graph {} cannot be executed: {}: {}", plan.graph,
                        step.where, op.error().message());
         }
+      }
+      if (step.flex_kernel.valid()) {
+        steps[id].kernel = flex_kernels[step.flex_kernel];
+        steps[id].releases = streams->schedule().releases[id];
+        continue;
       }
       auto bound = BindOne(id, kernels);
       if (!bound) {
@@ -181,7 +191,8 @@ struct BoxedProgram::State {
     const Step& step = steps[index];
     if (streams) streams->Enter(index, planned);
     if (step.kernel != nullptr) {
-      RunKernel(planned, step.kernel);
+      planned.flex_kernel.valid() ? RunFlexKernel(planned, step.kernel)
+                                  : RunKernel(planned, step.kernel);
       if (observer != nullptr) ShowKernel(planned, *observer);
     } else {
       FillStack(*step.call);
@@ -294,6 +305,23 @@ struct BoxedProgram::State {
         tensors[argument] = NewTensor(*Slot(step.results[i]).layout, where);
       }
       if (step.results[i].valid()) Value(step.results[i]) = tensors[argument];
+    }
+    std::vector<void*> addresses;
+    for (const Tensor& tensor : tensors)
+      addresses.push_back(tensor.mutable_data_ptr());
+    ThrowUnlessOk(device->Launch(function, addresses));
+  }
+
+  /// REQUIRES: results have a known layout, which all steps with such a kernel have.
+  void RunFlexKernel(const PlanStep& step, DeviceFunction* function) {
+    std::vector<Tensor> tensors;
+    step.ForEachOperand([&](SlotId slot) {
+      tensors.push_back(LaidOutAs(Value(slot).toTensor(), *Slot(slot).layout));
+    });
+    const c10::Device where(device->traits().name);
+    for (const SlotId slot : step.results) {
+      tensors.push_back(NewTensor(*Slot(slot).layout, where));
+      Value(slot) = tensors.back();
     }
     std::vector<void*> addresses;
     for (const Tensor& tensor : tensors)

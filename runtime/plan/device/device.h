@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "passes/compile/kernel.h"
+#include "passes/flex/flex_kernel.h"
 #include "runtime/plan/device/graph_replay.h"
 
 namespace strata {
@@ -52,6 +53,8 @@ class Device : public CaptureDevice {
 
   /// Builds kernels for this device, or finds them built: loaded to the end of the process.
   virtual Result<std::vector<DeviceFunction*>> Load(std::span<const Kernel> kernels) = 0;
+  /// The same of flex attention.
+  virtual Result<std::vector<DeviceFunction*>> LoadFlex(std::span<const FlexKernel> kernels) = 0;
   /// `arguments`: addresses of the first elements, by argument of the kernel.
   virtual Status Launch(DeviceFunction* function, std::span<void* const> arguments) = 0;
 

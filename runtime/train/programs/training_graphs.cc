@@ -21,7 +21,7 @@ Result<Executor> MakeExecutor(const Graph& graph, const SymbolSizes& sizes,
                               const Constants& constants, PlanOptions options,
                               std::vector<std::string>& warnings, Device* device) {
   // Other options lay out the memory of the CPU.
-  if (device != nullptr) options = {.unfuse = options.unfuse};
+  if (device != nullptr) options = {.on_gpu = true, .unfuse = options.unfuse};
   STRATA_TRY(Plan plan, Lower(graph, options, sizes));
   const bool has_kernels = !plan.kernels.empty() || !plan.flex_kernels.empty();
   auto executor = Executor::Bind(std::move(plan), constants, {}, device);

@@ -66,9 +66,9 @@ TEST_CASE("row sums run a block per row and are combined in a fixed order") {
     for (int column = threadIdx.x; column < 600; column += 1024) {
       const int i1 = column;
       const float v0 = strata_load(a0[0 + i0 * 600 + i1 * 1]);
-      part1 = strata_sum()(part1, v0);
+      part1 = strata_join_sum()(part1, v0);
     }
-    const float v1 = strata_join(part1, strata_sum());
+    const float v1 = strata_join(part1, strata_join_sum());
     if (threadIdx.x == 0) {
       strata_store(a1 + (0 + i0 * 1), v1);
     }

@@ -128,6 +128,21 @@ TEST_CASE("a GPU trains like the CPU") {
   }
 }
 
+TEST_CASE("flex attention of a GPU trains like the CPU's") {
+  if (!HasGpu()) return;
+  const Overrides flex = {"attn_type=flex", "flex.window=20", "flex.alibi=true",
+                          "flex.block_size=16"};
+  Overrides on_gpu = flex;
+  on_gpu.emplace_back("device=cuda");
+  for (const std::string_view model : kModels) {
+    const std::vector<double> expected = Train(model, flex, kStreams);
+    const std::vector<double> actual = Train(model, on_gpu, kStreams);
+    REQUIRE_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < actual.size(); ++i)
+      CHECK_EQ(actual[i], doctest::Approx(expected[i]).epsilon(1e-4));
+  }
+}
+
 TEST_CASE("a replayed graph computes the bits of the streams") {
   if (!HasGpu()) return;
   for (const char* precision : {"float32", "bfloat16"}) {

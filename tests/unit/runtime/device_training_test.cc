@@ -360,6 +360,26 @@ TEST_CASE("what is made for a GPU trains like the CPU's, with kernels and withou
   }
 }
 
+TEST_CASE("flex attention of a GPU trains like the CPU's, in streams and in replayed graphs") {
+  RegisterDouble();
+  const DeviceCase window{
+      "flex",
+      kSmallLlama3,
+      {"attn_type=flex", "flex.window=5", "flex.soft_cap=2", "flex.block_size=4"},
+      ""};
+  const TrainConfig config = ConfigOfCase(window);
+  const std::vector<double> expected = LossesOf(config, kDefaultPasses, nullptr);
+  const std::vector<double> streams =
+      LossesOf(config, "dce,canonicalize,fuse", std::make_unique<FakeCpuDevice>(true));
+  REQUIRE_EQ(streams.size(), expected.size());
+  for (size_t i = 0; i < streams.size(); ++i)
+    CHECK(std::abs(streams[i] - expected[i]) <= 3e-5 * std::abs(expected[i]));
+  const std::vector<double> replayed =
+      LossesOf(config, "dce,canonicalize,place-casts,fuse,cuda-graph{force=true}",
+               std::make_unique<ReplayingFakeDevice>(true));
+  CHECK_EQ(replayed, streams);
+}
+
 TEST_CASE("replayed graphs train with the bits of the streams") {
   RegisterDouble();
   for (const DeviceCase& c : kDeviceCases) {

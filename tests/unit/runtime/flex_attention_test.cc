@@ -16,15 +16,25 @@
 #include "passes/flex/flex_body.h"
 #include "passes/flex/flex_mods.h"
 #include "passes/flex/flex_node.h"
+#include "runtime/codegen/cuda_flex_source.h"
+#include "runtime/codegen/nvrtc.h"
 #include "runtime/exec/executor.h"
 #include "runtime/files/tensor_io.h"
 #include "runtime/trace/tracer.h"
 #include "runtime/train/trainer.h"
+#include "tests/support/cuda_emulator.h"
+#include "tests/support/fake_device.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/unit/runtime/eager_training.h"
 
 namespace strata {
+
+struct DeviceFunction {
+  const testing::EmulatedCuda* code = nullptr;
+  std::vector<std::pair<std::string, CudaLaunch>> launches;
+};
+
 namespace {
 
 using at::Tensor;
@@ -36,6 +46,37 @@ using testing::Overrides;
 using testing::SmallConfig;
 using testing::Synthetic;
 using testing::Tensors;
+
+/// A GPU with the CPU's memory and operators, whose kernels of flex attention are emulated CUDA.
+class EmulatedGpu final : public testing::FakeDevice {
+ public:
+  EmulatedGpu() { traits_ = {.name = "cpu", .is_gpu = true, .capability = 9.0, .cudnn = 91900}; }
+
+  Result<std::vector<DeviceFunction*>> LoadFlex(std::span<const FlexKernel> kernels) override {
+    const auto& code =
+        code_.emplace_back(std::make_unique<testing::EmulatedCuda>(testing::Emulated(kernels)));
+    std::vector<DeviceFunction*> loaded;
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      auto function =
+          std::make_unique<DeviceFunction>(DeviceFunction{.code = code.get(), .launches = {}});
+      for (const CudaLaunch& launch : LaunchesOf(kernels[i])) {
+        function->launches.emplace_back(fmt::format("{}_{}", i, function->launches.size()), launch);
+      }
+      loaded.push_back(function.get());
+      functions_.push_back(std::move(function));
+    }
+    return loaded;
+  }
+  Status Launch(DeviceFunction* function, std::span<void* const> arguments) override {
+    for (const auto& [name, launch] : function->launches)
+      function->code->Launch(name, launch, arguments);
+    return Ok();
+  }
+
+ private:
+  std::vector<std::unique_ptr<testing::EmulatedCuda>> code_;
+  std::vector<std::unique_ptr<DeviceFunction>> functions_;
+};
 
 /// Sizes and bodies of one attention, and what the bodies mean, on tensors that broadcast.
 struct FlexCase {
@@ -60,6 +101,12 @@ std::vector<FlexCase> Cases() {
   cases.back().heads = cases.back().kv_heads = 1;
   cases.back().seq = 9;
   cases.back().value_width = 20;
+  // Several threads of a GPU share a row.
+  cases.push_back({.name = "wide heads"});
+  cases.back().heads = 2;
+  cases.back().kv_heads = 1;
+  cases.back().width = 40;
+  cases.back().value_width = 24;
   cases.push_back({.name = "window", .mask_mod = MaskModText({.window = 5})});
   cases.back().mask = [](const Tensor& q, const Tensor& k) { return q.ge(k) & (q - k).lt(5); };
   cases.push_back({.name = "prefix", .mask_mod = MaskModText({.prefix = 20})});
@@ -199,7 +246,10 @@ struct TracedCase {
   const Graph& graph() const { return *module.FindGraph("g"); }
 
   Tensors Run(const PlanOptions& options, const Tensors& inputs) const {
-    Executor executor = OrDie(Executor::Bind(OrDie(Lower(graph(), options)), constants));
+    EmulatedGpu gpu;
+    Device* const device = options.on_gpu ? &gpu : nullptr;
+    Executor executor =
+        OrDie(Executor::Bind(OrDie(Lower(graph(), options)), constants, {}, device));
     OrDie(executor.Run(inputs));  // the second run may not depend on what the first one left
     Tensors outputs;
     for (const Tensor& output : OrDie(executor.Run(inputs)))
@@ -211,6 +261,25 @@ struct TracedCase {
 const PlanOptions kOperators = {};
 PlanOptions Kernels() {
   return PlanOptions::Fastest();
+}
+
+PlanOptions GpuKernels() {
+  return {.on_gpu = true};
+}
+
+/// The kernels of a plan for a GPU, which NVRTC compiles where it is.
+std::vector<FlexKernel> CheckedGpuKernels(const Graph& graph) {
+  const Plan plan = OrDie(Lower(graph, GpuKernels()));
+  const std::span<const FlexKernel> kernels = plan.flex_kernels.values();
+  for (const int32_t arch : {80, 90, 100}) {
+    const auto image = CompileCudaSource(CudaFlexSource(kernels), arch);
+    if (!image && image.error().code() == ErrorCode::kNotFound) {
+      MESSAGE("not compiled: ", image.error().message());
+      break;
+    }
+    CHECK_OK(image);
+  }
+  return {kernels.begin(), kernels.end()};
 }
 
 TEST_CASE("operators and kernels of flex attention compute its definition and gradients") {
@@ -225,6 +294,9 @@ TEST_CASE("operators and kernels of flex attention compute its definition and gr
       const Plan plan = OrDie(Lower(traced.graph(), Kernels()));
       CHECK_EQ(plan.flex_kernels.size(), 3);
       CHECK_LT(WorstError(traced.Run(Kernels(), inputs), expected), tolerance);
+      if (type == at::kBFloat16) continue;  // the references have it
+      CHECK_EQ(CheckedGpuKernels(traced.graph()).size(), 3);
+      CHECK_LT(WorstError(traced.Run(GpuKernels(), inputs), expected), tolerance);
     }
   }
 }
@@ -307,7 +379,7 @@ TEST_CASE("operators and kernels of flex attention compute what PyTorch computes
     // Both sides are rounded to the type: twice the tolerance against the definition in double.
     const double tolerance = reference.type == at::kFloat ? 4e-6 : 6e-2;
     const TracedCase traced(reference.c, reference.inputs);
-    for (const PlanOptions& options : {kOperators, Kernels()})
+    for (const PlanOptions& options : {kOperators, Kernels(), GpuKernels()})
       CHECK_LT(WorstError(traced.Run(options, reference.inputs), reference.expected), tolerance);
   }
 }
@@ -388,20 +460,23 @@ TEST_CASE("the kernel of a block mask gives the bits of the operator") {
        .module = {},
        .example = at::empty(documents.sizes(), documents.options().device(at::kMeta))});
   OrDie(Trace(module, request, constants));
+  EmulatedGpu gpu;
   const auto run = [&](const PlanOptions& options) {
+    Device* const device = options.on_gpu ? &gpu : nullptr;
     Executor executor =
-        OrDie(Executor::Bind(OrDie(Lower(*module.FindGraph("g"), options)), constants));
+        OrDie(Executor::Bind(OrDie(Lower(*module.FindGraph("g"), options)), constants, {}, device));
     Tensors outputs;
     for (const Tensor& output : OrDie(executor.Run(std::span(&documents, 1))))
       outputs.push_back(output.clone());
     return outputs;
   };
-  const Tensors expected = run(kOperators), actual = run(Kernels());
+  const Tensors expected = run(kOperators), actual = run(Kernels()), of_gpu = run(GpuKernels());
   REQUIRE_EQ(actual.size(), kNumBlockTensors);
+  REQUIRE_EQ(of_gpu.size(), kNumBlockTensors);
   CHECK_EQ(expected[0].size(0), c.batch);
   CHECK_LT(0, expected[0].sum().item<int64_t>() + expected[2].sum().item<int64_t>());
   for (size_t i = 0; i < actual.size(); ++i)
-    CHECK(at::equal(actual[i], expected[i]));
+    CHECK((at::equal(actual[i], expected[i]) && at::equal(of_gpu[i], expected[i])));
 }
 
 /// Losses of a training by graphs with kernels.

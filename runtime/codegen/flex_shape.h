@@ -1,0 +1,14 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "passes/flex/flex_kernel.h"
+
+namespace strata {
+
+/// A struct of that name, what algorithms of flex attention are templates over, in C++ and CUDA:
+/// sizes and strides of the kernel as constants, and its bodies as functions with STRATA_INLINE.
+/// Arguments come as `void* const*`, in the order of FlexKernel; `results` is where results begin.
+std::string FlexShape(const FlexKernel& kernel, std::string_view name);
+
+}  // namespace strata
