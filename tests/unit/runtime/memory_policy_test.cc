@@ -162,7 +162,7 @@ TEST_CASE("twenty steps of every policy end in the same bits, measured as planne
        {testing::kSmallLlama3, testing::kSmallQwen3, testing::kSmallDeepSeekV3}) {
     INFO(text.substr(0, 20));
     Overrides overrides = kLarger;
-    overrides.emplace_back("steps=20");
+    overrides.insert(overrides.end(), {"steps=20", "seq_len=48", "batch_size=4"});
     const Training expected = Train(SmallConfig(text, overrides), 20);
     for (const char* policy : {"default", "eager", "full", "min_cut", "sac_and_offload"}) {
       INFO(policy);
