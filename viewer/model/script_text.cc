@@ -189,6 +189,12 @@ Result<std::vector<ScriptLine>> ParseScript(std::string_view text, const std::st
         return Error("{}:{}: '{}' is not {}: write {}", file, number, OneLine(line.words[i]),
                      NameOf(kinds[i]), verb->second.usage);
     }
+    // Each key of a line waits for the effect of the one before.
+    if (line.verb == "key" && !now) {
+      for (std::string& key : line.words)
+        lines.push_back({.number = number, .verb = "key", .words = {std::move(key)}});
+      continue;
+    }
     lines.push_back(std::move(line));
   }
   return lines;

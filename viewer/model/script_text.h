@@ -16,7 +16,8 @@ struct ScriptLine {
   std::vector<std::string> words;
 };
 
-/// Errors read `FILE:LINE: what`: an unknown verb, a wrong number of words, an open quote.
+/// `key A B` gives a line for each key. Errors read `FILE:LINE: what`: an unknown verb, a wrong
+/// number of words, an open quote.
 Result<std::vector<ScriptLine>> ParseScript(std::string_view text, const std::string& file);
 
 }  // namespace strata::viewer

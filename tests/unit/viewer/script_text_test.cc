@@ -21,6 +21,16 @@ TEST_CASE("a script is lines of words, with comments, quotes and now") {
   CHECK((*lines)[1].words == std::vector<std::string>{"state", "error", "=", ""});
 }
 
+TEST_CASE("keys of a line are pressed one by one, each after the effect of the one before") {
+  const Result<std::vector<ScriptLine>> lines = ParseScript("key J n\nnow key J n\n", "s");
+  REQUIRE(lines);
+  REQUIRE(lines->size() == 3);
+  CHECK((*lines)[0].words == std::vector<std::string>{"J"});
+  CHECK((*lines)[1].words == std::vector<std::string>{"n"});
+  CHECK((*lines)[1].number == 1);
+  CHECK((*lines)[2].words == std::vector<std::string>{"J", "n"});
+}
+
 TEST_CASE("words that are no numbers, or out of range, are errors before anything runs") {
   CHECK(ErrorOf("wait\nframes -5 pan\n") ==
         "s:2: '-5' is not a number from 1 to 1000000: write frames N [still|pan|zoom]");
