@@ -21,7 +21,7 @@
 #include "passes/placement/placement.h"
 #include "prove/layers/fewer_layers.h"
 #include "prove/mutations/mutations.h"
-#include "prove/on_ranks.h"
+#include "prove/prove_pass.h"
 #include "prove/stages.h"
 #include "refs/histories.h"
 #include "tlparse-export/review/svg.h"

@@ -14,10 +14,12 @@
 #include "passes/placement/placement.h"
 #include "prove/evaluation/bounds.h"
 #include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/held_values.h"
 #include "prove/evaluation/inputs.h"
 #include "prove/evaluation/parts.h"
 #include "prove/evaluation/rank_evaluator.h"
 #include "prove/evaluation/rank_inputs.h"
+#include "prove/evaluation/shared_calls.h"
 #include "prove/ops/elementwise.h"
 #include "prove/ops/square_law.h"
 #include "prove/sizes/reduce.h"
@@ -46,7 +48,11 @@ std::string Relation(const Module& module, const Placements& placements, const M
 class LoweringProver {
  public:
   LoweringProver(const Graph& placed, const Graph& lowered, Mesh mesh, const ProofOptions& options)
-      : placed_(placed), lowered_(lowered), mesh_(std::move(mesh)), options_(options) {}
+      : placed_(placed),
+        lowered_(lowered),
+        mesh_(std::move(mesh)),
+        held_(placed.module(), mesh_),
+        options_(options) {}
 
   Result<Proof> Run() {
     STRATA_RETURN_IF_ERROR(CheckWork(lowered_, mesh_.num_ranks()));
@@ -108,7 +114,7 @@ class LoweringProver {
   void Keep(NodeId node, std::span<const Value> results) {
     Expected expected{.node = node, .results = {}, .placements = {}};
     for (size_t i = 0; i < results.size(); ++i) {
-      expected.results.push_back(CopyOf(results[i]));
+      expected.results.push_back(writes_placed_.IsWritten(node) ? CopyOf(results[i]) : results[i]);
       expected.placements.push_back(i < placed_.node(node).num_results
                                         ? PlacementsOf(placed_.result(node, i))
                                         : Placements());
@@ -116,17 +122,21 @@ class LoweringProver {
     kept_[placed_.node(node).stable_id] = std::move(expected);
   }
 
-  /// The inputs of each rank.
+  /// The inputs of each rank. Ranks with the same part of one that nothing writes to share it.
   Result<std::vector<std::vector<Value>>> PartsOf(const std::vector<Value>& inputs) const {
     const std::vector<NodeId> from = placed_.placeholders(), to = lowered_.placeholders();
     if (from.size() != to.size())
       return Error(ErrorCode::kUnsupported, "{} inputs become {}", from.size(), to.size());
-    std::vector<std::vector<Value>> ranks;
-    for (int64_t rank = 0; rank < mesh_.num_ranks(); ++rank) {
-      std::vector<Value> parts;
-      for (size_t i = 0; i < inputs.size(); ++i)
-        parts.push_back(PartOf(inputs[i], PlacementsOf(placed_.result(from[i])), rank));
-      ranks.push_back(std::move(parts));
+    std::vector<std::vector<Value>> ranks(static_cast<size_t>(mesh_.num_ranks()));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Placements placements = PlacementsOf(placed_.result(from[i]));
+      for (int64_t rank = 0; rank < mesh_.num_ranks(); ++rank) {
+        const int64_t like =
+            writes_lowered_.IsWritten(to[i]) ? rank : held_.FirstWithPart(placements, rank);
+        const bool is_known = like < rank;
+        ranks[static_cast<size_t>(rank)].push_back(is_known ? ranks[static_cast<size_t>(like)][i]
+                                                            : PartOf(inputs[i], placements, rank));
+      }
     }
     return ranks;
   }
@@ -136,98 +146,16 @@ class LoweringProver {
     return tensor == nullptr ? whole : Value(LocalPart(*tensor, placements, mesh_, rank));
   }
 
-  bool IsEven(const Tensor& whole, const Placements& placements) const {
-    std::vector<int64_t> sizes = whole.sizes();
-    for (size_t axis = 0; axis < placements.size(); ++axis) {
-      const Placement& p = placements[axis];
-      if (!IsShard(p)) continue;
-      int64_t& size = sizes[static_cast<size_t>(p.dim)];
-      if (size % mesh_.axes()[axis].size != 0) return false;
-      size /= mesh_.axes()[axis].size;
-    }
-    return true;
-  }
-
-  /// What a rank should have. Elements after its part, where ranks do not divide a dimension, are
-  /// undefined: they may be anything.
-  Tensor Wanted(const Tensor& whole, const Placements& placements, int64_t rank) const {
-    Tensor part = LocalPart(whole, placements, mesh_, rank);
-    if (IsEven(whole, placements)) return part;
-    part = part.Copy();
-    const Tensor ones(Domain::kInteger, whole.sizes(), 1);
-    const std::vector<uint64_t> is_inside = LocalPart(ones, placements, mesh_, rank).Read();
-    std::vector<uint64_t>& words = part.storage()->words;
-    for (size_t i = 0; i < words.size(); ++i)
-      if (is_inside[i] == 0) words[i] = kUndefined;
-    return part;
-  }
-
   /// Parts that are rounded are compared where they are summed.
   bool IsComparable(const Placements& placements) const {
     if (options_.rounds && std::ranges::any_of(placements, IsPartial)) return false;
     return AreComparable(placed_.module(), placements);
   }
 
-  /// What rank `rank` and those that hold other summands of its value have together.
-  Result<Tensor> Together(const std::vector<const Tensor*>& parts, const Placements& placements,
-                          int64_t rank) const {
-    std::vector<int64_t> coordinates = mesh_.Coordinates(rank);
-    Tensor sum = *parts[static_cast<size_t>(rank)];
-    for (size_t axis = 0; axis < placements.size(); ++axis) {
-      if (!IsPartial(placements[axis])) continue;
-      // The sum over one axis of what is summed over those before it.
-      const int64_t size = mesh_.axes()[axis].size;
-      Placements before(placements.begin(), placements.begin() + static_cast<int64_t>(axis));
-      before.resize(placements.size());
-      std::optional<Tensor> total;
-      for (int64_t i = 0; i < size; ++i) {
-        std::vector<int64_t> other = coordinates;
-        other[axis] = i;
-        STRATA_TRY(const Tensor part, Together(parts, before, mesh_.RankAt(other)));
-        if (!total) {
-          total = part;
-        } else {
-          STRATA_TRY(total, prove::Add(*total, part));
-        }
-      }
-      sum = *std::move(total);
-      if (placed_.module().str(placements[axis].reduce) == "avg") {
-        const Residue inverse = Inverse(FromInteger(size));
-        sum = Map(sum, sum.domain(), [&](uint64_t x) { return Mul(x, inverse); });
-      }
-    }
-    return sum;
-  }
-
-  /// How the parts of the ranks differ from what the whole demands; none: they do not.
-  std::optional<std::string> Difference(const Value& whole, const std::vector<const Value*>& parts,
-                                        const Placements& placements) const {
-    const auto* expected = std::get_if<Tensor>(&whole);
-    std::vector<const Tensor*> tensors;
-    for (const Value* part : parts) {
-      const auto* tensor = std::get_if<Tensor>(part);
-      if ((tensor == nullptr) != (expected == nullptr)) return "a tensor and a number";
-      tensors.push_back(tensor);
-    }
-    for (size_t rank = 0; rank < parts.size(); ++rank) {
-      const auto self = static_cast<int64_t>(rank);
-      if (expected == nullptr) {
-        if (SameValue(whole, *parts[rank])) continue;
-        return fmt::format("rank {}: {}", rank, DescribeDifference(whole, *parts[rank]));
-      }
-      const Value wanted = Wanted(*expected, placements, self);
-      const auto together = Together(tensors, placements, self);
-      if (!together) return fmt::format("rank {}: {}", rank, together.error().message());
-      if (SameValue(wanted, Value(*together))) continue;
-      return fmt::format("rank {}: {}", rank, DescribeDifference(wanted, Value(*together)));
-    }
-    return std::nullopt;
-  }
-
   void CheckNode(NodeId node, std::span<Values> results) {
     const auto found = kept_.find(lowered_.node(node).stable_id);
     if (found == kept_.end()) return;
-    const Expected& expected = found->second;
+    Expected& expected = found->second;
     for (size_t i = 0; i < expected.results.size() && i < results[0].size(); ++i) {
       if (!Counts(expected.results[i], expected.placements[i])) continue;
       const Placements& placements = expected.placements[i];
@@ -239,13 +167,16 @@ class LoweringProver {
       for (const Value& summand : summands)
         parts.push_back(&summand);
       ++proof_.values;
-      const auto difference = Difference(whole, parts, placements);
+      const auto difference = held_.Difference(whole, parts, placements);
       if (!difference) continue;
       AddFinding(node, expected.node, placements, *difference, FactsFor(whole, parts, placements));
-      for (size_t rank = 0; rank < results.size(); ++rank)
-        SetRight(expected.results[i], expected.placements[i], static_cast<int64_t>(rank),
-                 results[rank][i]);
+      for (size_t rank = 0; rank < results.size(); ++rank) {
+        Value& part = results[rank][i];
+        if (!writes_lowered_.IsWritten(node)) part = CopyOf(part);
+        SetRight(expected.results[i], placements, static_cast<int64_t>(rank), part);
+      }
     }
+    expected.results.clear();  // nothing else is compared with them
   }
 
   /// What adds up to the whole: of norms the squares.
@@ -258,7 +189,8 @@ class LoweringProver {
   bool Counts(const Value& whole, const Placements& placements) const {
     const auto* tensor = std::get_if<Tensor>(&whole);
     if (placements.empty() || !IsComparable(placements)) return false;
-    return tensor == nullptr || tensor->domain() == Domain::kFloat || IsEven(*tensor, placements);
+    return tensor == nullptr || tensor->domain() == Domain::kFloat ||
+           held_.IsEven(*tensor, placements);
   }
 
   /// The part that the rank should have; of a sum the first rank has all.
@@ -289,9 +221,9 @@ class LoweringProver {
     if (expected == nullptr || std::ranges::count(tensors, nullptr) != 0) return {};
     std::vector<Tensor> wanted, together;
     for (int64_t rank = 0; rank < mesh_.num_ranks(); ++rank) {
-      const auto sum = Together(tensors, placements, rank);
+      const auto sum = held_.Together(tensors, placements, rank);
       if (!sum) return {};
-      wanted.push_back(Wanted(*expected, placements, rank));
+      wanted.push_back(held_.Wanted(*expected, placements, rank));
       together.push_back(*sum);
     }
     return FactsOf(wanted, together, mesh_);
@@ -329,7 +261,7 @@ class LoweringProver {
       for (const std::vector<Value>& rank : actual)
         parts.push_back(&rank[i]);
       ++proof_.values;
-      if (const auto difference = Difference(expected[i], parts, placements)) {
+      if (const auto difference = held_.Difference(expected[i], parts, placements)) {
         AddFinding(lowered_.value(to[i]).def, placed_.value(from[i]).def, placements,
                    fmt::format("output {}: {}", i, *difference),
                    FactsFor(expected[i], parts, placements));
@@ -347,7 +279,7 @@ class LoweringProver {
       for (const std::vector<Value>& rank : parts)
         of_ranks.push_back(&rank[i]);
       ++proof_.values;
-      if (const auto difference = Difference(wholes[i], of_ranks, placements)) {
+      if (const auto difference = held_.Difference(wholes[i], of_ranks, placements)) {
         AddFinding(to[i], from[i], placements, fmt::format("after the graph: {}", *difference),
                    FactsFor(wholes[i], of_ranks, placements));
       }
@@ -357,7 +289,9 @@ class LoweringProver {
   const Graph& placed_;
   const Graph& lowered_;
   const Mesh mesh_;
+  const HeldValues held_;
   const ProofOptions& options_;
+  const SharedCalls writes_placed_{placed_}, writes_lowered_{lowered_};
   std::map<StableId, Expected> kept_;
   // Of the last evaluation of the placed graph.
   uint64_t seed_ = 0;

@@ -1,7 +1,6 @@
 #include "prove/on_ranks.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,13 +14,10 @@
 #include "prove/chunks.h"
 #include "prove/evaluation/bounds.h"
 #include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/kept_results.h"
 #include "prove/evaluation/rank_evaluator.h"
 #include "prove/evaluation/rank_inputs.h"
-#include "prove/evaluation/rounding.h"
-#include "prove/layers/fewer_layers.h"
-#include "prove/layers/unchanged_calls.h"
-#include "prove/lowering.h"
-#include "prove/sizes/reduce.h"
+#include "prove/evaluation/shared_calls.h"
 #include "prove/values/compare.h"
 
 namespace strata::prove {
@@ -30,17 +26,14 @@ namespace {
 /// One for each rank.
 using RankValues = std::vector<Values>;
 
-std::vector<Value> Copies(const std::vector<Value>& values) {
-  std::vector<Value> copies;
-  for (const Value& value : values)
-    copies.push_back(CopyOf(value));
-  return copies;
-}
-
 class RankProver {
  public:
   RankProver(const Graph& before, const Graph& after, const Mesh& mesh, const ProofOptions& options)
-      : before_(before), after_(after), mesh_(mesh), options_(options) {}
+      : before_(before),
+        after_(after),
+        mesh_(mesh),
+        options_(options),
+        kept_(before, options.max_kept_words) {}
 
   Result<Proof> Run() {
     const std::vector<NodeId> from = before_.placeholders(), to = after_.placeholders();
@@ -60,7 +53,7 @@ class RankProver {
           Add(to[i], from[i], "after the graph: " + *difference, FactsAt(written_, inputs_, i));
       }
     } else {
-      const auto was_there = [&](StableId id) { return kept_.contains(id); };
+      const auto was_there = [&](StableId id) { return kept_.Find(id) != nullptr; };
       STRATA_RETURN_IF_ERROR(AddFailure(before_, after_, second.failed(), actual.error(), options_,
                                         was_there, proof_));
     }
@@ -73,26 +66,21 @@ class RankProver {
   }
 
  private:
-  struct Kept {
-    NodeId node;
-    RankValues results;
-  };
+  using Kept = KeptResults::Results;
 
   /// How many numbers are at their bounds.
   Result<int64_t> EvaluateBefore(uint64_t seed) {
     seed_ = seed;
-    kept_.clear();
-    words_ = 0;
-    proof_.not_kept = 0;
+    kept_.Clear();
     STRATA_TRY(inputs_,
                InputsOnRanks(before_, mesh_, seed, options_.makers, options_.has_replicas));
     written_.clear();
     for (const Values& inputs : inputs_)
-      written_.push_back(Copies(inputs));
+      written_.push_back(CopiesOfWritten(inputs));
     RankEvaluator first(before_, mesh_, seed, options_.rounds);
     first.SeedGenerators();
     STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Values> results) {
-      if (options_.stable_ids) Keep(node, results);
+      if (options_.stable_ids) kept_.Keep(node, results);
     }));
     proof_.evaluations = first.evaluations();
     opaque_ = first.opaque();
@@ -100,19 +88,15 @@ class RankProver {
     return first.at_bound();
   }
 
-  void Keep(NodeId node, std::span<const Values> results) {
-    if (words_ > options_.max_kept_words) {
-      ++proof_.not_kept;
-      return;
+  /// The inputs of a rank, with memory of their own if one of the graphs writes to it.
+  Values CopiesOfWritten(const Values& inputs) const {
+    const std::vector<NodeId> from = before_.placeholders(), to = after_.placeholders();
+    Values copies;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool is_written = writes_before_.IsWritten(from[i]) || writes_after_.IsWritten(to[i]);
+      copies.push_back(is_written ? CopyOf(inputs[i]) : inputs[i]);
     }
-    Kept kept{.node = node, .results = {}};
-    for (const Values& values : results) {
-      kept.results.push_back(Copies(values));
-      for (const Value& value : values)
-        if (const auto* tensor = std::get_if<Tensor>(&value))
-          words_ += static_cast<size_t>(tensor->numel());
-    }
-    kept_[before_.node(node).stable_id] = std::move(kept);
+    return copies;
   }
 
   /// How value `i` of the first rank that differs does so; none: all ranks agree.
@@ -128,41 +112,53 @@ class RankProver {
   }
 
   void CheckNode(NodeId node, std::span<Values> results) {
-    const auto found = kept_.find(after_.node(node).stable_id);
-    if (found == kept_.end()) {
+    const Kept* kept = kept_.Find(after_.node(node).stable_id);
+    if (kept == nullptr) {
       CheckJoined(node, results);
-      return;
+    } else if (!IsNewChunk(before_, kept->node, after_, node)) {
+      for (size_t i = 0; i < std::min(NumResults(*kept), results[0].size()); ++i)
+        CheckResult(node, results, i, *kept, i);
     }
-    const Kept& kept = found->second;
-    if (IsNewChunk(before_, kept.node, after_, node)) return;
-    for (size_t i = 0; i < std::min(kept.results[0].size(), results[0].size()); ++i)
-      CheckResult(node, results, i, kept, i);
   }
 
   void CheckJoined(NodeId node, std::span<Values> results) {
     const auto kept_of = [&](StableId id) {
-      const auto found = kept_.find(id);
-      return found == kept_.end() ? NodeId{} : found->second.node;
+      const Kept* kept = kept_.Find(id);
+      return kept == nullptr ? NodeId{} : kept->node;
     };
     if (const auto whole = JoinedWhole(before_, after_, node, kept_of)) {
       const StableId id = before_.node(whole->original).stable_id;
-      CheckResult(node, results, 0, kept_.at(id), whole->result);
+      CheckResult(node, results, 0, *kept_.Find(id), whole->result);
     }
   }
 
   /// Result `i` of `node` is result `expected` of what was kept.
   void CheckResult(NodeId node, std::span<Values> results, size_t i, const Kept& kept,
                    size_t expected) {
+    if (is_wrong_) {
+      ++proof_.not_kept;
+      return;
+    }
+    if (kept.values.empty()) {
+      ++proof_.values;
+      if (IsEqual(kept, expected, results, i)) return;
+      Add(node, kept.node, std::string(kOtherElements), {});
+      is_wrong_ = true;
+      return;
+    }
     RankValues wanted, actual;
     for (size_t rank = 0; rank < results.size(); ++rank) {
-      wanted.push_back({kept.results[rank][expected]});
+      wanted.push_back({kept.values[rank][expected]});
       actual.push_back({results[rank][i]});
     }
     const auto difference = DifferenceAt(wanted, actual, 0);
     if (!difference) return;
     Add(node, kept.node, *difference, FactsAt(wanted, actual, 0));
-    for (size_t rank = 0; rank < results.size(); ++rank)
-      SetRight(wanted[rank][0], results[rank][i]);
+    for (size_t rank = 0; rank < results.size(); ++rank) {
+      Value& part = results[rank][i];
+      if (!writes_after_.IsWritten(node)) part = CopyOf(part);
+      SetRight(wanted[rank][0], part);
+    }
   }
 
   /// What reads the value is judged on the expected one.
@@ -214,7 +210,7 @@ class RankProver {
              options_.stable_ids ? Diagnose(before_, expected, after_, node, facts) : Diagnosis());
   }
   void AddFound(NodeId node, std::string_view reference, std::string what, Diagnosis diagnosis) {
-    const auto was_there = [&](StableId id) { return kept_.contains(id); };
+    const auto was_there = [&](StableId id) { return kept_.Find(id) != nullptr; };
     AddFinding(after_, node, reference, std::move(what), std::move(diagnosis), options_, was_there,
                proof_);
   }
@@ -223,8 +219,9 @@ class RankProver {
   const Graph& after_;
   const Mesh& mesh_;
   const ProofOptions& options_;
-  std::map<StableId, Kept> kept_;
-  size_t words_ = 0;
+  const SharedCalls writes_before_{before_}, writes_after_{after_};
+  KeptResults kept_;
+  bool is_wrong_ = false;  // a value that differs was not kept, so nothing after it is right
   // Of the last evaluation of `before`.
   uint64_t seed_ = 0;
   RankValues inputs_, written_;  // before it, and after it
@@ -247,133 +244,6 @@ Proof ProveOnRanks(const Graph& before, const Graph& after, const ProofOptions& 
   if (!mesh) return unproven(mesh.error());
   auto proof = RankProver(before, after, *mesh, options).Run();
   return proof ? *std::move(proof) : unproven(proof.error());
-}
-
-namespace {
-
-Proof ProveOnce(const Graph& before, const Graph& after, const ProofOptions& options) {
-  if (!IsLowered(after)) return Prove(before, after, options);
-  return IsLowered(before) ? ProveOnRanks(before, after, options)
-                           : ProveLowering(before, after, options);
-}
-
-/// Exactly, and then with rounding: what differs only then is a change of precision.
-Proof ProveWhole(const Graph& before, const Graph& after, const ProofOptions& options) {
-  Proof proof = ProveOnce(before, after, options);
-  const bool lists = options.lists_precision && proof.verdict == Verdict::kProven;
-  if (!lists || !(HasNarrowValues(before) || HasNarrowValues(after))) return proof;
-  ProofOptions rounding = options;
-  rounding.rounds = true;
-  rounding.max_findings = SIZE_MAX;
-  proof.precision = PrecisionChanges(before, after, ProveOnce(before, after, rounding).findings,
-                                     options.stable_ids);
-  return proof;
-}
-
-/// What a proof on reduced sizes cannot say: an operator may fail because of them alone.
-void SayUncertain(Proof& proof) {
-  const auto failed = std::ranges::find_if(proof.findings, [](const Finding& finding) {
-    return finding.diagnosis.kind == BugKind::kInvalid;
-  });
-  if (failed == proof.findings.end()) return;
-  proof.verdict = Verdict::kUnproven;
-  proof.reason = fmt::format("on reduced sizes, {} {}", failed->node, failed->what);
-  proof.findings.clear();
-}
-
-/// A number that equals a size may be one or not: it may be proven either way.
-Proof ProveReducedBy(SizeEquality equality, const Graph& before, const Graph& after,
-                     const ProofOptions& options) {
-  Proof proof;
-  for (const Numbers numbers : {Numbers::kNewAsSizes, Numbers::kKeep, Numbers::kAsSizes}) {
-    const auto pair =
-        Reduce(before, after,
-               {.equality = equality, .numbers = numbers, .stable_ids = options.stable_ids});
-    if (!pair) {
-      proof = Proof();
-      proof.verdict = Verdict::kUnproven;
-      proof.reason = fmt::format("too large to evaluate, and its sizes cannot be reduced: {}",
-                                 pair.error().message());
-      return proof;
-    }
-    ProofOptions alone = options;
-    alone.makers.clear();  // which have other sizes
-    alone.checks_sizes = true;
-    proof = ProveWhole(*pair->before, *pair->after, alone);
-    proof.reduced_sizes = pair->sizes;
-    SayUncertain(proof);
-    if (proof.verdict != Verdict::kDiffers || !pair->has_numbers) break;
-  }
-  return proof;
-}
-
-/// Calls of operators that the evaluation of a graph takes, on all its ranks.
-int64_t CallsOf(const Graph& graph) {
-  const auto mesh = Mesh::Parse(graph.attribute(graph.output(), kMeshAttribute));
-  return graph.num_nodes() * (IsLowered(graph) && mesh ? mesh->num_ranks() : 1);
-}
-
-bool IsLarge(const Graph& before, const Graph& after, const ProofOptions& options) {
-  return options.stable_ids && std::max(CallsOf(before), CallsOf(after)) > options.max_calls;
-}
-
-bool IsDecided(const Proof& proof) {
-  return proof.verdict == Verdict::kProven && proof.not_kept == 0;
-}
-
-/// A part of two graphs, or both whole.
-struct Attempt {
-  const Graph* before;
-  const Graph* after;
-  int64_t unchanged = 0;
-};
-
-/// Without what the pass left as it was, and with it, in this order. With small sizes if the graphs
-/// are large: what operators do not say of their sizes may make a legal program an illegal one, and
-/// where all sizes of a number are one, it stays legal. But such sizes are large ones, so both are
-/// tried with others first.
-Proof ProveParts(const Graph& before, const Graph& after, bool cuts, const ProofOptions& options) {
-  std::vector<Attempt> attempts;
-  std::optional<ChangedCalls> changed;
-  if (cuts && IsLowered(before) == IsLowered(after)) changed = WithoutUnchangedCalls(before, after);
-  if (changed) attempts.push_back({changed->pair.before, changed->pair.after, changed->left_out});
-  attempts.push_back({&before, &after});
-  Proof whole;
-  for (const SizeEquality equality : {SizeEquality::kByDimension, SizeEquality::kByNumber}) {
-    for (const Attempt& attempt : attempts) {
-      const bool is_whole = attempt.before == &before;
-      ProofOptions of_attempt = options;
-      if (!is_whole) of_attempt.max_findings = 1;  // it decides only if there are none
-      const bool is_reduced = NeedsReduction(*attempt.before) || NeedsReduction(*attempt.after);
-      if (!is_reduced && equality == SizeEquality::kByNumber) continue;
-      Proof proof = is_reduced
-                        ? ProveReducedBy(equality, *attempt.before, *attempt.after, of_attempt)
-                        : ProveWhole(*attempt.before, *attempt.after, of_attempt);
-      proof.unchanged = attempt.unchanged;
-      if (is_whole ? proof.verdict == Verdict::kProven : IsDecided(proof)) return proof;
-      const bool is_first = equality == SizeEquality::kByDimension;
-      if (is_whole && (is_first || proof.verdict != Verdict::kUnproven)) whole = std::move(proof);
-    }
-  }
-  return whole;
-}
-
-}  // namespace
-
-Proof ProvePass(const Graph& before, const Graph& after, const ProofOptions& options) {
-  const bool is_large = IsLarge(before, after, options);
-  if (is_large) {
-    if (const auto fewer = WithoutEqualLayers(before, after)) {
-      ProofOptions of_fewer = options;
-      of_fewer.max_findings = 1;  // it decides only if there are none
-      Proof proof = ProveParts(*fewer->pair.before, *fewer->pair.after, true, of_fewer);
-      proof.layers = fewer->layers;
-      proof.layers_left_out = fewer->left_out;
-      if (IsDecided(proof)) return proof;
-      // What was known of values of the others may be missing: only all layers decide.
-    }
-  }
-  return ProveParts(before, after, is_large, options);
 }
 
 }  // namespace strata::prove

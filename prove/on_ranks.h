@@ -12,7 +12,4 @@ namespace strata::prove {
 /// Verdict and options as for Prove, which says what `proven` means. REQUIRES: both are lowered.
 Proof ProveOnRanks(const Graph& before, const Graph& after, const ProofOptions& options);
 
-/// The proof that fits the two graphs: that of lowering, on ranks, or on one.
-Proof ProvePass(const Graph& before, const Graph& after, const ProofOptions& options);
-
 }  // namespace strata::prove

@@ -14,6 +14,7 @@
 #include "prove/chunks.h"
 #include "prove/evaluation/bounds.h"
 #include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/kept_results.h"
 #include "prove/evaluation/rank_inputs.h"
 #include "prove/sizes/reduce.h"
 #include "prove/values/compare.h"
@@ -24,45 +25,30 @@ namespace {
 /// What the reference computed.
 class ReferenceValues {
  public:
-  explicit ReferenceValues(size_t max_words) : max_words_(max_words) {}
+  ReferenceValues(const Graph& graph, size_t max_words) : graph_(graph), kept_(graph, max_words) {}
 
-  void Keep(const Graph& graph, NodeId node, std::span<const Value> results) {
-    std::vector<Value> copies;
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (const auto* tensor = std::get_if<Tensor>(&results[i]))
-        nodes_.try_emplace(ContentHash(*tensor), graph.name(node));
-      copies.push_back(CopyOf(results[i]));
-      if (const auto* tensor = std::get_if<Tensor>(&copies.back()))
-        words_ += tensor->storage()->words.size();
-    }
-    if (words_ <= max_words_) {
-      by_id_[graph.node(node).stable_id] = {node, std::move(copies)};
-    } else {
-      ++not_kept_;
-    }
+  void Clear() {
+    kept_.Clear();
+    nodes_.clear();
   }
-
-  struct Kept {
-    NodeId node;
-    std::vector<Value> results;
-  };
-  const Kept* Find(StableId id) const {
-    const auto found = by_id_.find(id);
-    return found == by_id_.end() ? nullptr : &found->second;
+  void Keep(NodeId node, std::span<const Value> results) {
+    const Values values(results.begin(), results.end());
+    for (const Value& value : values)
+      if (const auto* tensor = std::get_if<Tensor>(&value))
+        nodes_.try_emplace(ContentHash(*tensor), graph_.name(node));
+    kept_.Keep(node, {&values, 1});
   }
+  const KeptResults::Results* Find(StableId id) const { return kept_.Find(id); }
   /// A node that computed the same elements; "": none did.
   std::string NodeWith(const Tensor& tensor) const {
     const auto found = nodes_.find(ContentHash(tensor));
     return found == nodes_.end() ? "" : found->second;
   }
-  int64_t not_kept() const { return not_kept_; }
 
  private:
-  std::map<StableId, Kept> by_id_;
+  const Graph& graph_;
+  KeptResults kept_;
   std::unordered_map<uint64_t, std::string> nodes_;
-  size_t max_words_;
-  size_t words_ = 0;
-  int64_t not_kept_ = 0;
 };
 
 /// How a value differs, and whether another node computes it.
@@ -114,7 +100,6 @@ class Prover {
                                         was_there, proof_));
     }
     proof_.evaluations += second.evaluations();
-    proof_.not_kept = reference_.not_kept();
     opaque_.insert(second.opaque().begin(), second.opaque().end());
     calls_after_ = second.opaque_calls();
     proof_.opaque.assign(opaque_.begin(), opaque_.end());
@@ -132,7 +117,7 @@ class Prover {
   /// How many numbers are at their bounds.
   Result<int64_t> EvaluateBefore(uint64_t seed) {
     seed_ = seed;
-    reference_ = ReferenceValues(options_.max_kept_words);
+    reference_.Clear();
     STRATA_TRY(inputs_, Inputs(seed));
     written_.clear();
     for (const Value& input : inputs_)
@@ -141,7 +126,7 @@ class Prover {
     first.SeedGenerator();
     std::string wrong;
     STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Value> results) {
-      if (options_.stable_ids) reference_.Keep(before_, node, results);
+      if (options_.stable_ids) reference_.Keep(node, results);
       if (options_.checks_sizes && wrong.empty() && !HasSizesOfType(before_, node, results))
         wrong = before_.name(node);
     }));
@@ -179,35 +164,43 @@ class Prover {
 
   void Check(NodeId node, std::span<Value> results) {
     if (!options_.stable_ids) return;
-    const ReferenceValues::Kept* kept = reference_.Find(after_.node(node).stable_id);
+    const KeptResults::Results* kept = reference_.Find(after_.node(node).stable_id);
     if (kept == nullptr) {
       CheckJoined(node, results);
-      return;
-    }
-    if (IsNewChunk(before_, kept->node, after_, node)) return;
-    for (size_t i = 0; i < std::min(kept->results.size(), results.size()); ++i) {
-      ++proof_.values;
-      if (SameValue(kept->results[i], results[i])) continue;
-      Add(node, kept->node, Describe(kept->results[i], results[i], reference_),
-          FactsBetween(kept->results[i], results[i]));
-      SetRight(kept->results[i], results[i]);
+    } else if (!IsNewChunk(before_, kept->node, after_, node)) {
+      for (size_t i = 0; i < std::min(NumResults(*kept), results.size()); ++i)
+        CheckResult(node, results[i], *kept, i);
     }
   }
 
   void CheckJoined(NodeId node, std::span<Value> results) {
     const auto kept_of = [&](StableId id) {
-      const ReferenceValues::Kept* kept = reference_.Find(id);
+      const KeptResults::Results* kept = reference_.Find(id);
       return kept == nullptr ? NodeId{} : kept->node;
     };
-    const auto whole = JoinedWhole(before_, after_, node, kept_of);
-    if (!whole) return;
-    const StableId id = before_.node(whole->original).stable_id;
-    const Value& expected = reference_.Find(id)->results[whole->result];
+    if (const auto whole = JoinedWhole(before_, after_, node, kept_of)) {
+      const StableId id = before_.node(whole->original).stable_id;
+      CheckResult(node, results[0], *reference_.Find(id), whole->result);
+    }
+  }
+
+  /// `actual` is a result of `node`, and result `i` of what was kept.
+  void CheckResult(NodeId node, const Value& actual, const KeptResults::Results& kept, size_t i) {
+    if (is_wrong_) {
+      ++proof_.not_kept;
+      return;
+    }
     ++proof_.values;
-    if (SameValue(expected, results[0])) return;
-    Add(node, whole->original, Describe(expected, results[0], reference_),
-        FactsBetween(expected, results[0]));
-    SetRight(expected, results[0]);
+    const Values results = {actual};
+    if (IsEqual(kept, i, {&results, 1}, 0)) return;
+    if (kept.values.empty()) {
+      Add(node, kept.node, std::string(kOtherElements), {});
+      is_wrong_ = true;
+      return;
+    }
+    const Value& expected = kept.values[0][i];
+    Add(node, kept.node, Describe(expected, actual, reference_), FactsBetween(expected, actual));
+    SetRight(expected, actual);
   }
 
   static ValueFacts FactsBetween(const Value& expected, const Value& actual) {
@@ -262,7 +255,8 @@ class Prover {
   const Graph& before_;
   const Graph& after_;
   const ProofOptions& options_;
-  ReferenceValues reference_{options_.max_kept_words};
+  ReferenceValues reference_{before_, options_.max_kept_words};
+  bool is_wrong_ = false;  // a value that differs was not kept, so nothing after it is right
   // Of the last evaluation of `before`.
   uint64_t seed_ = 0;
   std::vector<Value> inputs_, written_;  // before it, and after it

@@ -47,7 +47,7 @@ struct Assumption {
 struct Proof {
   Verdict verdict = Verdict::kProven;
   int64_t values = 0;             ///< compared
-  int64_t not_kept = 0;           ///< nodes whose values were not compared: see max_kept_words
+  int64_t not_kept = 0;           ///< values that were not compared: see max_kept_words
   int64_t evaluations = 0;        ///< calls of operators, in both graphs
   std::vector<Finding> findings;  ///< in program order, at most `max_findings`
   std::string reason;             ///< kUnproven: why
@@ -76,9 +76,10 @@ struct ProofOptions {
   /// compared.
   bool stable_ids = false;
   size_t max_findings = 20;
-  /// Of values that are kept to compare those of nodes, and to set others right by: 1 GB. Outputs
-  /// and written inputs are always compared.
-  size_t max_kept_words = size_t{1} << 27;
+  /// Of values that are kept to compare those of nodes, and to set others right by: 256 MB. Of more
+  /// values hashes are kept; after one that differs, values of nodes are not compared, outputs and
+  /// written inputs are.
+  size_t max_kept_words = size_t{1} << 25;
   /// Of a graph of a pipeline stage: graphs that compute what it reads
   /// (prove/evaluation/rank_inputs.h).
   std::vector<const Graph*> makers = {};

@@ -10,7 +10,7 @@
 #include "prove/evaluation/evaluator.h"
 #include "prove/evaluation/rank_evaluator.h"
 #include "prove/evaluation/rank_inputs.h"
-#include "prove/on_ranks.h"
+#include "prove/prove_pass.h"
 #include "prove/values/compare.h"
 
 namespace strata::prove {

@@ -9,7 +9,7 @@
 #include "cli/core/command.h"
 #include "cli/prove/prove_stages.h"
 #include "cli/render/proof_text.h"
-#include "prove/on_ranks.h"
+#include "prove/prove_pass.h"
 #include "prove/static/placement_check.h"
 
 namespace strata::cli {

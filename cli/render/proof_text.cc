@@ -76,8 +76,7 @@ void AppendStep(const StepProof& proof, std::string& out) {
     out += fmt::format("{}{} = {}", mark, Visible(symbol), size);
     mark = ", ";
   }
-  if (result.not_kept > 0)
-    out += fmt::format("; {} nodes not compared, their values take over 1 GB", result.not_kept);
+  if (result.not_kept > 0) out += fmt::format("; {} values after it not compared", result.not_kept);
   if (const int64_t places = PrecisionPlaces(result); places > 0)
     out += fmt::format("; rounded otherwise at {} place{}", places, places == 1 ? "" : "s");
   if (!result.opaque.empty())

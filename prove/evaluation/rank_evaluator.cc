@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "ir/module.h"
+#include "prove/evaluation/collective_results.h"
 #include "prove/evaluation/parts.h"
 #include "prove/evaluation/rounding.h"
 #include "prove/ops/definitions.h"
@@ -25,94 +26,6 @@ constexpr std::string_view kWait = "_c10d_functional.wait_tensor.default";
 constexpr std::string_view kAxisIndex = "strata.axis_index.default";
 constexpr std::string_view kAxisShard = "strata.axis_shard.default";
 
-/// One after the other along dimension 0.
-Tensor Concatenated(std::span<const Tensor> parts) {
-  Sizes sizes = parts[0].sizes();
-  sizes[0] = 0;
-  std::vector<uint64_t> words;
-  for (const Tensor& part : parts) {
-    const std::vector<uint64_t> more = part.Read();
-    words.insert(words.end(), more.begin(), more.end());
-    sizes[0] += part.sizes()[0];
-  }
-  return OfWords(parts[0].domain(), std::move(sizes), std::move(words));
-}
-
-/// What `move` makes of tensors whose elements it only moves: the laws that hold for all of them
-/// hold for it, too.
-template <class Move>
-Result<Tensor> MovedWithLaws(std::span<const Tensor> parts, const Move& move) {
-  STRATA_TRY(Tensor moved, move(parts));
-  Laws kept;
-  bool has_any = false;
-  for (const Law law : kLaws) {
-    std::vector<Tensor> known;
-    for (const Tensor& part : parts)
-      if (const Laws* laws = part.laws(); laws != nullptr && laws->*law != nullptr)
-        known.push_back(*(laws->*law));
-    if (known.size() != parts.size()) continue;
-    STRATA_TRY(Tensor of_law, MovedWithLaws(std::span<const Tensor>(known), move));
-    kept.*law = std::make_shared<const Tensor>(std::move(of_law));
-    has_any = true;
-  }
-  if (has_any) moved.SetLaws(std::move(kept));
-  return moved;
-}
-
-/// The largest of the elements.
-Result<Tensor> Largest(std::span<const Tensor> parts) {
-  Tensor largest = parts[0].Copy();
-  for (const Tensor& part : parts.subspan(1)) {
-    Call call("aten.maximum.default", {Argument{largest}, Argument{part}}, {}, 1);
-    STRATA_TRY(const Values values, FindDefinition("aten.maximum.default")->evaluate(call));
-    largest = std::get<Tensor>(values[0]);
-  }
-  return largest;
-}
-
-/// Summands that are all shifted alike have a sum that is shifted so.
-Status ShiftSum(std::span<const Tensor> parts, Tensor& sum) {
-  std::vector<Tensor> scaled;
-  for (const Tensor& part : parts) {
-    const Laws* laws = part.laws();
-    if (laws == nullptr || laws->scaled == nullptr || laws->shift == nullptr) return Ok();
-    if (!SameValue(Value(*laws->shift), Value(*parts[0].laws()->shift))) return Ok();
-    scaled.push_back(*laws->scaled);
-  }
-  Tensor total = scaled[0].Copy();
-  for (const Tensor& part : std::span(scaled).subspan(1)) {
-    STRATA_TRY(total, Add(total, part));
-  }
-  Laws shifted;
-  shifted.scaled = std::make_shared<const Tensor>(std::move(total));
-  shifted.shift = parts[0].laws()->shift;
-  sum.SetLaws(std::move(shifted));
-  return Ok();
-}
-
-Result<Tensor> Reduced(std::span<const Tensor> parts, std::string_view reduce) {
-  if (reduce == "max") return Largest(parts);
-  if (reduce != "sum" && reduce != "avg")
-    return Error(ErrorCode::kUnsupported, "a reduction by {}", reduce);
-  Tensor sum = parts[0].Copy();
-  for (const Tensor& part : parts.subspan(1)) {
-    STRATA_TRY(sum, Add(sum, part));
-  }
-  if (reduce == "sum") {
-    STRATA_RETURN_IF_ERROR(ShiftSum(parts, sum));
-    return sum;
-  }
-  const Residue inverse = Inverse(FromInteger(static_cast<int64_t>(parts.size())));
-  return Map(sum, sum.domain(), [&](uint64_t x) { return Mul(x, inverse); });
-}
-
-/// What a reader sees before the wait. An integer has no code for it: it is out of any range.
-Tensor InFlight(const Tensor& result) {
-  constexpr auto kNowhere = static_cast<uint64_t>(int64_t{1} << 40);
-  const bool is_integer = result.domain() == Domain::kInteger;
-  return {result.domain(), result.sizes(), is_integer ? kNowhere : kUndefined};
-}
-
 }  // namespace
 
 GroupLookup GroupsOf(const Mesh& mesh) {
@@ -125,7 +38,11 @@ RankEvaluator::RankEvaluator(const Graph& graph, const Mesh& mesh, uint64_t seed
 
 RankEvaluator::RankEvaluator(std::vector<const Graph*> graphs, GroupLookup groups, uint64_t seed,
                              bool rounds)
-    : graphs_(std::move(graphs)), graph_(*graphs_[0]), groups_(std::move(groups)), rounds_(rounds) {
+    : graphs_(std::move(graphs)),
+      graph_(*graphs_[0]),
+      groups_(std::move(groups)),
+      rounds_(rounds),
+      shared_(graph_) {
   for (const Graph* graph : graphs_)
     ranks_.emplace_back(*graph, seed, rounds);
 }
@@ -152,6 +69,7 @@ Result<std::vector<Values>> RankEvaluator::Collective(NodeId node) const {
     return Error(ErrorCode::kUnsupported, "{}: {} of no tensor", graph_.name(node), op);
   const std::string_view name = op.substr(kCollectives.size(), op.rfind('.') - kCollectives.size());
   std::vector<Values> results;
+  CollectiveResults known;
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     STRATA_TRY(const Group group, GroupAt(node, args.size() - 1, rank));
     const auto& [members, index] = group;
@@ -162,17 +80,12 @@ Result<std::vector<Values>> RankEvaluator::Collective(NodeId node) const {
       const Value& value = ranks_[at].value(graph(at).args(node)[0].value());
       operands.push_back(std::get<Tensor>(value));
     }
-    if (name == "all_gather_into_tensor") {
-      const auto gather = [](std::span<const Tensor> parts) -> Result<Tensor> {
-        return Concatenated(parts);
-      };
-      STRATA_TRY(Tensor gathered, MovedWithLaws(std::span<const Tensor>(operands), gather));
-      results.push_back({std::move(gathered)});
-    } else if (name == "all_reduce") {
-      STRATA_TRY(Tensor sum, Reduced(operands, ReductionOf(node, rank)));
-      results.push_back({std::move(sum)});
+    if (name == "all_gather_into_tensor" || name == "all_reduce") {
+      const bool is_gather = name != "all_reduce";
+      STRATA_TRY(const Tensor whole, known.Of(operands, is_gather ? "" : ReductionOf(node, rank)));
+      results.push_back({shared_.CanShare(node) ? whole : whole.Copy()});
     } else if (name == "reduce_scatter_tensor") {
-      STRATA_TRY(const Tensor sum, Reduced(operands, ReductionOf(node, rank)));
+      STRATA_TRY(const Tensor sum, known.Of(operands, ReductionOf(node, rank)));
       results.push_back({Chunk(sum, 0, index, count).Copy()});
     } else if (name == "all_to_all_single") {
       const auto exchange = [&](std::span<const Tensor> parts) {
@@ -278,18 +191,48 @@ Result<std::vector<Values>> RankEvaluator::Evaluate(NodeId node) {
     std::vector<Values> results = launched->results;
     if (!is_overwritten) return results;
     for (Values& values : results)
-      values[0] = InFlight(std::get<Tensor>(values[0]));
+      values[0] = InFlight(node, std::get<Tensor>(values[0]));
     return results;
   }
   if (op.starts_with(kCollectives) && op != kWait) return Collective(node);
+  const bool is_own = op == kAxisIndex || op == kAxisShard;
   std::vector<Values> results;
+  std::vector<size_t> evaluated;
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-    const bool is_own = op == kAxisIndex || op == kAxisShard;
-    auto evaluated = is_own ? OwnOp(node, rank) : ranks_[rank].Evaluate(node);
-    if (!evaluated) return std::move(evaluated).error();
-    results.push_back(*std::move(evaluated));
+    if (const auto like = is_own ? std::nullopt : RankLike(node, rank, evaluated)) {
+      results.push_back(results[*like]);
+      continue;
+    }
+    auto own = is_own ? OwnOp(node, rank) : ranks_[rank].Evaluate(node);
+    if (!own) return std::move(own).error();
+    results.push_back(*std::move(own));
+    evaluated.push_back(rank);
   }
   return results;
+}
+
+std::optional<size_t> RankEvaluator::RankLike(NodeId node, size_t rank,
+                                              std::span<const size_t> evaluated) const {
+  if (!shared_.CanShare(node)) return std::nullopt;
+  const auto reads_same = [&](size_t other) {
+    bool is_same = graphs_[other] == graphs_[rank];
+    graph(rank).ForEachOperand(node, [&](ValueId value) {
+      is_same = is_same && IsSameMemory(ranks_[other].value(value), ranks_[rank].value(value));
+    });
+    return is_same;
+  };
+  const auto found = std::ranges::find_if(evaluated, reads_same);
+  return found == evaluated.end() ? std::nullopt : std::optional(*found);
+}
+
+/// An integer has no code for it: it is out of any range.
+Tensor RankEvaluator::InFlight(NodeId node, const Tensor& result) const {
+  constexpr auto kNowhere = static_cast<uint64_t>(int64_t{1} << 40);
+  const uint64_t word = result.domain() == Domain::kInteger ? kNowhere : kUndefined;
+  if (!shared_.CanShare(node)) return {result.domain(), result.sizes(), word};
+  // Nothing writes to it: one element stands for all.
+  const Tensor one(result.domain(), {}, word);
+  return {result.domain(), one.storage(), result.sizes(), Sizes(result.sizes().size(), 0), 0};
 }
 
 Result<std::vector<std::vector<Value>>> RankEvaluator::Run(
@@ -315,7 +258,7 @@ Result<std::vector<std::vector<Value>>> RankEvaluator::Run(
     if (is_collective) {
       launched_[node.index] = LaunchedWith(node, results);
       for (Values& values : results)
-        values[0] = InFlight(std::get<Tensor>(values[0]));
+        values[0] = InFlight(node, std::get<Tensor>(values[0]));
     }
     ForgetLaunchBefore(node);
     for (size_t rank = 0; rank < ranks_.size(); ++rank)

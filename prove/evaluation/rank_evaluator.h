@@ -3,7 +3,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "ir/graph.h"
 #include "passes/placement/mesh.h"
 #include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/shared_calls.h"
 
 namespace strata::prove {
 
@@ -23,10 +26,12 @@ GroupLookup GroupsOf(const Mesh& mesh);
 
 /// Evaluates the graph that each rank runs, node by node on all ranks: collectives read the
 /// operands of the ranks of their group. The result of a launch is undefined until a wait, and
-/// after it where what was sent was overwritten before.
+/// after it where what was sent was overwritten before. Ranks on which a call reads the same memory
+/// have the same results, in one memory if nothing writes to it (prove/evaluation/shared_calls.h).
 class RankEvaluator {
  public:
-  /// Called after each node with its results on each rank; may overwrite their elements.
+  /// Called after each node with its results on each rank; may overwrite their elements, in a copy
+  /// where nothing else writes to them: ranks, and other values, may share their memory.
   using Observer = std::function<void(NodeId node, std::span<Values> results)>;
 
   /// All ranks run one graph. `rounds`: as of Evaluator. REQUIRES: graph and mesh outlive this.
@@ -74,6 +79,10 @@ class RankEvaluator {
   void ForgetLaunchBefore(NodeId node);
   Launched LaunchedWith(NodeId node, const std::vector<Values>& results) const;
   Result<std::vector<Values>> Evaluate(NodeId node);
+  /// One of `evaluated` on which the node computes what it computes on `rank`; none: there is none.
+  std::optional<size_t> RankLike(NodeId node, size_t rank, std::span<const size_t> evaluated) const;
+  /// What a reader sees before the wait.
+  Tensor InFlight(NodeId node, const Tensor& result) const;
 
   const Graph& graph(size_t rank) const { return *graphs_[rank]; }
 
@@ -81,6 +90,7 @@ class RankEvaluator {
   const Graph& graph_;                // of the first: the nodes of all
   GroupLookup groups_;
   bool rounds_;
+  SharedCalls shared_;
   std::vector<Evaluator> ranks_;
   NodeId failed_;
   std::map<int32_t, Launched> launched_;  // by the launch's NodeId

@@ -13,8 +13,8 @@
 #include "passes/placement/placement.h"
 #include "prove/chunks.h"
 #include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/storage_sets.h"
 #include "prove/layers/node_comparison.h"
-#include "prove/layers/storage_sets.h"
 #include "prove/values/call.h"
 
 namespace strata::prove {

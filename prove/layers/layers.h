@@ -9,7 +9,7 @@
 
 #include "ir/graph.h"
 #include "passes/placement/mesh.h"
-#include "prove/layers/storage_sets.h"
+#include "prove/evaluation/storage_sets.h"
 
 namespace strata::prove {
 

@@ -16,7 +16,7 @@
 #include "passes/core/written_memory.h"
 #include "prove/diagnosis/difference.h"
 #include "prove/mutations/edits.h"
-#include "prove/on_ranks.h"
+#include "prove/prove_pass.h"
 #include "prove/static/placement_check.h"
 
 namespace strata::prove {

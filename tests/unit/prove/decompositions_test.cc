@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "ir/module.h"
-#include "prove/on_ranks.h"
+#include "prove/prove_pass.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {

@@ -1,6 +1,7 @@
 #include "prove/on_ranks.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -13,6 +14,9 @@
 #include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "prove/evaluation/rank_evaluator.h"
+#include "prove/evaluation/rank_inputs.h"
+#include "prove/prove_pass.h"
+#include "prove/values/compare.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {
@@ -100,6 +104,61 @@ TEST_CASE("on ranks: a reduction over other ranks is found") {
   Rewriter rewriter(graph);
   SetGroup(rewriter, FirstWith(graph, CollectiveKind::kReduceScatter), "dp_replicate");
   CHECK(ProofOfPass(*before, *after).verdict == Verdict::kDiffers);
+}
+
+TEST_CASE("on ranks: values beyond a limit are compared by hashes, and one that differs is named") {
+  const auto before = LoweredOn("fsdp=2");
+  const auto after = before->Clone();
+  const auto prove = [&](size_t max_kept_words) {
+    return ProvePass(*before->FindGraph("g"), *after->FindGraph("g"),
+                     {.stable_ids = true, .max_kept_words = max_kept_words});
+  };
+  OrDie(BucketTransformerBlocks({}).Run(*after));
+  const Proof proof = prove(10);
+  CHECK(proof.verdict == Verdict::kProven);
+  CHECK_EQ(proof.not_kept, 0);
+  CHECK_EQ(proof.values, prove(1000).values);
+
+  Graph& graph = *after->FindGraph("g");
+  Rewriter rewriter(graph);
+  rewriter.SetSlot(NodeNamed(graph, "p"), graph.node(NodeNamed(graph, "p")).args_begin + 1,
+                   Arg::Int(3));
+  const Proof wrong = prove(10);
+  REQUIRE(wrong.verdict == Verdict::kDiffers);
+  CHECK_EQ(wrong.findings[0].node, "p");
+  CHECK_EQ(wrong.findings[0].what, "other elements than expected");
+  CHECK_GT(wrong.not_kept, 0);
+}
+
+/// On each of four ranks, with another x: how many calls are evaluated, and the outputs.
+std::pair<int64_t, std::vector<Values>> EvaluatedOnFourRanks(std::string_view added) {
+  const auto module = ParseBody(fmt::format(R"(
+  w = placeholder : f32[1, 2][2, 1]cpu
+  x = placeholder : f32[2, 4][4, 1]cpu
+  launch = _c10d_functional.all_gather_into_tensor.default(w, 4, 'fsdp') : f32[4, 2][2, 1]cpu
+  whole = _c10d_functional.wait_tensor.default(launch) : f32[4, 2][2, 1]cpu
+  t = aten.t.default(whole) : f32[2, 4][1, 4]cpu ~whole
+  sum = {}(t, x) : f32[2, 4][4, 1]cpu
+  output([sum, whole])
+)",
+                                            added));
+  const Graph& graph = *module->FindGraph("g");
+  const Mesh mesh = OrDie(Mesh::Parse("fsdp=4"));
+  RankEvaluator ranks(graph, mesh, 1);
+  std::vector<Values> outputs = OrDie(ranks.Run(OrDie(InputsOnRanks(graph, mesh, 1))));
+  return {ranks.evaluations(), std::move(outputs)};
+}
+
+TEST_CASE("on ranks: what reads what ranks gathered is computed once, if nothing writes to it") {
+  const auto [calls, outputs] = EvaluatedOnFourRanks("aten.add.Tensor");
+  CHECK_EQ(calls, 2 * 4 + 1 + 4);  // both inputs, t, and the sums
+  const auto [calls_in_place, written] = EvaluatedOnFourRanks("aten.add_.Tensor");
+  CHECK_EQ(calls_in_place, 2 * 4 + 4 + 4);
+  for (size_t rank = 0; rank < 4; ++rank) {
+    CHECK(SameValue(outputs[rank][0], written[rank][0]));
+    CHECK(SameValue(outputs[rank][1], outputs[0][1]));
+    CHECK_EQ(SameValue(written[rank][1], written[0][1]), rank == 0);
+  }
 }
 
 TEST_CASE("on ranks: more ranks than are evaluated are not proven without a smaller mesh") {

@@ -12,8 +12,8 @@
 #include "passes/placement/place.h"
 #include "prove/evaluation/rounding.h"
 #include "prove/mutations/mutations.h"
-#include "prove/on_ranks.h"
 #include "prove/ops/elementwise.h"
+#include "prove/prove_pass.h"
 #include "tests/support/graphs.h"
 #include "tests/unit/prove/lowered.h"
 

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "ir/rewriter.h"
-#include "prove/on_ranks.h"
+#include "prove/prove_pass.h"
 #include "prove/values/compare.h"
 #include "tests/support/graphs.h"
 

@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "ir/rewriter.h"
-#include "prove/on_ranks.h"
+#include "prove/prove_pass.h"
 #include "prove/sizes/size_constraints.h"
 #include "tests/support/graphs.h"
 

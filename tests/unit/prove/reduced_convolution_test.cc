@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "ir/rewriter.h"
-#include "prove/on_ranks.h"
+#include "prove/prove_pass.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {

@@ -14,7 +14,7 @@
 #include "passes/placement/mesh.h"
 #include "passes/placement/placement.h"
 #include "prove/layers/node_comparison.h"
-#include "prove/on_ranks.h"
+#include "prove/prove_pass.h"
 #include "prove/sizes/reduce.h"
 #include "tests/support/graphs.h"
 

@@ -17,7 +17,7 @@
 #include "passes/placement/lowering/lower.h"
 #include "passes/placement/place.h"
 #include "prove/mutations/mutations.h"
-#include "prove/on_ranks.h"
+#include "prove/prove_pass.h"
 #include "prove/values/compare.h"
 #include "prove/values/field.h"
 #include "tests/support/graphs.h"

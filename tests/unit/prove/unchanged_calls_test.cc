@@ -11,7 +11,7 @@
 
 #include "ir/rewriter.h"
 #include "passes/placement/placement.h"
-#include "prove/on_ranks.h"
+#include "prove/prove_pass.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {

@@ -1,4 +1,4 @@
-#include "prove/layers/storage_sets.h"
+#include "prove/evaluation/storage_sets.h"
 
 #include <algorithm>
 #include <numeric>
