@@ -86,6 +86,8 @@ struct ProofOptions {
   /// Of operators on all ranks in one graph. Of graphs with more, if they have StableIds, what a
   /// pass did not change is left out, and layers but one of each kind.
   int64_t max_calls = 10'000;
+  /// Of graphs with reduced sizes: where one set of sizes needs more, two sets are tried.
+  double max_products = 1e9;
   /// Results of narrow types are rounded, so that a sum of rounded numbers is not the rounded sum.
   bool rounds = false;
   /// A graph before that is not lowered computes what its types say; else the proof is unproven.

@@ -1,6 +1,7 @@
 #include "prove/prove_pass.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -51,28 +52,64 @@ void SayUncertain(Proof& proof) {
   proof.findings.clear();
 }
 
+/// With each of the pairs of small sizes: all have to be proven.
+Proof ProveWithAll(const std::vector<ReducedPair>& pairs, const ProofOptions& options) {
+  Proof all;
+  for (const ReducedPair& pair : pairs) {
+    Proof proof = ProveWhole(*pair.before, *pair.after, options);
+    SayUncertain(proof);
+    proof.reduced_sizes = pair.sizes;
+    proof.reduced_sizes.insert(all.reduced_sizes.begin(), all.reduced_sizes.end());
+    proof.values += all.values;
+    proof.evaluations += all.evaluations;
+    proof.not_kept += all.not_kept;
+    all = std::move(proof);
+    if (all.verdict != Verdict::kProven) break;
+  }
+  return all;
+}
+
+/// With one set of small sizes if operators fail with two, as they may because of small sizes.
+Result<Proof> ProveReduced(const Graph& before, const Graph& after, ReduceOptions sizes,
+                           const ProofOptions& options, bool& has_numbers) {
+  STRATA_TRY(std::vector<ReducedPair> pairs, ReduceOnceOrTwice(before, after, sizes));
+  Proof proof = ProveWithAll(pairs, options);
+  if (pairs.size() > 1 && proof.verdict == Verdict::kUnproven) {
+    sizes.max_products = std::numeric_limits<double>::infinity();
+    auto once = ReduceOnceOrTwice(before, after, sizes);
+    if (once && once->size() == 1) {
+      pairs = *std::move(once);
+      proof = ProveWithAll(pairs, options);
+    }
+  }
+  has_numbers = std::ranges::any_of(pairs, &ReducedPair::has_numbers);
+  return proof;
+}
+
 /// A number that equals a size may be one or not: it may be proven either way.
 Proof ProveReducedBy(SizeEquality equality, const Graph& before, const Graph& after,
                      const ProofOptions& options) {
+  ProofOptions alone = options;
+  alone.makers.clear();  // which have other sizes
+  alone.checks_sizes = true;
   Proof proof;
   for (const Numbers numbers : {Numbers::kNewAsSizes, Numbers::kKeep, Numbers::kAsSizes}) {
-    const auto pair =
-        Reduce(before, after,
-               {.equality = equality, .numbers = numbers, .stable_ids = options.stable_ids});
-    if (!pair) {
+    const ReduceOptions sizes = {.equality = equality,
+                                 .numbers = numbers,
+                                 .stable_ids = options.stable_ids,
+                                 .shared = {},
+                                 .max_products = options.max_products};
+    bool has_numbers = false;
+    Result<Proof> reduced = ProveReduced(before, after, sizes, alone, has_numbers);
+    if (!reduced) {
       proof = Proof();
       proof.verdict = Verdict::kUnproven;
       proof.reason = fmt::format("too large to evaluate, and its sizes cannot be reduced: {}",
-                                 pair.error().message());
+                                 reduced.error().message());
       return proof;
     }
-    ProofOptions alone = options;
-    alone.makers.clear();  // which have other sizes
-    alone.checks_sizes = true;
-    proof = ProveWhole(*pair->before, *pair->after, alone);
-    proof.reduced_sizes = pair->sizes;
-    SayUncertain(proof);
-    if (proof.verdict != Verdict::kDiffers || !pair->has_numbers) break;
+    proof = *std::move(reduced);
+    if (proof.verdict != Verdict::kDiffers || !has_numbers) break;
   }
   return proof;
 }

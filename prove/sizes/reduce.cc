@@ -34,6 +34,8 @@ namespace {
 
 constexpr double kMaxInputElements = 1 << 27;  // 1 GB
 constexpr int64_t kLargeSize = 64;             // to be named where it is kept
+/// Different sizes that may be equal in one of two proofs: then few small numbers are enough.
+constexpr size_t kSharedByTwo = 3;
 
 double Elements(const Graph& graph, ValueId value) {
   const TypeId type = graph.value(value).type;
@@ -208,6 +210,11 @@ class SizeRewrite {
   std::set<std::pair<int64_t, int64_t>> reduced_;
 };
 
+double RanksOf(const Graph& graph) {
+  const auto mesh = Mesh::Parse(graph.attribute(graph.output(), kMeshAttribute));
+  return IsLowered(graph) && mesh ? static_cast<double>(mesh->num_ranks()) : 1;
+}
+
 /// Whether all values can be evaluated.
 bool IsSmall(const Graph& graph) {
   if (NeedsReduction(graph)) return false;
@@ -289,7 +296,7 @@ Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const Reduce
   if (!by_dimension || graphs.size() > 2) constraints.JoinEqual();
   for (GraphSizes& sizes : graphs)
     AddOtherIntegers(sizes, options.numbers, constraints);
-  STRATA_TRY(const auto numbers, constraints.Solve());
+  STRATA_TRY(const auto numbers, constraints.Solve(options.shared));
   STRATA_TRY(const std::string mesh_text, mesh.Text(numbers));
   const SizeRewrite rewrite(constraints, numbers);
   for (const GraphSizes& sizes : graphs) {
@@ -302,10 +309,34 @@ Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const Reduce
   pair.before = &pair.before_module->graph(before.id());
   pair.after = &pair.after_module->graph(after.id());
   pair.sizes = rewrite.reduced();
+  pair.equal = constraints.Equal(numbers);
   for (const Graph* graph : {pair.before, pair.after}) {
     if (!IsSmall(*graph)) return TooLarge(constraints, pair.sizes);
+    pair.products += ProductsOf(*graph) * RanksOf(*graph);
   }
   return pair;
+}
+
+Result<std::vector<ReducedPair>> ReduceOnceOrTwice(const Graph& before, const Graph& after,
+                                                   const ReduceOptions& options) {
+  Result<ReducedPair> one = Reduce(before, after, options);
+  const bool is_cheap = one && one->products <= options.max_products;
+  std::vector<ReducedPair> pairs;
+  if (!is_cheap && options.equality == SizeEquality::kByDimension) {
+    ReduceOptions sharing = options;
+    sharing.shared.most = kSharedByTwo;
+    Result<ReducedPair> first = Reduce(before, after, sharing);
+    if (first) sharing.shared.apart = first->equal;
+    Result<ReducedPair> second = first ? Reduce(before, after, sharing) : first.error();
+    if (second && (!one || first->products + second->products < one->products)) {
+      pairs.push_back(*std::move(first));
+      pairs.push_back(*std::move(second));
+      return pairs;
+    }
+  }
+  if (!one) return std::move(one).error();
+  pairs.push_back(*std::move(one));
+  return pairs;
 }
 
 }  // namespace strata::prove

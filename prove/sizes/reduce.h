@@ -4,9 +4,11 @@
 #include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "ir/module.h"
+#include "prove/sizes/size_constraints.h"
 #include "prove/values/call.h"
 
 namespace strata::prove {
@@ -35,6 +37,8 @@ struct ReduceOptions {
   SizeEquality equality = SizeEquality::kByDimension;
   Numbers numbers = Numbers::kKeep;
   bool stable_ids = false;  ///< nodes of the two graphs are paired by StableId
+  SharedNumbers shared = {};
+  double max_products = 1e9;  ///< of one pair of graphs, which takes some seconds
 };
 
 /// Two graphs with small sizes in the place of large ones, the same in both.
@@ -44,12 +48,20 @@ struct ReducedPair {
   const Graph* after = nullptr;
   std::set<std::pair<int64_t, int64_t>> sizes;  ///< old and new, those that differ
   bool has_numbers = false;  ///< in arithmetic, equal to a size that was replaced
+  SizePairs equal;           ///< different sizes that are equal now
+  double products = 0;       ///< that the evaluation of both takes, on all ranks
 };
 
 /// Replaces sizes in types and in arguments that are sizes. Products (views, shards, gathers) and
-/// sums (concatenations, splits, slices) of sizes stay so, and different sizes stay different. A
-/// size that an argument of unknown meaning is equal to stays as it is. Errors: symbolic sizes; no
-/// small sizes are legal.
+/// sums (concatenations, splits, slices) of sizes stay so, and different sizes stay different, but
+/// those of `shared`. A size that an argument of unknown meaning is equal to stays as it is.
+/// Errors: symbolic sizes; no small sizes are legal.
 Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const ReduceOptions& options);
+
+/// One pair of graphs to prove; or two, where one would take more than `max_products` and two take
+/// less: then different sizes may be equal in one of them, and are different in the other. Errors:
+/// as of Reduce.
+Result<std::vector<ReducedPair>> ReduceOnceOrTwice(const Graph& before, const Graph& after,
+                                                   const ReduceOptions& options);
 
 }  // namespace strata::prove

@@ -15,8 +15,18 @@ namespace strata::prove {
 /// mesh axis, of an argument.
 using SizeId = Id<struct SizeTag>;
 
+/// Pairs of different sizes, the smaller one first.
+using SizePairs = std::set<std::pair<int64_t, int64_t>>;
+
+/// Which different sizes may become one number.
+struct SharedNumbers {
+  size_t most = 1;       ///< that may
+  SizePairs apart = {};  ///< never both of these
+};
+
 /// What the numbers have to satisfy that take the place of sizes. Sizes of one number may become
-/// different numbers, unless they are joined; different ones never become the same.
+/// different numbers, unless they are joined; different ones become the same only as SharedNumbers
+/// says.
 class SizeConstraints {
  public:
   SizeId New(int64_t number);
@@ -62,7 +72,9 @@ class SizeConstraints {
   /// Numbers of sizes that stay.
   std::set<int64_t> Kept() const;
   /// Joins sizes that follow to be one, then finds small numbers. Errors: none satisfy all.
-  Result<IdVector<SizeId, int64_t>> Solve();
+  Result<IdVector<SizeId, int64_t>> Solve(const SharedNumbers& shared = {});
+  /// Different sizes that have become one number.
+  SizePairs Equal(const IdVector<SizeId, int64_t>& numbers) const;
   /// How many sizes are different. REQUIRES: Solve was called.
   size_t NumSizes() const;
 

@@ -2,8 +2,11 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -136,7 +139,7 @@ class SizeSearch {
 
 }  // namespace
 
-Result<IdVector<SizeId, int64_t>> SizeConstraints::Solve() {
+Result<IdVector<SizeId, int64_t>> SizeConstraints::Solve(const SharedNumbers& shared) {
   while (JoinParts()) {
   }
   JoinAlike();
@@ -144,7 +147,7 @@ Result<IdVector<SizeId, int64_t>> SizeConstraints::Solve() {
   }
   // Which sizes are free depends on what is eliminated; small numbers may be legal in one way only.
   for (const bool frees_parts : {true, false}) {
-    SizeSystem system(*this, frees_parts);
+    SizeSystem system(*this, shared, frees_parts);
     if (!SizeSearch(system).Run()) continue;
     const SizeSystem::Numbers& values = system.values();
     IdVector<SizeId, int64_t> numbers;
@@ -153,6 +156,18 @@ Result<IdVector<SizeId, int64_t>> SizeConstraints::Solve() {
     return numbers;
   }
   return Error(ErrorCode::kUnsupported, "no small sizes are legal");
+}
+
+SizePairs SizeConstraints::Equal(const IdVector<SizeId, int64_t>& numbers) const {
+  std::map<int64_t, std::set<int64_t>> by_small;
+  for (const SizeId size : Ids<SizeId>(numbers_.size()))
+    by_small[numbers[size]].insert(numbers_[size]);
+  SizePairs equal;
+  for (const auto& [small, olds] : by_small)
+    for (auto a = olds.begin(); a != olds.end(); ++a)
+      for (auto b = std::next(a); b != olds.end(); ++b)
+        equal.emplace(*a, *b);
+  return equal;
 }
 
 }  // namespace strata::prove

@@ -10,8 +10,9 @@ constexpr int64_t kFewestRanks = 3;  // of an axis that becomes smaller
 
 }  // namespace
 
-SizeSystem::SizeSystem(const SizeConstraints& constraints, bool frees_parts)
-    : c_(constraints), frees_parts_(frees_parts) {
+SizeSystem::SizeSystem(const SizeConstraints& constraints, const SharedNumbers& shared,
+                       bool frees_parts)
+    : c_(constraints), shared_(shared), frees_parts_(frees_parts) {
   FindRoots();
   AddConstraints();
   values_.resize(numbers_.size());
@@ -264,8 +265,9 @@ bool SizeSystem::Assign(RootId size, int64_t number) {
 void SizeSystem::Forget(RootId size) {
   assigned_[size] = std::nullopt;
   for (; known_.size() > marks_.back(); known_.pop_back()) {
-    const auto taken = taken_.find(*values_[known_.back()]);
-    if (--taken->second.uses == 0) taken_.erase(taken);
+    std::map<int64_t, int64_t>& taken = taken_[*values_[known_.back()]];
+    const auto number = taken.find(numbers_[known_.back()]);
+    if (--number->second == 0) taken.erase(number);
     values_[known_.back()] = std::nullopt;
   }
   marks_.pop_back();
@@ -279,15 +281,22 @@ bool SizeSystem::Learn(const std::vector<RootId>& sizes) {
   bool are_legal = true;
   for (size_t i = first; i < known_.size(); ++i) {
     const int64_t value = *values_[known_[i]], number = numbers_[known_[i]];
-    Taken& taken = taken_.try_emplace(value, Taken{number}).first->second;
-    ++taken.uses;
+    const bool may_take = Take(value, number);
     const bool is_number = value > 0 || (value == 0 && number == 0);
     const bool is_avoided = value != number && c_.avoided_.contains(value);
     are_legal =
-        are_legal && is_number && !is_avoided && taken.number == number &&
+        are_legal && is_number && !is_avoided && may_take &&
         std::ranges::all_of(checks_of_[known_[i]], [&](size_t check) { return checks_[check](); });
   }
   return are_legal;
+}
+
+bool SizeSystem::Take(int64_t small, int64_t number) {
+  std::map<int64_t, int64_t>& taken = taken_[small];
+  if (++taken[number] > 1 || taken.size() == 1) return true;
+  return taken.size() <= shared_.most && std::ranges::all_of(taken, [&](const auto& entry) {
+           return !shared_.apart.contains(std::minmax(entry.first, number));
+         });
 }
 
 std::optional<int64_t> SizeSystem::ValueOf(RootId size, int depth) {

@@ -27,8 +27,8 @@ class SizeSystem {
   static constexpr int64_t kSmallest = 4;
 
   /// `frees_parts`: whether a part of a sum that a product makes may make a factor of it instead.
-  /// REQUIRES: `constraints` outlive this.
-  SizeSystem(const SizeConstraints& constraints, bool frees_parts);
+  /// REQUIRES: `constraints` and `shared` outlive this.
+  SizeSystem(const SizeConstraints& constraints, const SharedNumbers& shared, bool frees_parts);
   SizeSystem(const SizeSystem&) = delete;  // its checks read it
   SizeSystem& operator=(const SizeSystem&) = delete;
 
@@ -90,13 +90,11 @@ class SizeSystem {
   std::optional<int64_t> ValueOf(const Powers& powers, int depth);
   std::optional<int64_t> Sum(const std::vector<RootId>& parts, int depth);
 
-  /// The number of the sizes that a small number takes the place of, and how many these are.
-  struct Taken {
-    int64_t number;
-    int64_t uses = 0;
-  };
+  /// Notes that a small number takes the place of another. Returns whether it may.
+  bool Take(int64_t small, int64_t number);
 
   const SizeConstraints& c_;
+  const SharedNumbers& shared_;
   const bool frees_parts_;
   IdVector<SizeId, RootId> root_of_;                      // of roots
   IdVector<RootId, int64_t> numbers_;                     // that are replaced
@@ -115,9 +113,10 @@ class SizeSystem {
   bool is_legal_ = true;
   // What is known by now.
   Numbers values_;
-  std::vector<RootId> known_;                 // in the order in which they were found
-  std::vector<size_t> marks_;                 // how many were known before each Learn
-  std::unordered_map<int64_t, Taken> taken_;  // by the small number
+  std::vector<RootId> known_;  // in the order in which they were found
+  std::vector<size_t> marks_;  // how many were known before each Learn
+  /// By the small number: those that it takes the place of, and how many sizes these are.
+  std::unordered_map<int64_t, std::map<int64_t, int64_t>> taken_;
 };
 
 }  // namespace strata::prove

@@ -7,10 +7,12 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ir/rewriter.h"
 #include "prove/prove_pass.h"
@@ -234,6 +236,54 @@ TEST_CASE("a graph with more sizes than small numbers is not proven, and the rea
            "7 for 105, 8 for 106, 9 for 107, 10 for 108, 11 for 109, 12 for 110, 13 for 111, 14 "
            "for 112, "
            "15 for 113");
+}
+
+/// The proof of a graph with ten sizes, and of one in which two of them are exchanged.
+Proof ProveOfTenSizes(std::pair<size_t, size_t> exchanged) {
+  std::vector<int64_t> sizes = {101, 102, 103, 104, 105, 106, 107, 108, 109, 110};
+  const auto of_sizes = [](const std::vector<int64_t>& from, const std::vector<int64_t>& to) {
+    return ParseBody(fmt::format(R"(
+  x = placeholder : f32[{0}]
+  y = aten.reshape.default(x, [{1}]) : f32[{1}]
+  output(y)
+)",
+                                 fmt::join(from, ", "), fmt::join(to, ", ")));
+  };
+  const auto before = of_sizes(sizes, sizes);
+  std::vector<int64_t> others = sizes;
+  std::swap(others[exchanged.first], others[exchanged.second]);
+  const auto after = of_sizes(sizes, others);
+  return ProvePass(*before->FindGraph("g"), *after->FindGraph("g"), {});
+}
+
+TEST_CASE("of many sizes some are equal in one of two proofs, and different in the other") {
+  const Proof proof = ProveOfTenSizes({0, 0});
+  CHECK_EQ(proof.reason, "");
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK_GT(proof.reduced_sizes.size(), 10);
+  for (const auto& exchanged : {std::pair<size_t, size_t>(0, 1), {1, 2}, {3, 4}, {0, 9}}) {
+    CAPTURE(exchanged.first);
+    CHECK_EQ(ProveOfTenSizes(exchanged).verdict, Verdict::kDiffers);
+  }
+}
+
+TEST_CASE("sizes that share a small number are apart in a second set of numbers") {
+  SizeConstraints constraints;
+  std::vector<SizeId> sizes;
+  for (int64_t number = 101; number < 110; ++number)
+    sizes.push_back(constraints.New(number));
+  const auto first = constraints.Solve({.most = 3});
+  REQUIRE(first.has_value());
+  const SizePairs equal = constraints.Equal(*first);
+  CHECK_EQ(equal.size(), 9);  // three pairs for each of three numbers
+  const auto second = constraints.Solve({.most = 3, .apart = equal});
+  REQUIRE(second.has_value());
+  for (const SizeId a : sizes) {
+    CHECK_LE((*first)[a], 5);
+    CHECK_LE((*second)[a], 6);
+    for (const SizeId b : sizes)
+      CHECK((a == b || (*first)[a] != (*first)[b] || (*second)[a] != (*second)[b]));
+  }
 }
 
 TEST_CASE("products, sums and divisors of sizes hold for the numbers that replace them") {
