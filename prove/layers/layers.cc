@@ -53,6 +53,7 @@ class LayerComparison {
     const Graph& graph = pair_.graph(side);
     NodeComparison nodes(graph, graph,
                          [&](ValueId x, ValueId y) { return IsSameOperand(side, x, y); });
+    nodes_ = &nodes;
     for (size_t i = 0; i < from_.nodes[side].size(); ++i) {
       const NodeId x = from_.nodes[side][i], y = to_.nodes[side][i];
       if (!nodes.IsSame(x, y) || !HaveSamePartners(side, x, y)) return false;
@@ -87,7 +88,24 @@ class LayerComparison {
     }
     if (graph.value(x).type != graph.value(y).type) return false;
     const auto a = pair_.GivenFor(side, x), b = pair_.GivenFor(side, y);
-    return a && b && Record(side, x, y) && Record(kBefore, a->before, b->before);
+    if (a && b) return Record(side, x, y) && Record(kBefore, a->before, b->before);
+    return IsSameOutside(side, x, y);
+  }
+
+  /// What other modules compute is the same if the pass made it, as redistributions at the end of a
+  /// layer, and if it is computed alike: then it is as if the layers that read it computed it.
+  bool IsSameOutside(Side side, ValueId x, ValueId y) {
+    const Graph& graph = pair_.graph(side);
+    const NodeId p = graph.value(x).def, q = graph.value(y).def;
+    for (const auto& [value, node] : {std::pair(x, p), std::pair(y, q)}) {
+      if (graph.node(node).kind != NodeKind::kCall || pair_.PartnerOf(side, node).valid() ||
+          pair_.IsWritten(side, value) || DrawsNumbers(graph.op(node)))
+        return false;
+    }
+    if (const auto known = values_[side].find(x.index); known != values_[side].end())
+      return known->second == y;
+    return graph.value(x).index == graph.value(y).index && nodes_->IsSame(p, q) &&
+           Record(side, x, y);
   }
 
   /// Equal values of `from` have to be equal ones of `to`.
@@ -98,6 +116,7 @@ class LayerComparison {
   const LayeredPair& pair_;
   const Layer &from_, &to_;
   std::array<std::unordered_map<int32_t, ValueId>, 2> values_;
+  NodeComparison* nodes_ = nullptr;  // of the side that is compared
 };
 
 }  // namespace
