@@ -105,7 +105,8 @@ void CallSizes::AddRule(const ShardingRule& rule) {
       if (loops[dim].size() == 1 && uses[static_cast<size_t>(loops[dim][0])] == 1)
         alone.back().push_back(dims[dim]);
   });
-  JoinAcross(alone);
+  // `new_zeros` takes nothing but the type of its operand.
+  if (!base().starts_with("new_")) JoinAcross(alone);
   if (results_.empty()) return;
   for (const int position : rule.size_lists)
     TieList(static_cast<size_t>(position), results_[0]);

@@ -50,8 +50,12 @@ std::optional<SizeId> IndexedSize(const GraphSizes& sizes, NodeId node, int64_t 
       next.push_back(other);
   };
   if (!MakesIntegers(graph, node)) return std::nullopt;
+  std::optional<SizeId> counted;  // positions, that others are compared with
   for (size_t i = 0; i < next.size(); ++i) {
     const ValueId value = graph.result(next[i]);
+    const std::vector<SizeId>& dims = sizes.of(value);
+    const bool counts = BaseName(graph.op(next[i])) == "arange" && dims.size() == 1;
+    if (counts && !counted && constraints.number(dims[0]) == number) counted = dims[0];
     for (const Use use : graph.uses(value)) {
       const auto size = SizeIndexedBy(sizes, use.user, value);
       if (size && constraints.number(*size) == number) return size;
@@ -60,7 +64,7 @@ std::optional<SizeId> IndexedSize(const GraphSizes& sizes, NodeId node, int64_t 
     for (const ValueId operand : graph.operands(next[i]))
       visit(graph.value(operand).def);
   }
-  return std::nullopt;
+  return counted;
 }
 
 }  // namespace strata::prove

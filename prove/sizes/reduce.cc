@@ -34,8 +34,6 @@ namespace {
 
 constexpr double kMaxInputElements = 1 << 27;  // 1 GB
 constexpr int64_t kLargeSize = 64;             // to be named where it is kept
-/// Different sizes that may be equal in one of two proofs: then few small numbers are enough.
-constexpr size_t kSharedByTwo = 3;
 
 double Elements(const Graph& graph, ValueId value) {
   const TypeId type = graph.value(value).type;
@@ -322,18 +320,25 @@ Result<std::vector<ReducedPair>> ReduceOnceOrTwice(const Graph& before, const Gr
   Result<ReducedPair> one = Reduce(before, after, options);
   const bool is_cheap = one && one->products <= options.max_products;
   std::vector<ReducedPair> pairs;
-  if (!is_cheap && options.equality == SizeEquality::kByDimension) {
+  double products = one ? one->products : std::numeric_limits<double>::infinity();
+  // The more sizes share a number, the smaller the first set is, and the more sizes have to be
+  // different in the second.
+  for (const size_t most : {3, 2}) {
+    if (is_cheap || options.equality != SizeEquality::kByDimension) break;
     ReduceOptions sharing = options;
-    sharing.shared.most = kSharedByTwo;
+    sharing.shared.most = most;
     Result<ReducedPair> first = Reduce(before, after, sharing);
-    if (first) sharing.shared.apart = first->equal;
-    Result<ReducedPair> second = first ? Reduce(before, after, sharing) : first.error();
-    if (second && (!one || first->products + second->products < one->products)) {
-      pairs.push_back(*std::move(first));
-      pairs.push_back(*std::move(second));
-      return pairs;
-    }
+    if (!first) continue;
+    sharing.shared = {.most = SIZE_MAX, .apart = first->equal};
+    Result<ReducedPair> second = Reduce(before, after, sharing);
+    if (!second || first->products + second->products >= products) continue;
+    products = first->products + second->products;
+    pairs.clear();
+    pairs.push_back(*std::move(first));
+    pairs.push_back(*std::move(second));
+    if (products <= 2 * options.max_products) break;
   }
+  if (!pairs.empty()) return pairs;
   if (!one) return std::move(one).error();
   pairs.push_back(*std::move(one));
   return pairs;

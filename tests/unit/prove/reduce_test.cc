@@ -238,6 +238,54 @@ TEST_CASE("a graph with more sizes than small numbers is not proven, and the rea
            "15 for 113");
 }
 
+/// What the dimensions of a node's result become.
+std::vector<int64_t> ReducedDims(std::string_view text, std::string_view name, Numbers numbers) {
+  const std::unique_ptr<Module> before = ParseBody(text), after = before->Clone();
+  const auto pair = Reduce(*before->FindGraph("g"), *after->FindGraph("g"),
+                           {.numbers = numbers, .stable_ids = true});
+  REQUIRE(pair);
+  const Module& module = pair->before->module();
+  const ValueId value = pair->before->result(NodeNamed(*pair->before, name));
+  std::vector<int64_t> dims;
+  for (const DimId dim : module.types()[pair->before->value(value).type].sizes)
+    dims.push_back(module.dims().AsConst(dim).value_or(0));
+  return dims;
+}
+
+TEST_CASE("new zeros have sizes of their own, and not those of the tensor whose type they take") {
+  const std::vector<int64_t> dims = ReducedDims(R"(
+    x = placeholder : f32[32768, 4096]
+    w = placeholder : f32[4096, 14336]
+    rows = placeholder : i64[32768]
+    none = aten.new_zeros.default(x, [4096, 4096]) : f32[4096, 4096]
+    sums = aten.index_add.default(none, 0, rows, x) : f32[4096, 4096]
+    y = aten.mm.default(sums, w) : f32[4096, 14336]
+    batches = aten.reshape.default(y, [64, 64, 14336]) : f32[64, 64, 14336]
+    output(batches)
+  )",
+                                                "sums", Numbers::kKeep);
+  CHECK_GT(dims[0], dims[1]);  // rows are a product
+}
+
+TEST_CASE("a number that positions are shifted by is how many positions there are") {
+  const std::vector<int64_t> dims = ReducedDims(R"(
+    i = placeholder : i64[]
+    x = placeholder : f32[2048, 16384]
+    w = placeholder : f32[16384, 2048]
+    y = aten.mm.default(x, w) : f32[2048, 2048]
+    first = aten.mul.Scalar(i, 2048) : i64[]
+    own = aten.arange.default(2048) : i64[2048]
+    positions = aten.add.Tensor(own, first) : i64[2048]
+    column = aten.unsqueeze.default(positions, 1) : i64[2048, 1]
+    mask = aten.gt.Scalar(column, 100) : b8[2048, 1]
+    z = aten.masked_fill.Scalar(y, mask, 0) : f32[2048, 2048]
+    batches = aten.reshape.default(z, [32, 64, 2048]) : f32[32, 64, 2048]
+    output(batches)
+  )",
+                                                "z", Numbers::kAsSizes);
+  CHECK_GT(dims[0], dims[1]);
+}
+
 /// The proof of a graph with ten sizes, and of one in which two of them are exchanged.
 Proof ProveOfTenSizes(std::pair<size_t, size_t> exchanged) {
   std::vector<int64_t> sizes = {101, 102, 103, 104, 105, 106, 107, 108, 109, 110};
