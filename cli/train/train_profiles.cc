@@ -79,9 +79,12 @@ Status RecordActions(Recording& recording, const Trainer& trainer,
 Status RecordKernels(Recording& recording, const Trainer& trainer) {
   if (recording.trace() == nullptr) return Ok();
   for (const GraphKernels& graph : trainer.Kernels()) {
-    std::string text = "first\tlast\tmodule\n";
-    for (const KernelAnnotation& kernels : graph.kernels)
-      text += fmt::format("{}\t{}\t{}\n", kernels.first, kernels.last, kernels.module);
+    const bool has_pieces = graph.kernels.back().piece > 0;
+    std::string text = has_pieces ? "first\tlast\tmodule\tpiece\n" : "first\tlast\tmodule\n";
+    for (const KernelAnnotation& kernels : graph.kernels) {
+      text += fmt::format("{}\t{}\t{}", kernels.first, kernels.last, kernels.module);
+      text += has_pieces ? fmt::format("\t{}\n", kernels.piece) : "\n";
+    }
     const auto added = recording.trace()->AddArtifact(recording.run(), graph.graph + ".kernels.tsv",
                                                       "kernel_annotations", text);
     if (!added) return added.error();

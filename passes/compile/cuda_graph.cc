@@ -1,12 +1,14 @@
 #include "passes/compile/cuda_graph.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "ir/ops.h"
 #include "ir/rewriter.h"
+#include "passes/compile/capture_pieces.h"
 
 namespace strata {
 namespace {
@@ -91,6 +93,30 @@ std::optional<std::string> CudaGraphObstacle(const Graph& graph, NodeId node, do
   return std::nullopt;
 }
 
+namespace {
+
+/// True where an attribute became another.
+bool Set(Rewriter& rewriter, NodeId node, std::string_view key, std::string_view value) {
+  if (rewriter.graph().attribute(node, key) == value) return false;
+  rewriter.SetAttribute(node, key, value);
+  return true;
+}
+
+bool Mark(Graph& graph, std::string_view obstacle, const std::set<NodeId>& outside) {
+  Rewriter rewriter(graph);
+  bool changed = false, has_pieces = false;
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind != NodeKind::kCall) continue;
+    changed = Set(rewriter, node, "cuda_graph", outside.contains(node) ? "outside" : "") || changed;
+    has_pieces = has_pieces || (!outside.empty() && !outside.contains(node));
+  }
+  const std::string_view extent = obstacle.empty() ? "full" : has_pieces ? "pieces" : "";
+  changed = Set(rewriter, graph.output(), "cuda_graph", extent) || changed;
+  return Set(rewriter, graph.output(), "no_cuda_graph", obstacle) || changed;
+}
+
+}  // namespace
+
 Result<Changed> CudaGraph::Run(Module& module) {
   bool changed = false;
   for (const GraphId id : module.programs()) {
@@ -104,15 +130,12 @@ Result<Changed> CudaGraph::Run(Module& module) {
       }
     }
     if (options_.force) obstacle.clear();
-    const std::string_view full = obstacle.empty() ? "full" : "";
-    if (graph.attribute(graph.output(), "cuda_graph") == full &&
-        graph.attribute(graph.output(), "no_cuda_graph") == obstacle) {
-      continue;
+    std::set<NodeId> outside;
+    if (options_.pieces && !obstacle.empty()) {
+      const auto nodes = NodesOutsideOfPieces(graph, options_.capability, options_.min_nodes);
+      outside.insert(nodes.begin(), nodes.end());
     }
-    Rewriter rewriter(graph);
-    rewriter.SetAttribute(graph.output(), "cuda_graph", full);
-    rewriter.SetAttribute(graph.output(), "no_cuda_graph", obstacle);
-    changed = true;
+    changed = Mark(graph, obstacle, outside) || changed;
   }
   return Changed(changed);
 }

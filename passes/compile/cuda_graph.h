@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,14 +24,21 @@ std::optional<std::string> CudaGraphObstacle(const Graph& graph, NodeId node, do
 ///
 /// What keeps a graph from it is the attribute `no_cuda_graph` of its output: the first obstacle.
 /// Some obstacles are guesses: on an H100 grouped products were captured and gave the same bits.
+///
+/// With `pieces`, such a graph is captured in pieces, `cuda_graph=pieces`: nodes that run between
+/// two device graphs have the attribute `cuda_graph=outside` (capture_pieces.h).
 class CudaGraph final : public Pass {
  public:
   struct Options {
     double capability = 9.0;
     bool force = false;
+    bool pieces = false;
+    int64_t min_nodes = 1;
     void Bind(OptionList& list) {
       list.Add("capability", capability, "compute capability of the GPU");
       list.Add("force", force, "mark all graphs, also those with obstacles");
+      list.Add("pieces", pieces, "capture graphs with obstacles in pieces between them");
+      list.Add("min_nodes", min_nodes, "nodes that compute in the smallest piece");
     }
   };
   static constexpr std::string_view kSummary = "mark graphs that can be captured and replayed";

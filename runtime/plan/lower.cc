@@ -33,13 +33,15 @@ namespace {
 class Lowering {
  public:
   Lowering(const Graph& graph, const PlanOptions& options, const SymbolSizes& sizes)
-      : module_(graph.module()), scope_(graph) {
+      : program_(graph), module_(graph.module()), scope_(graph) {
     plan_.graph = graph.name_text();
     plan_.options = options;
     plan_.sizes = sizes;
     plan_.graph_fingerprint = FingerprintOf(graph);
-    plan_.captures =
-        graph.output().valid() && graph.attribute(graph.output(), "cuda_graph") == "full";
+    if (!graph.output().valid()) return;
+    const std::string_view extent = graph.attribute(graph.output(), "cuda_graph");
+    if (extent == "full") plan_.capture = Capture::kWhole;
+    if (extent == "pieces") plan_.capture = Capture::kPieces;
   }
 
   Result<Plan> Run() {
@@ -164,6 +166,8 @@ class Lowering {
             .mutates = traits.mutates,
             .is_pure = !IsImpure(graph(), node),
             .stream = StreamOf(n, traits),
+            .is_outside = program_.attribute(scope_.fused.valid() ? scope_.fused : node,
+                                             "cuda_graph") == "outside",
             .results = {},
             .kills = {},
             .where = WhereOf(graph(), node)};
@@ -358,6 +362,7 @@ class Lowering {
   }
   SlotId SlotOf(ValueId value) const { return scope_.slot_of[value]; }
 
+  const Graph& program_;
   const Module& module_;
   Scope scope_;
   std::map<std::pair<GraphId, bool>, KernelId> kernel_of_;  // by body and exactness

@@ -124,6 +124,7 @@ struct PlanStep {
   /// The dynamic numbers of a kernel with data-dependent sizes, by slot.
   std::vector<SizeForm> dynamic_numbers = {};
   int32_t stream = 0;           ///< of the device; 0: the one that computes
+  bool is_outside = false;      ///< of the pieces that device graphs hold (Capture::kPieces)
   std::vector<SlotId> results;  ///< per result; invalid: unused
   int64_t unread_bytes = 0;     ///< of results without a slot: there until the step is done
   /// Slots whose last reader is this step, ascending. Their tensors are released, unless a view of
@@ -146,6 +147,13 @@ struct SizePartition {
 /// The size of an input that the graph does not know: another graph read it from data.
 inline constexpr int64_t kAnySize = -1;
 
+/// What device graphs hold of a plan (passes/compile/cuda_graph.h).
+enum class Capture : uint8_t {
+  kNothing,
+  kWhole,
+  kPieces  ///< the steps between those with `is_outside`
+};
+
 /// A graph lowered for execution: what to call in which order, and when each value goes. Knows
 /// nothing of tensors; an executor binds it to a library of operators.
 struct Plan {
@@ -165,8 +173,8 @@ struct Plan {
 
   std::string graph;  ///< name
   PlanOptions options;
-  bool captures = false;  ///< a device graph can hold the whole of it (passes/compile/cuda_graph.h)
-  SymbolSizes sizes;      ///< what the graph's symbols are in this plan
+  Capture capture = Capture::kNothing;
+  SymbolSizes sizes;              ///< what the graph's symbols are in this plan
   Fingerprint graph_fingerprint;  ///< FingerprintScope::kComputation of what was lowered
   IdVector<SlotId, PlanSlot> slots;
   IdVector<KernelId, Kernel> kernels;

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/empty_strided.h>
 #include <c10/core/InferenceMode.h>
 
 #include <fmt/format.h>
 
-#include "runtime/aten/literals.h"
 #include "runtime/aten/out_variants.h"
+#include "runtime/exec/boxed/device_kernels.h"
+#include "runtime/exec/boxed/plan_pieces.h"
 #include "runtime/exec/boxed/program_capture.h"
 #include "runtime/exec/boxed/step_streams.h"
 #include "runtime/exec/step/measured_workspace.h"
@@ -24,25 +25,6 @@ namespace strata {
 namespace {
 
 using at::Tensor;
-
-bool LiesAs(const Tensor& tensor, const PlanLayout& layout) {
-  return tensor.sizes() == at::IntArrayRef(layout.sizes) &&
-         tensor.strides() == at::IntArrayRef(layout.strides);
-}
-
-/// A tensor of its own in that layout.
-Tensor NewTensor(const PlanLayout& layout, const c10::Device& device) {
-  return at::empty_strided(layout.sizes, layout.strides,
-                           at::TensorOptions().dtype(ToScalarType(layout.dtype)).device(device));
-}
-
-/// The same values where the plan expects them.
-Tensor LaidOutAs(const Tensor& tensor, const PlanLayout& layout) {
-  if (LiesAs(tensor, layout) || tensor.sizes() != at::IntArrayRef(layout.sizes)) return tensor;
-  Tensor copy = NewTensor(layout, tensor.device());
-  copy.copy_(tensor);
-  return copy;
-}
 
 }  // namespace
 
@@ -60,6 +42,12 @@ struct BoxedProgram::State {
     std::vector<SlotId> releases;
   };
 
+  /// Neighbouring steps, and their device graph.
+  struct Piece {
+    PlanPiece steps;
+    std::unique_ptr<ProgramCapture> captured;  // null: they run as they are
+  };
+
   const Plan& plan;
   Device* device;
   IdVector<SlotId, c10::IValue> values;  // between runs only constants
@@ -69,23 +57,15 @@ struct BoxedProgram::State {
   torch::jit::Stack stack;
   StepId current_step{0};
   std::optional<StepStreams> streams;      // on a device
-  std::optional<ProgramCapture> captured;  // of a plan that can be captured, on a device
+  std::optional<ProgramCapture> captured;  // of a plan that can be captured whole, on a device
+  std::vector<Piece> pieces;               // of one that can be captured in pieces
 
   c10::IValue& Value(SlotId slot) { return values[slot]; }
   const PlanSlot& Slot(SlotId slot) const { return plan.slots[slot]; }
 
   Status BindAll(const Constants& constants) {
     if (device != nullptr) streams.emplace(plan, *device);
-    IdVector<KernelId, DeviceFunction*> kernels;
-    if (!plan.kernels.empty()) {
-      if (device == nullptr) return Error(ErrorCode::kInternal, "kernels need a device");
-      STRATA_TRY(kernels.values(), device->Load(plan.kernels.values()));
-    }
-    IdVector<FlexKernelId, DeviceFunction*> flex_kernels;
-    if (!plan.flex_kernels.empty()) {
-      if (device == nullptr) return Error(ErrorCode::kInternal, "kernels need a device");
-      STRATA_TRY(flex_kernels.values(), device->LoadFlex(plan.flex_kernels.values()));
-    }
+    STRATA_TRY(const DeviceKernels kernels, LoadDeviceKernels(plan, device));
     for (const StepId id : IdsOf(plan.steps)) {
       const PlanStep& step = plan.steps[id];
       if (!step.kernel.valid()) {
@@ -94,11 +74,6 @@ struct BoxedProgram::State {
           return Error(op.error().code(), "graph {} cannot be executed: {}: {}", plan.graph,
                        step.where, op.error().message());
         }
-      }
-      if (step.flex_kernel.valid()) {
-        steps[id].kernel = flex_kernels[step.flex_kernel];
-        steps[id].releases = streams->schedule().releases[id];
-        continue;
       }
       auto bound = BindOne(id, kernels);
       if (!bound) {
@@ -114,10 +89,32 @@ struct BoxedProgram::State {
       }
       Value(constant.slot) = device == nullptr ? known->second : OnDevice(known->second);
     }
-    if (device != nullptr && plan.captures) {
-      captured.emplace(plan, *device, [this](std::span<const Tensor> inputs) {
-        return RunSteps(inputs, nullptr);
-      });
+    if (device != nullptr && plan.capture == Capture::kWhole) {
+      captured.emplace(
+          plan.graph, CaptureInputsOf(plan), *device,
+          [this](std::span<const Tensor> inputs) { return RunSteps(inputs, nullptr); });
+    }
+    return device != nullptr && plan.capture == Capture::kPieces ? BindPieces() : Ok();
+  }
+
+  Status BindPieces() {
+    std::set<SlotId> fixed;  // the same memory in every run
+    for (const Plan::Input& input : plan.inputs)
+      if (input.is_static) fixed.insert(input.slot);
+    for (const Plan::Constant& constant : plan.constants)
+      fixed.insert(constant.slot);
+    STRATA_TRY(const std::vector<PlanPiece> found, PiecesOf(plan));
+    for (const PlanPiece& piece : found) {
+      pieces.push_back({.steps = piece, .captured = nullptr});
+      if (!piece.is_captured) continue;
+      std::vector<CaptureInput> inputs;
+      for (const SlotId slot : piece.inputs)
+        inputs.push_back({.name = Slot(slot).name, .is_static = fixed.contains(slot)});
+      pieces.back().captured = std::make_unique<ProgramCapture>(
+          plan.graph, std::move(inputs), *device,
+          [this, at = pieces.size() - 1](std::span<const Tensor> given) {
+            return RunPieceSteps(pieces[at], given);
+          });
     }
     return Ok();
   }
@@ -126,14 +123,13 @@ struct BoxedProgram::State {
     return tensor.to(c10::Device(device->traits().name));
   }
 
-  Status BindOne(StepId index, const IdVector<KernelId, DeviceFunction*>& kernels) {
+  Status BindOne(StepId index, const DeviceKernels& kernels) {
     PlanStep step = plan.steps[index];
     Step& bound = steps[index];
     if (streams) step.kills = streams->schedule().releases[index];
-    if (step.kernel.valid()) {
-      bound.kernel = kernels[step.kernel];
+    if (bound.kernel = kernels.Of(step); bound.kernel != nullptr) {
       bound.releases = step.kills;
-      return CheckKernel(step);
+      return step.kernel.valid() ? CheckKernel(step) : Ok();
     }
     STRATA_TRY(const c10::OperatorHandle op, FindOp(step.op));
     STRATA_TRY(BoundStep call, BindStep(step, op));
@@ -174,9 +170,12 @@ struct BoxedProgram::State {
     for (size_t i = 0; i < inputs.size(); ++i)
       Value(plan.inputs[i].slot) = inputs[i];
     if (streams) streams->Begin();
-    for (const StepId id : IdsOf(steps)) {
-      current_step = id;
-      RunStep(id, observer);
+    if (pieces.empty() || observer != nullptr) {
+      for (const StepId id : IdsOf(steps))
+        RunStep(id, observer);
+    } else {
+      for (Piece& piece : pieces)
+        RunPiece(piece);
     }
     if (streams) streams->Join();
     std::vector<Tensor> outputs;
@@ -187,24 +186,72 @@ struct BoxedProgram::State {
   }
 
   void RunStep(StepId index, ExecutionObserver* observer) {
+    if (streams) streams->Enter(index, plan.steps[index]);
+    Execute(index, observer);
+    Release(index);
+    if (streams) streams->Leave(index);
+    if (captured) captured->AfterStep(plan.steps[index]);
+  }
+
+  void Release(StepId index) {
+    for (const SlotId slot : steps[index].releases)
+      Value(slot) = c10::IValue();
+  }
+
+  void RunPiece(Piece& piece) {
+    const auto for_each_step = [&](auto&& fn) {
+      for (StepId id = piece.steps.first; id < piece.steps.end; ++id.index)
+        fn(id);
+    };
+    if (piece.captured == nullptr) return for_each_step([&](StepId id) { RunStep(id, nullptr); });
+    // A device graph knows no events of others: it begins after all that its steps wait for.
+    for_each_step([&](StepId id) { streams->Enter(id, plan.steps[id]); });
+    current_step = piece.steps.first;
+    std::vector<Tensor> inputs;
+    for (const SlotId slot : piece.steps.inputs) {
+      const Tensor& given = Value(slot).toTensor();
+      inputs.push_back(given.is_non_overlapping_and_dense() ? given : given.contiguous());
+    }
+    auto outputs = piece.captured->Run(inputs);
+    TORCH_CHECK(outputs.has_value(), outputs.has_value() ? "" : outputs.error().message());
+    for (size_t i = 0; i < outputs->size(); ++i)
+      Value(piece.steps.outputs[i]) = (*outputs)[i];
+    for_each_step([&](StepId id) {
+      Release(id);
+      streams->Leave(id);
+    });
+  }
+
+  /// What a piece's device graph records.
+  std::vector<Tensor> RunPieceSteps(Piece& piece, std::span<const Tensor> inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      Value(piece.steps.inputs[i]) = inputs[i];
+    for (StepId id = piece.steps.first; id < piece.steps.end; ++id.index) {
+      Execute(id, nullptr);
+      Release(id);
+      piece.captured->AfterStep(plan.steps[id]);
+    }
+    std::vector<Tensor> outputs;
+    for (const SlotId slot : piece.steps.outputs)
+      outputs.push_back(Value(slot).toTensor());
+    return outputs;
+  }
+
+  void Execute(StepId index, ExecutionObserver* observer) {
     const PlanStep& planned = plan.steps[index];
     const Step& step = steps[index];
-    if (streams) streams->Enter(index, planned);
+    current_step = index;
     if (step.kernel != nullptr) {
-      planned.flex_kernel.valid() ? RunFlexKernel(planned, step.kernel)
-                                  : RunKernel(planned, step.kernel);
+      const auto run = planned.flex_kernel.valid() ? RunDeviceFlexKernel : RunDeviceKernel;
+      run(plan, planned, *device, step.kernel, values);
       if (observer != nullptr) ShowKernel(planned, *observer);
     } else {
       FillStack(*step.call);
       step.call->op.callBoxed(&stack);
-      if (device != nullptr) LayOutResults(planned);
+      if (device != nullptr) LayOutResults(plan, planned, stack);
       if (observer != nullptr) Show(planned, *observer);
       TakeResults(planned);
     }
-    for (const SlotId slot : step.releases)
-      Value(slot) = c10::IValue();
-    if (streams) streams->Leave(index);
-    if (captured) captured->AfterStep(planned);
   }
 
   // --- Operators and kernels ---------------------------------------------------------------------
@@ -226,18 +273,6 @@ struct BoxedProgram::State {
       for (const NumberSlots::Element& element : numbers.elements)
         list.push_back(!element.slot.valid() ? element.number : Value(element.slot).toInt());
       stack[numbers.arg] = std::move(list);
-    }
-  }
-
-  void LayOutResults(const PlanStep& step) {
-    if (step.is_view || step.mutates) return;
-    for (size_t i = 0; i < stack.size() && i < step.results.size(); ++i) {
-      if (!step.results[i].valid() || !stack[i].isTensor() || !stack[i].toTensor().defined())
-        continue;
-      const std::optional<PlanLayout>& layout = Slot(step.results[i]).layout;
-      if (layout && Slot(step.results[i]).storage == step.results[i]) {
-        stack[i] = LaidOutAs(stack[i].toTensor(), *layout);
-      }
     }
   }
 
@@ -281,52 +316,6 @@ struct BoxedProgram::State {
     for (const SlotId slot : step.results)
       results.push_back(!slot.valid() ? Tensor() : Value(slot).toTensor());
     observer.OnStep(step, results);
-  }
-
-  void RunKernel(const PlanStep& step, DeviceFunction* function) {
-    const Kernel& kernel = plan.kernels[step.kernel];
-    std::vector<Tensor> tensors(static_cast<size_t>(kernel.num_arguments));
-    for (size_t i = 0; i < step.args.size(); ++i) {
-      const SlotId slot = step.args[i].slot;
-      const Tensor& given = Value(slot).toTensor();
-      tensors[i] = LaidOutAs(given, *Slot(slot).layout);
-      const bool is_written =
-          std::ranges::binary_search(kernel.written_inputs, static_cast<int32_t>(i));
-      TORCH_CHECK(!is_written || tensors[i].is_same(given),
-                  "a kernel writes to a tensor of another layout than was traced");
-    }
-    const c10::Device where =
-        step.args.empty() ? c10::Device(device->traits().name) : tensors[0].device();
-    for (size_t i = 0; i < step.results.size(); ++i) {
-      const auto argument = static_cast<size_t>(kernel.result_arguments[i]);
-      if (!tensors[argument].defined()) {
-        TORCH_CHECK(step.results[i].valid() && Slot(step.results[i]).layout,
-                    "a kernel has a result of unknown layout");
-        tensors[argument] = NewTensor(*Slot(step.results[i]).layout, where);
-      }
-      if (step.results[i].valid()) Value(step.results[i]) = tensors[argument];
-    }
-    std::vector<void*> addresses;
-    for (const Tensor& tensor : tensors)
-      addresses.push_back(tensor.mutable_data_ptr());
-    ThrowUnlessOk(device->Launch(function, addresses));
-  }
-
-  /// REQUIRES: results have a known layout, which all steps with such a kernel have.
-  void RunFlexKernel(const PlanStep& step, DeviceFunction* function) {
-    std::vector<Tensor> tensors;
-    step.ForEachOperand([&](SlotId slot) {
-      tensors.push_back(LaidOutAs(Value(slot).toTensor(), *Slot(slot).layout));
-    });
-    const c10::Device where(device->traits().name);
-    for (const SlotId slot : step.results) {
-      tensors.push_back(NewTensor(*Slot(slot).layout, where));
-      Value(slot) = tensors.back();
-    }
-    std::vector<void*> addresses;
-    for (const Tensor& tensor : tensors)
-      addresses.push_back(tensor.mutable_data_ptr());
-    ThrowUnlessOk(device->Launch(function, addresses));
   }
 
   void Clear() {
@@ -382,12 +371,25 @@ PlannedMemory BoxedProgram::planned_memory() const {
 }
 
 bool BoxedProgram::reuses_outputs() const {
-  return state_->captured && state_->captured->is_captured();
+  return (state_->captured && state_->captured->is_captured()) ||
+         std::ranges::any_of(state_->pieces, [](const State::Piece& piece) {
+           return piece.captured != nullptr && piece.captured->is_captured();
+         });
 }
 
-const std::vector<KernelAnnotation>& BoxedProgram::annotations() const {
-  static const std::vector<KernelAnnotation> kNone;
-  return state_->captured ? state_->captured->annotations() : kNone;
+std::vector<KernelAnnotation> BoxedProgram::annotations() const {
+  if (state_->captured) return state_->captured->annotations();
+  std::vector<KernelAnnotation> all;
+  int64_t num_captured = 0;
+  for (const State::Piece& piece : state_->pieces) {
+    if (piece.captured == nullptr) continue;
+    for (KernelAnnotation kernels : piece.captured->annotations()) {
+      kernels.piece = num_captured;
+      all.push_back(std::move(kernels));
+    }
+    ++num_captured;
+  }
+  return all;
 }
 
 }  // namespace strata

@@ -24,7 +24,7 @@ class ExecutionObserver;
 /// they are annotated with, ordered by the fewest events (runtime/plan/device/schedule.h); kernels
 /// are the device's. Where an operator returns another layout than was traced, the result is copied
 /// into the traced one. A plan that can be captured is, in its second run, and replayed from then
-/// on (runtime/plan/device/graph_replay.h).
+/// on (runtime/plan/device/graph_replay.h): as a whole, or in pieces with steps between them.
 class BoxedProgram {
  public:
   /// REQUIRES: plan and device, which may be null, outlive the program. Kernels need a device.
@@ -43,8 +43,8 @@ class BoxedProgram {
   PlannedMemory planned_memory() const;
   /// The next run writes its outputs over those of this one.
   bool reuses_outputs() const;
-  /// Of the captured graph; empty before there is one.
-  const std::vector<KernelAnnotation>& annotations() const;
+  /// Of what was captured; empty before.
+  std::vector<KernelAnnotation> annotations() const;
 
  private:
   struct State;

@@ -11,12 +11,12 @@ namespace {
 
 using at::Tensor;
 
-std::vector<size_t> StaticInputs(const Plan& plan) {
-  std::vector<size_t> inputs;
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    if (plan.inputs[i].is_static) inputs.push_back(i);
+std::vector<size_t> StaticInputs(const std::vector<CaptureInput>& inputs) {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].is_static) found.push_back(i);
   }
-  return inputs;
+  return found;
 }
 
 DeviceBuffer BufferOf(const Tensor& tensor) {
@@ -31,12 +31,24 @@ std::string_view ModuleOf(const PlanStep& step) {
 
 }  // namespace
 
-ProgramCapture::ProgramCapture(const Plan& plan, Device& device, Steps steps)
-    : plan_(plan),
+std::vector<CaptureInput> CaptureInputsOf(const Plan& plan) {
+  const std::vector<bool> are_written = WrittenInputs(plan);
+  std::vector<CaptureInput> inputs;
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    inputs.push_back({.name = plan.slots[plan.inputs[i].slot].name,
+                      .is_static = plan.inputs[i].is_static,
+                      .is_written = are_written[i]});
+  }
+  return inputs;
+}
+
+ProgramCapture::ProgramCapture(std::string graph, std::vector<CaptureInput> inputs, Device& device,
+                               Steps steps)
+    : graph_(std::move(graph)),
+      described_(std::move(inputs)),
       device_(device),
       steps_(std::move(steps)),
-      writes_input_(WrittenInputs(plan)),
-      run_(device.graphs(), StaticInputs(plan),
+      run_(device.graphs(), StaticInputs(described_),
            [this](std::span<const ReplayInput>) { return Issue(); }) {}
 
 Result<std::vector<DeviceBuffer>> ProgramCapture::Issue() {
@@ -63,10 +75,9 @@ Result<std::vector<DeviceBuffer>> ProgramCapture::Issue() {
 Result<std::vector<Tensor>> ProgramCapture::Run(std::span<const Tensor> inputs) {
   std::vector<ReplayInput> buffers;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Plan::Input& input = plan_.inputs[i];
-    if (!input.is_static && !inputs[i].is_non_overlapping_and_dense()) {
+    if (!described_[i].is_static && !inputs[i].is_non_overlapping_and_dense()) {
       return Error(ErrorCode::kUnsupported, "input {} of captured graph {} has gaps",
-                   plan_.slots[input.slot].name, plan_.graph);
+                   described_[i].name, graph_);
     }
     buffers.emplace_back(BufferOf(inputs[i]));
   }
@@ -90,7 +101,7 @@ Result<std::vector<Tensor>> ProgramCapture::Run(std::span<const Tensor> inputs) 
 Status ProgramCapture::CopyBack(std::span<const Tensor> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const DeviceBuffer from = BufferOf(graph_inputs_[i]), to = BufferOf(inputs[i]);
-    if (!writes_input_[i] || from.address == to.address) continue;
+    if (!described_[i].is_written || from.address == to.address) continue;
     STRATA_RETURN_IF_ERROR(device_.Copy(to, from));
   }
   return Ok();

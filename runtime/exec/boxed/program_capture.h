@@ -19,18 +19,27 @@ namespace strata {
 struct KernelAnnotation {
   std::string module;
   int64_t first = 0, last = 0;  ///< nodes [first, last)
+  int64_t piece = 0;            ///< of a program that is captured in pieces: which of them
   friend bool operator==(const KernelAnnotation&, const KernelAnnotation&) = default;
 };
 
-/// Captures the second run of a plan as a device graph and replays it from then on: the tensors
-/// around a CapturedRun (runtime/plan/device/graph_replay.h).
+/// An input of a program, or of a piece of one.
+struct CaptureInput {
+  std::string name;
+  bool is_static = false;   ///< the same memory in every run
+  bool is_written = false;  ///< a run writes to it
+};
+std::vector<CaptureInput> CaptureInputsOf(const Plan& plan);
+
+/// Captures the second run of a program, or of a piece of one, as a device graph and replays it
+/// from then on: the tensors around a CapturedRun (runtime/plan/device/graph_replay.h).
 class ProgramCapture {
  public:
-  /// Runs the steps of the plan.
+  /// Runs the steps.
   using Steps = std::function<std::vector<at::Tensor>(std::span<const at::Tensor> inputs)>;
 
-  /// REQUIRES: plan and device outlive the capture.
-  ProgramCapture(const Plan& plan, Device& device, Steps steps);
+  /// `graph`: a name for messages. REQUIRES: the device outlives the capture.
+  ProgramCapture(std::string graph, std::vector<CaptureInput> inputs, Device& device, Steps steps);
 
   /// Exceptions of the steps pass through.
   Result<std::vector<at::Tensor>> Run(std::span<const at::Tensor> inputs);
@@ -45,10 +54,10 @@ class ProgramCapture {
   Result<std::vector<DeviceBuffer>> Issue();
   Status CopyBack(std::span<const at::Tensor> inputs);
 
-  const Plan& plan_;
+  std::string graph_;
+  std::vector<CaptureInput> described_;  // inputs
   Device& device_;
   Steps steps_;
-  std::vector<bool> writes_input_;
   CapturedRun run_;
   std::span<const at::Tensor> inputs_;  // of the current run
   std::vector<at::Tensor> outputs_;

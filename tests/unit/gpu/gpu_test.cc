@@ -109,6 +109,7 @@ std::vector<double> Train(std::string_view text, const Overrides& overrides,
 
 constexpr std::string_view kStreams = "dce,canonicalize,fuse";
 constexpr std::string_view kGraphs = "dce,canonicalize,fuse,cuda-graph";
+constexpr std::string_view kPieces = "dce,canonicalize,fuse,cuda-graph{pieces=true}";
 /// As `strata bench train` runs it: sums, softmax and functions in kernels, too.
 constexpr std::string_view kFast = "dce,canonicalize,place-casts,fuse{numerics=fast},cuda-graph";
 
@@ -150,6 +151,7 @@ TEST_CASE("a replayed graph computes the bits of the streams") {
     const Overrides overrides = {"device=cuda", "debug.deterministic=true",
                                  std::string("training.mixed_precision_param=") + precision};
     CHECK_EQ(Train(kModels[0], overrides, kGraphs), Train(kModels[0], overrides, kStreams));
+    CHECK_EQ(Train(kModels[2], overrides, kPieces), Train(kModels[2], overrides, kStreams));
   }
 }
 

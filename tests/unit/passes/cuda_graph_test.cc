@@ -3,6 +3,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "tests/support/graphs.h"
 
@@ -115,6 +116,68 @@ TEST_CASE("CG-6: the pass marks capturable nodes and reports the others") {
   CHECK(OrDie(CudaGraph({.force = true}).Run(*host)) == Changed::kYes);
   CHECK_EQ(refused.attribute(refused.output(), "no_cuda_graph"), "");
   CHECK_EQ(refused.attribute(refused.output(), "cuda_graph"), "full");
+}
+
+/// Names of the nodes that run outside of pieces.
+std::string Outside(const Graph& graph) {
+  std::string names;
+  for (const NodeId node : graph.nodes()) {
+    if (graph.attribute(node, "cuda_graph") == "outside")
+      names += fmt::format("{} ", graph.name(node));
+  }
+  return names;
+}
+
+TEST_CASE("what no device graph can hold splits a graph into pieces") {
+  const auto module = ParseBody(R"(
+  w = placeholder : f32[4][1]cuda:0 {+input='parameter'}
+  x = placeholder : f32[4][1]cuda:0 {+input='batch'}
+  a = aten.mul.Tensor(x, w) : f32[4][1]cuda:0
+  n = aten._local_scalar_dense.default(a)
+  b = aten.mul.Tensor(a, n) : f32[4][1]cuda:0
+  v = aten.view.default(b, [2, 2]) : f32[2, 2][2, 1]cuda:0 ~b
+  m = aten._local_scalar_dense.default(v)
+  c = aten.exp.default(v) : f32[2, 2][2, 1]cuda:0
+  d = aten.neg.default(c) : f32[2, 2][2, 1]cuda:0
+  u = aten.add_.Tensor(w, x) : f32[4][1]cuda:0 ~w
+  output([d])
+)");
+  Graph& graph = *module->FindGraph("g");
+  OrDie(CudaGraph({.pieces = true}).Run(*module));
+  CHECK_EQ(graph.attribute(graph.output(), "cuda_graph"), "pieces");
+  CHECK_EQ(graph.attribute(graph.output(), "no_cuda_graph"), "n: reads a value on the host");
+  CHECK_EQ(Outside(graph), "n b v m ");  // b reads a number; v alone computes nothing
+  CHECK(OrDie(CudaGraph({.pieces = true}).Run(*module)) == Changed::kNo);
+  OrDie(CudaGraph({.pieces = true, .min_nodes = 2}).Run(*module));
+  CHECK_EQ(Outside(graph), "a n b v m ");
+  OrDie(CudaGraph({.pieces = true, .min_nodes = 4}).Run(*module));
+  CHECK_EQ(Outside(graph), "a n b v m c d u ");
+  CHECK_EQ(graph.attribute(graph.output(), "cuda_graph"), "");
+  OrDie(CudaGraph().Run(*module));
+  CHECK_EQ(Outside(graph), "");
+}
+
+TEST_CASE("collectives, what builds their buffers, and written memory stay outside of pieces") {
+  const auto module = ParseBody(R"(
+  x = placeholder : f32[4][1]cuda:0 {+input='batch'}
+  y = placeholder : f32[4][1]cuda:0 {+input='batch'}
+  a = aten.exp.default(x) : f32[4][1]cuda:0
+  b = aten.neg.default(x) : f32[4][1]cuda:0
+  buffer = aten.cat.default([a, b]) : f32[8][1]cuda:0
+  sum = _c10d_functional.all_reduce.default(buffer, 'sum', 'fsdp') : f32[8][1]cuda:0
+  c = aten.exp.default(a) : f32[4][1]cuda:0
+  awaited = _c10d_functional.wait_tensor.default(sum) : f32[8][1]cuda:0
+  d = aten.exp.default(awaited) : f32[8][1]cuda:0
+  e = aten.neg.default(y) : f32[4][1]cuda:0
+  f = aten.add_.Tensor(e, c) : f32[4][1]cuda:0 ~e
+  g = aten.exp.default(f) : f32[4][1]cuda:0
+  h = aten.exp.default(d) : f32[8][1]cuda:0
+  n = aten._local_scalar_dense.default(h)
+  output([g, h])
+)");
+  const Graph& graph = *module->FindGraph("g");
+  OrDie(CudaGraph({.pieces = true}).Run(*module));
+  CHECK_EQ(Outside(graph), "buffer sum awaited e f g n ");
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "tests/support/fake_nccl.h"
 #include "tests/support/graphs.h"
 #include "tests/support/rank_courses.h"
+#include "tests/support/replaying_fake_device.h"
 #include "tests/support/results.h"
 #include "tests/support/small_models.h"
 
@@ -175,6 +176,37 @@ std::vector<Status> RunBodies(const std::vector<std::string>& bodies, millisecon
     std::this_thread::sleep_for(timeout);  // the other one may still look here
   });
   return ends;
+}
+
+TEST_CASE("collectives run between the pieces of a captured graph") {
+  const std::string_view body = R"(
+  x = placeholder : f32[4][1]cpu {+input='batch'}
+  a = aten.exp.default(x) : f32[4][1]cpu
+  sum = _c10d_functional.all_reduce.default(a, 'sum', 'fsdp') : f32[4][1]cpu {+cuda_graph='outside'}
+  b = aten.neg.default(a) : f32[4][1]cpu
+  awaited = _c10d_functional.wait_tensor.default(sum) : f32[4][1]cpu {+cuda_graph='outside'}
+  c = aten.add.Tensor(awaited, b) : f32[4][1]cpu
+  output([c]) {+cuda_graph='pieces'}
+)";
+  OnRanks(2, [&](const ProcessPlace& place) {
+    testing::ReplayingFakeDevice device;
+    const auto team =
+        OrDie(ProcessTeam::Connect(OrDie(Mesh::Parse("fsdp=2")), place, std::chrono::seconds(20)));
+    team->UseDevice(device, FakeNccl());
+    OrDie(team->Run([&](int64_t rank) -> Status {
+      const auto module = ParseBody(body);
+      STRATA_TRY(Plan plan, Lower(*module->FindGraph("g"), {}));
+      STRATA_TRY(Executor executor, Executor::Bind(std::move(plan), {}, {}, &device));
+      for (int run = 0; run < 5; ++run) {
+        const auto input = [&](int64_t of) {
+          return at::full({4}, 0.1F * static_cast<float>(of + 1) + static_cast<float>(run));
+        };
+        STRATA_TRY(const auto out, executor.Run(std::vector{input(rank)}));
+        CHECK(at::equal(out[0], input(0).exp() + input(1).exp() - input(rank).exp()));
+      }
+      return Ok();
+    }));
+  });
 }
 
 TEST_CASE("GPUs whose ranks call different collectives end with both calls and nodes") {

@@ -18,12 +18,14 @@
 
 #include <doctest/doctest.h>
 
+#include "ir/text/native_text.h"
 #include "passes/compile/cuda_graph.h"
 #include "passes/core/pass_manager.h"
 #include "passes/core/registry.h"
 #include "passes/passes.h"
 #include "runtime/aten/literals.h"
 #include "runtime/codegen/nvrtc.h"
+#include "runtime/exec/executor.h"
 #include "runtime/exec/step/memory_meter.h"
 #include "runtime/models/layers.h"
 #include "runtime/plan/plan.h"
@@ -33,9 +35,9 @@
 #include "tests/support/cuda_emulator.h"
 #include "tests/support/fake_cpu_device.h"
 #include "tests/support/graphs.h"
+#include "tests/support/replaying_fake_device.h"
 #include "tests/support/results.h"
 #include "tests/support/small_models.h"
-#include "tests/unit/runtime/replaying_fake_device.h"
 
 namespace strata {
 namespace {
@@ -269,9 +271,9 @@ TEST_CASE("dense models can be captured whole; grouped products say why not") {
       CHECK(obstacle.ends_with("a grouped product may read its offsets on the host"));
     } else {
       CHECK_EQ(obstacle, "");
-      CHECK(OrDie(Lower(step)).captures);
+      CHECK(OrDie(Lower(step)).capture == Capture::kWhole);
     }
-    CHECK(OrDie(Lower(*module->FindGraph(kOptimizerGraph))).captures);
+    CHECK(OrDie(Lower(*module->FindGraph(kOptimizerGraph))).capture == Capture::kWhole);
   }
 }
 
@@ -409,6 +411,67 @@ TEST_CASE("replayed graphs train with the bits of the streams") {
       ++captures;
     CHECK_EQ(captures, accumulates ? 3 : 2);
     CHECK_EQ(trainer->Kernels().size(), captures);
+  }
+}
+
+/// The same graphs where the memory of a double is.
+std::unique_ptr<Module> OnDouble(const Module& module) {
+  std::string text = PrintText(module);
+  constexpr std::string_view kGpu = "cuda:0";
+  for (size_t at = text.find(kGpu); at != std::string::npos; at = text.find(kGpu, at))
+    text.replace(at, kGpu.size(), "cpu");
+  return OrDie(ParseText(text));
+}
+
+/// Random, and tokens of the vocabulary.
+std::vector<Tensor> RandomInputs(const Plan& plan) {
+  std::vector<Tensor> inputs;
+  for (const Plan::Input& input : plan.inputs) {
+    const bool is_token = input.dtype == DType::kI64;
+    inputs.push_back(is_token ? at::randint(0, 8, input.sizes, at::kLong)
+                              : at::rand(input.sizes).to(ToScalarType(input.dtype)));
+  }
+  return inputs;
+}
+
+TEST_CASE("steps with grouped products run in pieces with the bits of their steps") {
+  RegisterDouble();
+  for (const DeviceCase& c : kDeviceCases) {
+    INFO(c.name);
+    const bool has_experts = c.text == kSmallDeepSeekV3;
+    const auto module = OnDouble(
+        *TraceForGpu(ConfigOfCase(c), "dce,canonicalize,place-casts,fuse,cuda-graph{pieces=true}"));
+    const Graph& graph = *module->FindGraph(kStepGraph);
+    CHECK_EQ(graph.attribute(graph.output(), "cuda_graph"), has_experts ? "pieces" : "full");
+    if (!has_experts) continue;
+    FakeCpuDevice plain(true);
+    ReplayingFakeDevice device(true);
+    Plan uncaptured = OrDie(Lower(graph));
+    uncaptured.capture = Capture::kNothing;
+    Executor steps = OrDie(Executor::Bind(std::move(uncaptured), {}, {}, &plain));
+    Executor pieces = OrDie(Executor::Bind(OrDie(Lower(graph)), {}, {}, &device));
+    std::vector<Tensor> inputs = RandomInputs(steps.plan());
+    for (int run = 0; run < 4; ++run) {
+      INFO("run ", run);
+      // Parameters stay where they are.
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (!steps.plan().inputs[i].is_static) inputs[i] = RandomInputs(steps.plan())[i];
+      const std::vector<Tensor> expected = OrDie(steps.Run(inputs));
+      const std::vector<Tensor> actual = OrDie(pieces.Run(inputs));
+      REQUIRE_EQ(actual.size(), expected.size());
+      for (size_t i = 0; i < actual.size(); ++i) {
+        INFO("output ", i);
+        CHECK(at::equal(actual[i], expected[i]));
+      }
+    }
+    size_t captures = 0;
+    for (size_t at = device.log.find("begin "); at != std::string::npos;
+         at = device.log.find("begin ", at + 1))
+      ++captures;
+    CHECK(captures >= 3);  // before, between and after the products
+    const std::vector<KernelAnnotation> kernels = pieces.annotations();
+    REQUIRE(!kernels.empty());
+    CHECK_EQ(kernels.back().piece, static_cast<int64_t>(captures) - 1);
   }
 }
 
