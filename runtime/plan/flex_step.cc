@@ -71,8 +71,10 @@ class FlexLowering {
   PlanStep& step_;
 };
 
-/// Scratch memory of a thread, in numbers.
+/// Scratch memory of a thread of a CPU, in numbers.
 constexpr int64_t kMaxScratch = int64_t{1} << 24;
+/// Numbers of a key and its value, or of a query and its gradient, in shared memory of a GPU.
+constexpr int64_t kMaxShared = 8192;
 
 /// Queries of a row of causal attention for which it is faster than ATen's.
 constexpr int64_t kLeastCausal = 128;
@@ -271,6 +273,9 @@ class KernelMaker {
       return std::nullopt;
     }
     const FlexKernel& k = kernel_;
+    if (plan_.options.on_gpu)
+      return k.width + k.value_width <= kMaxShared ? std::optional(std::move(kernel_))
+                                                   : std::nullopt;
     const int64_t widest = std::max({k.width, k.value_width, k.key_block}) + 16;
     const int64_t rows = std::max(
         {k.query_block, k.key_block, k.heads / k.kv_heads * k.queries * (k.width + 16) / widest});
