@@ -384,6 +384,20 @@ TEST_CASE("operators and kernels of flex attention compute what PyTorch computes
   }
 }
 
+TEST_CASE("attention over long rows has kernels on a GPU; on a CPU they need too much memory") {
+  FlexCase c{.name = "long rows"};
+  c.batch = c.kv_heads = 1;
+  c.heads = 16;
+  c.seq = 300'000;
+  c.block = 128;
+  const auto on_meta = [&](int64_t heads) {
+    return at::empty({c.batch, c.seq, heads, c.width}, at::TensorOptions(at::kMeta));
+  };
+  const TracedCase traced(c, {on_meta(16), on_meta(1), on_meta(1), on_meta(16)});
+  CHECK_EQ(OrDie(Lower(traced.graph(), Kernels())).flex_kernels.size(), 1);  // the block mask
+  CHECK_EQ(OrDie(Lower(traced.graph(), GpuKernels())).flex_kernels.size(), 3);
+}
+
 TEST_CASE("kernels give the same bits with any number of threads") {
   const int threads = at::get_num_threads();
   FlexCase c{.name = "causal"};
