@@ -63,7 +63,7 @@ constexpr std::string_view kNotes[] = {
 };
 
 /// Names of fields that are several keys now, and what to write instead.
-constexpr Names kSplit[] = {
+constexpr Names kSplitFields[] = {
     {"training.data_parallel_degree",
      "take 'parallelism.data_parallel_shard_degree' (FSDP), or "
      "'parallelism.data_parallel_replicate_degree' (whole copies)"},
@@ -97,8 +97,8 @@ std::vector<std::string> OtherNames() {
 }
 
 std::string_view AdviceFor(std::string_view name) {
-  const auto* const found = std::ranges::find(kSplit, name, &Names::first);
-  return found == std::end(kSplit) ? "" : found->second;
+  const auto* const found = std::ranges::find(kSplitFields, name, &Names::first);
+  return found == std::end(kSplitFields) ? "" : found->second;
 }
 
 std::string_view Alternative(std::string_view key) {

@@ -12,7 +12,7 @@ namespace strata {
 namespace {
 
 /// Backward graphs of a compilation come late, after other compilations.
-constexpr size_t kRemembered = 64;
+constexpr size_t kRememberedPaths = 64;
 
 /// The number of Dynamo's input that an input of AOTAutograd is, or is made of.
 std::optional<size_t> DynamoInputOf(const Graph& graph, NodeId id) {
@@ -49,7 +49,7 @@ void InputPaths::Learn(std::string_view compile, const Graph& graph) {
   const auto known = std::ranges::find(compilations_, compile, &Compilation::id);
   if (known == compilations_.end()) {
     if (!states_paths || !numbered.empty()) return;
-    if (compilations_.size() == kRemembered) compilations_.pop_front();
+    if (compilations_.size() == kRememberedPaths) compilations_.pop_front();
     compilations_.push_back(
         {.id = std::string(compile), .dynamo = std::move(paths), .by_name = {}});
     return;

@@ -12,7 +12,7 @@ namespace strata {
 namespace {
 
 /// Backward graphs of a compilation come late, after other compilations.
-constexpr size_t kRemembered = 64;
+constexpr size_t kRememberedHints = 64;
 
 struct CreatedSymbol {
   std::string name;
@@ -44,7 +44,7 @@ void SymbolHints::Learn(std::string_view compile, std::string_view envelope) {
   if (!created) return;
   auto known = std::ranges::find(compilations_, compile, &Compilation::id);
   if (known == compilations_.end()) {
-    if (compilations_.size() == kRemembered) compilations_.pop_front();
+    if (compilations_.size() == kRememberedHints) compilations_.pop_front();
     compilations_.push_back({.id = std::string(compile), .hints = {}});
     known = std::prev(compilations_.end());
   }
