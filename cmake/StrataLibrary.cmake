@@ -21,11 +21,13 @@ function(strata_executable name)
   strata_compile_together(${name})
 endfunction()
 
-option(STRATA_UNITY "Compile ten files of a folder at a time" OFF)
+option(STRATA_UNITY "Compile many files of a folder at a time" OFF)
+set(STRATA_UNITY_FILES 20 CACHE STRING "As many as this, with STRATA_UNITY")
 
-# Two thirds of a compilation are headers. With STRATA_UNITY ten files of a folder share them, so names in anonymous
-# namespaces are unique in a folder. Files of other folders do not matter: a new file moves nothing elsewhere. The preset
-# no-runtime and `./dev lint` compile each file by itself, which shows a missing include.
+# Two thirds of a compilation are headers, and what they instantiate. With STRATA_UNITY files of a folder share them, so
+# names in anonymous namespaces are unique in a folder. Groups of a folder are equally large. Files of other folders do
+# not matter: a new file moves nothing elsewhere. The preset no-runtime and `./dev lint` compile each file by itself,
+# which shows a missing include.
 function(strata_compile_together target)
   if(NOT STRATA_UNITY)
     return()
@@ -33,10 +35,20 @@ function(strata_compile_together target)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH folder)
-    string(MAKE_C_IDENTIFIER "${folder}" folder)
-    math(EXPR number_${folder} "0${number_${folder}} + 1")
-    math(EXPR group "(${number_${folder}} - 1) / 10")
-    set_property(SOURCE ${source} PROPERTY UNITY_GROUP "${target}_${folder}_${group}")
+    string(MAKE_C_IDENTIFIER "_${folder}" folder)
+    list(APPEND folders ${folder})
+    list(APPEND sources_${folder} ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
+    list(LENGTH sources_${folder} count)
+    math(EXPR groups "(${count} + ${STRATA_UNITY_FILES} - 1) / ${STRATA_UNITY_FILES}")
+    set(number 0)
+    foreach(source IN LISTS sources_${folder})
+      math(EXPR group "${number} * ${groups} / ${count}")
+      math(EXPR number "${number} + 1")
+      set_property(SOURCE ${source} PROPERTY UNITY_GROUP "${target}${folder}_${group}")
+    endforeach()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # GCC takes an included file for a header, which must not use anonymous namespaces.
