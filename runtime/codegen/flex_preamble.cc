@@ -125,25 +125,29 @@ STRATA_INLINE int64_t strata_extent(int64_t first) {
 
 // The key of column i of a block; beyond the last key, the last, as bodies may read buffers there.
 template <class S>
-STRATA_INLINE int32_t strata_key(int64_t k0, int64_t i) {
-  const int32_t k = (int32_t)(k0 + i), last = (int32_t)S::keys - 1;
+STRATA_INLINE int64_t strata_key(int64_t k0, int64_t i) {
+  const int64_t k = k0 + i, last = S::keys - 1;
   return S::keys % S::key_block == 0 && S::key_block % strata_lanes == 0 ? k : k < last ? k : last;
 }
 
-// The score of a product of query and key: modified, and -inf where the mask hides the key.
+// Which keys of a block a query sees. A loop of its own, and not forced to be of vectors: in one with
+// other work GCC 12 loads what a mask reads element by element.
 template <class S, bool is_full>
-STRATA_INLINE float strata_score(const typename S::Buffers& buffers, float score, bool is_key, int32_t b, int32_t h, int32_t q, int32_t k) {
-  const float modified = S::score_mod(buffers, score, b, h, q, k);
-  return is_key & (is_full || S::mask_mod(buffers, b, h, q, k)) ? modified : -__builtin_inff();
+STRATA_INLINE void strata_find_seen(const typename S::Buffers& buffers, int32_t* seen, int32_t b, int32_t h, int32_t q, int64_t k0) {
+  const int64_t columns = strata_extent<S::keys, S::key_block>(k0);
+  for (int64_t i = 0; i < strata_padded(S::key_block); ++i)
+    seen[i] = (i < columns) & (is_full || S::mask_mod(buffers, b, h, q, strata_key<S>(k0, i))) ? 1 : 0;
 }
 
 // Of a row of products the scores; the largest, or `maximum`.
 template <class S, bool is_full>
 STRATA_ONE_BODY float strata_scores(const typename S::Buffers& buffers, float* row, float maximum, int32_t b, int32_t h, int32_t q, int64_t k0) {
-  const int64_t columns = strata_extent<S::keys, S::key_block>(k0);
+  int32_t seen[strata_padded(S::key_block)];
+  strata_find_seen<S, is_full>(buffers, seen, b, h, q, k0);
 #pragma omp simd reduction(max:maximum)
   for (int64_t i = 0; i < strata_padded(S::key_block); ++i) {
-    row[i] = strata_score<S, is_full>(buffers, row[i] * S::scale, i < columns, b, h, q, strata_key<S>(k0, i));
+    const float modified = S::score_mod(buffers, row[i] * S::scale, b, h, q, strata_key<S>(k0, i));
+    row[i] = seen[i] != 0 ? modified : -__builtin_inff();
     maximum = row[i] > maximum ? row[i] : maximum;
   }
   return maximum;
@@ -165,13 +169,14 @@ STRATA_ONE_BODY float strata_weights(float* row, float base) {
 // of the products.
 template <class S, bool is_full>
 STRATA_ONE_BODY void strata_score_gradients(const typename S::Buffers& buffers, float* weights, float* gradients, float base, float delta, int32_t b, int32_t h, int32_t q, int64_t k0) {
-  const int64_t columns = strata_extent<S::keys, S::key_block>(k0);
+  int32_t seen[strata_padded(S::key_block)];
+  strata_find_seen<S, is_full>(buffers, seen, b, h, q, k0);
 #pragma omp simd
   for (int64_t i = 0; i < strata_padded(S::key_block); ++i) {
-    const int32_t k = strata_key<S>(k0, i);
+    const int64_t k = strata_key<S>(k0, i);
     const float raw = weights[i] * S::scale;
-    const float score = strata_score<S, is_full>(buffers, raw, i < columns, b, h, q, k);
-    const bool is_seen = score != -__builtin_inff();
+    const float score = S::score_mod(buffers, raw, b, h, q, k);
+    const bool is_seen = seen[i] != 0 && score != -__builtin_inff();
     const float weight = is_seen ? strata_exp(score - base) : 0;
     const float gradient = S::joint(buffers, raw, weight * (gradients[i] - delta), b, h, q, k);
     weights[i] = weight;
@@ -378,7 +383,7 @@ void strata_flex_block_mask(void* const* arguments, int64_t begin, int64_t end) 
         for (int64_t q = i * S::query_block; q < q1; ++q) {
           int32_t row = 0;
 #pragma omp simd reduction(+:row)
-          for (int64_t c = 0; c < columns; ++c) row += S::mask_mod(buffers, b, h, (int32_t)q, (int32_t)(k0 + c)) ? 1 : 0;
+          for (int64_t c = 0; c < columns; ++c) row += S::mask_mod(buffers, b, h, (int32_t)q, k0 + c) ? 1 : 0;
           seen += row;
           // Partial as soon as it is known to have both.
           if (seen > 0 && seen < (q + 1 - i * S::query_block) * S::key_block) break;

@@ -138,11 +138,16 @@ class BodyWriter {
     return text;
   }
 
+  std::string AddressOf(const FlexProgram::Operand& operand) const {
+    const std::string name = NameOf(operand);
+    return name == "k" ? "key" : fmt::format("(int64_t){}", name);
+  }
+
   std::string LoadOf(const FlexProgram::Op& op) const {
     const FlexKernel::Buffer& buffer = buffers_[static_cast<size_t>(op.index)];
     std::string index = "0";
     for (size_t i = 0; i < op.operands.size(); ++i)
-      index += fmt::format(" + (int64_t){} * {}", NameOf(op.operands[i]), buffer.strides[i]);
+      index += fmt::format(" + {} * {}", AddressOf(op.operands[i]), buffer.strides[i]);
     const std::string element = fmt::format("buffers.{}{}[{}]", prefix_, op.index, index);
     if (op.kind == Kind::kFloat) return fmt::format("(float)strata_load({})", element);
     return op.kind == Kind::kBool ? fmt::format("(bool){}", element) : element;
@@ -248,7 +253,9 @@ class ShapeWriter {
 
   void WriteBody(std::string_view head, const FlexProgram& program,
                  const std::vector<FlexKernel::Buffer>& buffers, std::string_view prefix) {
-    Line("  static STRATA_INLINE {}int32_t b, int32_t h, int32_t q, int32_t k) {{", head);
+    // The key as an address has 64 bits: loads of neighbours are seen to be such.
+    Line("  static STRATA_INLINE {}int32_t b, int32_t h, int32_t q, int64_t key) {{", head);
+    Line("    const int32_t k = (int32_t)key;");
     text_ += BodyWriter(program, buffers, prefix).Run();
     Line("  }}");
   }
