@@ -9,23 +9,9 @@ typedef signed char int8_t;
 typedef unsigned char uint8_t;
 __device__ inline uint8_t strata_load(uint8_t x) { return x; }
 template <class T> __device__ inline T strata_max(T a, T b) { return a > b || a != a ? a : b; }
-__device__ inline float strata_magnitude(float x) { return fabsf(x); }
-__device__ inline int64_t strata_magnitude(int64_t x) { return x < 0 ? -x : x; }
-__device__ inline int32_t strata_magnitude(int32_t x) { return x < 0 ? -x : x; }
-// As ATen: towards minus infinity, also of whole numbers.
-template <class A, class B> __device__ inline auto strata_floor_divide(A a, B b) {
-  if constexpr ((A)1 / (A)2 == 0 && (B)1 / (B)2 == 0) {  // of whole numbers
-    if (b == 0) return (int64_t)0;
-    const int64_t quotient = (int64_t)a / b;
-    return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-  } else {
-    return floorf((float)a / (float)b);
-  }
-}
-template <class A, class B> __device__ inline auto strata_remainder(A a, B b) {
-  return a - strata_floor_divide(a, b) * b;
-}
-
+__device__ inline float strata_floor(float x) { return floorf(x); }
+// Where row r of head h of a tensor begins.
+#define STRATA_ROW(T, argument, name, b, h, r) ((T*)arguments[argument] + (b) * S::name##_strides[0] + (h) * S::name##_strides[1] + (r) * S::name##_strides[2])
 constexpr int strata_threads = 128;
 constexpr float strata_ln2 = 0.693147180559945309f;
 __device__ constexpr int64_t strata_min(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -128,6 +114,12 @@ struct strata_query_tile {
   }
 };
 
+// Calls `compute(tile)` for the tiles of a block of threads. All threads call it.
+template <class S, class Compute>
+__device__ inline void strata_each_query_tile(Compute compute) {
+  for (int64_t unit = blockIdx.x; unit < strata_query_tile<S>::units; unit += gridDim.x) compute(strata_query_tile<S>(unit));
+}
+
 // Calls `visit(k, key, value, is_full)` with the keys that the block mask lists for the tile's
 // queries, one after the other; their numbers are in shared memory. All threads call it.
 template <class S, class Visit>
@@ -136,8 +128,8 @@ __device__ inline void strata_visit_keys(void* const* arguments, const int32_t* 
   using T = typename S::Element;
   __shared__ float keys[L::others * L::padded], values[L::others * L::value_padded];
   const int64_t kv_head = tile.h / (S::heads / S::kv_heads), line = strata_mask_row<S>(tile.b, tile.h) * L::query_blocks + tile.block;
-  const T* const key = (const T*)arguments[1] + tile.b * S::key_strides[0] + kv_head * S::key_strides[1];
-  const T* const value = (const T*)arguments[2] + tile.b * S::value_strides[0] + kv_head * S::value_strides[1];
+  const T* const key = STRATA_ROW(const T, 1, key, tile.b, kv_head, 0);
+  const T* const value = STRATA_ROW(const T, 2, value, tile.b, kv_head, 0);
   for (int kind = 0; kind < 2; ++kind) {
     const int32_t count = blocks[2 * kind][line];
     for (int32_t j = 0; j < count; ++j) {
@@ -159,11 +151,10 @@ __device__ void strata_flex_forward(void* const* arguments) {
   using L = strata_layout<S>;
   using T = typename S::Element;
   const auto buffers = S::buffers_of(arguments);
-  for (int64_t unit = blockIdx.x; unit < strata_query_tile<S>::units; unit += gridDim.x) {
-    const strata_query_tile<S> tile(unit);
+  strata_each_query_tile<S>([&](const strata_query_tile<S>& tile) {
     const int64_t b = tile.b, h = tile.h, q = tile.q;
     float query[L::part], sums[L::value_part], maximum = -(float)strata_inf(), total = 0;
-    strata_take<L::lanes>(query, (const T*)arguments[0] + b * S::query_strides[0] + h * S::query_strides[1] + q * S::query_strides[2], (int)S::width, tile.lane);
+    strata_take<L::lanes>(query, STRATA_ROW(const T, 0, query, b, h, q), (int)S::width, tile.lane);
     strata_clear<L::lanes>(sums);
     const int32_t* const lists[] = {(const int32_t*)arguments[3], (const int32_t*)arguments[4], (const int32_t*)arguments[5], (const int32_t*)arguments[6]};
     strata_visit_keys<S>(arguments, lists, tile, [&](int32_t k, const float* key, const float* value, bool is_full) {
@@ -180,12 +171,12 @@ __device__ void strata_flex_forward(void* const* arguments) {
       total += weight;
       strata_add<L::lanes>(sums, weight, value, tile.lane);
     });
-    if (!tile.is_row) continue;
-    T* const out = (T*)arguments[S::results] + b * S::out_strides[0] + h * S::out_strides[1] + q * S::out_strides[2];
+    if (!tile.is_row) return;
+    T* const out = STRATA_ROW(T, S::results, out, b, h, q);
     strata_give<L::lanes>(sums, total == 0 ? 0 : 1 / total, out, (int)S::value_width, tile.lane);
     if (tile.lane == 0)
       ((float*)arguments[S::results + 1])[(b * S::heads + h) * S::queries + q] = total == 0 ? -(float)strata_inf() : (maximum + strata_log(total)) / strata_ln2;
-  }
+  });
 }
 
 // The gradient of the product of a query and a key, and the weight of the key.
@@ -205,13 +196,12 @@ __device__ void strata_flex_query_gradients(void* const* arguments) {
   using L = strata_layout<S>;
   using T = typename S::Element;
   const auto buffers = S::buffers_of(arguments);
-  for (int64_t unit = blockIdx.x; unit < strata_query_tile<S>::units; unit += gridDim.x) {
-    const strata_query_tile<S> tile(unit);
+  strata_each_query_tile<S>([&](const strata_query_tile<S>& tile) {
     const int64_t b = tile.b, h = tile.h, q = tile.q;
     float query[L::part], sums[L::part], out[L::value_part], gradient[L::value_part];
-    strata_take<L::lanes>(query, (const T*)arguments[0] + b * S::query_strides[0] + h * S::query_strides[1] + q * S::query_strides[2], (int)S::width, tile.lane);
-    strata_take<L::lanes>(out, (const T*)arguments[3] + b * S::out_strides[0] + h * S::out_strides[1] + q * S::out_strides[2], (int)S::value_width, tile.lane);
-    strata_take<L::lanes>(gradient, (const T*)arguments[5] + b * S::gradient_strides[0] + h * S::gradient_strides[1] + q * S::gradient_strides[2], (int)S::value_width, tile.lane);
+    strata_take<L::lanes>(query, STRATA_ROW(const T, 0, query, b, h, q), (int)S::width, tile.lane);
+    strata_take<L::lanes>(out, STRATA_ROW(const T, 3, out, b, h, q), (int)S::value_width, tile.lane);
+    strata_take<L::lanes>(gradient, STRATA_ROW(const T, 5, gradient, b, h, q), (int)S::value_width, tile.lane);
     strata_clear<L::lanes>(sums);
     float delta = 0;
 #pragma unroll
@@ -224,8 +214,8 @@ __device__ void strata_flex_query_gradients(void* const* arguments) {
       const strata_score_gradient<S> score(buffers, product, weight_gradient, base, delta, tile.b, tile.h, tile.q, k, is_full);
       strata_add<L::lanes>(sums, score.gradient, key, tile.lane);
     });
-    if (tile.is_row) strata_give<L::lanes>(sums, 1, (T*)arguments[S::results] + b * S::query_out_strides[0] + h * S::query_out_strides[1] + q * S::query_out_strides[2], (int)S::width, tile.lane);
-  }
+    if (tile.is_row) strata_give<L::lanes>(sums, 1, STRATA_ROW(T, S::results, query_out, b, h, q), (int)S::width, tile.lane);
+  });
 }
 
 template <class S>
@@ -242,14 +232,14 @@ __device__ void strata_flex_key_gradients(void* const* arguments) {
     const bool is_row = row < S::key_block && place < S::keys;
     const int64_t k = strata_min(place, S::keys - 1);
     float key[L::part], value[L::value_part], key_sums[L::part], value_sums[L::value_part];
-    strata_take<L::lanes>(key, (const T*)arguments[1] + b * S::key_strides[0] + kv_head * S::key_strides[1] + k * S::key_strides[2], (int)S::width, lane);
-    strata_take<L::lanes>(value, (const T*)arguments[2] + b * S::value_strides[0] + kv_head * S::value_strides[1] + k * S::value_strides[2], (int)S::value_width, lane);
+    strata_take<L::lanes>(key, STRATA_ROW(const T, 1, key, b, kv_head, k), (int)S::width, lane);
+    strata_take<L::lanes>(value, STRATA_ROW(const T, 2, value, b, kv_head, k), (int)S::value_width, lane);
     strata_clear<L::lanes>(key_sums);
     strata_clear<L::lanes>(value_sums);
     for (int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
-      const T* const query = (const T*)arguments[0] + b * S::query_strides[0] + h * S::query_strides[1];
-      const T* const out = (const T*)arguments[3] + b * S::out_strides[0] + h * S::out_strides[1];
-      const T* const gradient = (const T*)arguments[5] + b * S::gradient_strides[0] + h * S::gradient_strides[1];
+      const T* const query = STRATA_ROW(const T, 0, query, b, h, 0);
+      const T* const out = STRATA_ROW(const T, 3, out, b, h, 0);
+      const T* const gradient = STRATA_ROW(const T, 5, gradient, b, h, 0);
       const float* const logsumexp = (const float*)arguments[4] + (b * S::heads + h) * S::queries;
       const int64_t line = strata_mask_row<S>(b, h) * L::key_blocks + key_row;
       for (int kind = 0; kind < 2; ++kind) {
@@ -284,8 +274,8 @@ __device__ void strata_flex_key_gradients(void* const* arguments) {
       }
     }
     if (!is_row) continue;
-    strata_give<L::lanes>(key_sums, 1, (T*)arguments[S::results + 1] + b * S::key_out_strides[0] + kv_head * S::key_out_strides[1] + k * S::key_out_strides[2], (int)S::width, lane);
-    strata_give<L::lanes>(value_sums, 1, (T*)arguments[S::results + 2] + b * S::value_out_strides[0] + kv_head * S::value_out_strides[1] + k * S::value_out_strides[2], (int)S::value_width, lane);
+    strata_give<L::lanes>(key_sums, 1, STRATA_ROW(T, S::results + 1, key_out, b, kv_head, k), (int)S::width, lane);
+    strata_give<L::lanes>(value_sums, 1, STRATA_ROW(T, S::results + 2, value_out, b, kv_head, k), (int)S::value_width, lane);
   }
 }
 

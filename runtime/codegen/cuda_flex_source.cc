@@ -100,7 +100,7 @@ std::vector<CudaLaunch> LaunchesOf(const FlexKernel& kernel) {
 }
 
 std::string CudaFlexSource(std::span<const FlexKernel> kernels) {
-  std::string source = fmt::format("{}{}", kCudaPreamble, kCudaFlexPreamble);
+  std::string source = fmt::format("{}{}{}", kCudaPreamble, kCudaFlexPreamble, kFlexArithmetic);
   std::map<std::string, std::string> shapes;  // names by text: layers of one shape share code
   for (size_t i = 0; i < kernels.size(); ++i) {
     STRATA_CHECK(!kernels[i].is_causal, "a kernel of CPUs");

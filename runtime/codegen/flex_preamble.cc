@@ -96,23 +96,7 @@ inline void strata_clear(float* x, int64_t count) {
   for (int64_t i = 0; i < count; ++i) x[i] = 0;
 }
 
-STRATA_INLINE float strata_magnitude(float x) { return strata_abs(x); }
-STRATA_INLINE int64_t strata_magnitude(int64_t x) { return x < 0 ? -x : x; }
-STRATA_INLINE int32_t strata_magnitude(int32_t x) { return x < 0 ? -x : x; }
-// As ATen: towards minus infinity, also of whole numbers.
-template <class A, class B> STRATA_INLINE auto strata_floor_divide(A a, B b) {
-  if constexpr ((A)1 / (A)2 == 0 && (B)1 / (B)2 == 0) {  // of whole numbers
-    if (b == 0) return (int64_t)0;
-    const int64_t quotient = (int64_t)a / b;
-    return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-  } else {
-    return __builtin_floorf((float)a / (float)b);
-  }
-}
-template <class A, class B> STRATA_INLINE auto strata_remainder(A a, B b) {
-  return a - strata_floor_divide(a, b) * b;
-}
-
+STRATA_INLINE float strata_floor(float x) { return __builtin_floorf(x); }
 constexpr float strata_ln2 = 0.693147180559945309f;
 
 STRATA_INLINE int64_t strata_min(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "runtime/codegen/cpp_source.h"
+#include "runtime/codegen/flex_shape.h"
 #include "runtime/codegen/flex_source.h"
 #include "runtime/codegen/kernel_cache.h"
 
@@ -129,7 +130,7 @@ Status Build(const std::string& source, const std::string& compiler, const fs::p
 
 /// A function for each kernel. Equal ones, those of layers of one shape, have one code.
 std::string FlexSource(std::span<const FlexKernel> kernels) {
-  std::string source(kFlexPreamble);
+  std::string source = fmt::format("{}namespace {{\n{}}}\n", kFlexPreamble, kFlexArithmetic);
   std::map<std::string, size_t> known;  // by code
   for (size_t i = 0; i < kernels.size(); ++i) {
     const std::string name = fmt::format("strata_flex_{}", i);
