@@ -36,6 +36,8 @@ Dispatches::Dispatches(Graph& graph) {
     const Product product = ProductOver(graph, rows);
     if (!product.counts.valid()) continue;
     weights_.emplace(product.counts, product.weight);
+    AddSorted(graph, node, product.weight);
+    AddCounted(graph, product.counts, product.weight);
     for (const Rows& of : rows) {
       products_.emplace(of.value, product);
       dims_.emplace(of.value, of.dim);
@@ -61,6 +63,33 @@ bool Dispatches::IsRowDim(ValueId value, int32_t dim) const {
 ValueId Dispatches::WeightCountedBy(ValueId counts) const {
   const auto found = weights_.find(counts);
   return found == weights_.end() ? ValueId{} : found->second;
+}
+
+ValueId Dispatches::WeightChosenBy(ValueId experts) const {
+  const auto found = chosen_.find(experts);
+  return found == chosen_.end() ? ValueId{} : found->second;
+}
+
+void Dispatches::AddSorted(const Graph& graph, NodeId sort, ValueId weight) {
+  ValueId value = graph.operands(sort)[0];
+  chosen_.emplace(value, weight);
+  while (graph.value(value).alias_of.valid() &&
+         graph.operands(graph.value(value).def).size() == 1) {
+    value = graph.operands(graph.value(value).def)[0];
+    chosen_.emplace(value, weight);
+  }
+}
+
+bool Dispatches::AddCounted(const Graph& graph, ValueId value, ValueId weight, int depth) {
+  constexpr int kMaxDepth = 8;
+  if (chosen_.contains(value)) return true;
+  const NodeId def = graph.value(value).def;
+  if (graph.node(def).kind != NodeKind::kCall || depth > kMaxDepth) return false;
+  bool is_made_of_them = false;
+  for (const ValueId operand : graph.operands(def))
+    is_made_of_them = AddCounted(graph, operand, weight, depth + 1) || is_made_of_them;
+  if (is_made_of_them) chosen_.emplace(value, weight);
+  return is_made_of_them;
 }
 
 /// Everything that follows from the order of `sort` and has its rows in a dimension.

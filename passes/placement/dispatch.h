@@ -24,6 +24,9 @@ class Dispatches {
   bool IsRowDim(ValueId value, int32_t dim) const;
   /// The same of the value that counts them; none: it counts the rows of no dispatch.
   ValueId WeightCountedBy(ValueId counts) const;
+  /// The same of the experts of each token, which the dispatch sorts and counts, and of what is made
+  /// of them on the way to the sort and to the counts; none likewise.
+  ValueId WeightChosenBy(ValueId experts) const;
 
  private:
   /// A value and its dimension of rows.
@@ -36,10 +39,15 @@ class Dispatches {
   };
   static std::vector<Rows> RowsOf(Graph& graph, NodeId sort);
   static Product ProductOver(const Graph& graph, const std::vector<Rows>& rows);
+  /// What `sort` sorts, and what it is a view of.
+  void AddSorted(const Graph& graph, NodeId sort, ValueId weight);
+  /// Whether `value` is one of those, or made of them: then it is added.
+  bool AddCounted(const Graph& graph, ValueId value, ValueId weight, int depth = 0);
 
   std::unordered_map<ValueId, Product> products_;
   std::unordered_map<ValueId, int32_t> dims_;
   std::unordered_map<ValueId, ValueId> weights_;  // by what counts the rows
+  std::unordered_map<ValueId, ValueId> chosen_;   // by experts of tokens, weights likewise
 };
 
 }  // namespace strata

@@ -40,6 +40,7 @@ Result<StrategyChoice::Choice> StrategyChoice::Choose(NodeId node, const Shardin
       // A plan that decides calls decides how they read the experts, too.
       if (!decided && !(MaySort(node, rule, sizes, strategy, axis) &&
                         MayCount(node, rule, sizes, strategy, axis) &&
+                        KeepsTokens(node, operands, now, strategy, axis) &&
                         IsWhereExpertsAre(rule, strategy, operands, axis)))
         continue;
       double cost = CostOf(node, rule, operands, available, axis, strategy);
@@ -237,6 +238,7 @@ bool StrategyChoice::MaySort(NodeId node, const ShardingRule& rule,
   if (rule.order.tokens < 0 || BaseName(graph_.op(node)) != "sort") return true;
   const ValueId rows = graph_.result(node, 1), counts = dispatches_.CountsOf(rows);
   const bool is_by_token = std::ranges::any_of(strategy.results, IsByToken);
+  if (is_by_token && !SortsCounted(counts, strategy, axis)) return false;
   const auto experts = ExpertsOn(dispatches_.WeightOf(rows), axis);
   if (!experts) {  // rows are of the tokens that were counted
     return !counts.valid() || !values_.IsPlaced(counts) ||
@@ -256,6 +258,31 @@ bool StrategyChoice::MayCount(NodeId node, const ShardingRule& rule,
     if (rule.factors[factor].kind == Factor::Kind::kReduce &&
         Divides(sizes, static_cast<int>(factor), axis))
       return false;
+  return true;
+}
+
+bool StrategyChoice::KeepsTokens(NodeId node, const std::vector<ValueId>& operands,
+                                 const std::vector<Placement>& now, const AxisStrategy& strategy,
+                                 size_t axis) {
+  for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
+    const ValueId weight = dispatches_.WeightChosenBy(graph_.result(node, i));
+    if (!weight.valid()) continue;
+    if (const auto experts = ExpertsOn(weight, axis); experts && experts->dim != 0) continue;
+    for (size_t operand = 0; operand < operands.size(); ++operand)
+      if (IsCut(now[operand]) && !(strategy.operands[operand] == now[operand]) &&
+          dispatches_.WeightChosenBy(operands[operand]).valid())
+        return false;
+  }
+  return true;
+}
+
+bool StrategyChoice::SortsCounted(ValueId counts, const AxisStrategy& strategy,
+                                  size_t axis) const {
+  if (!counts.valid() || !values_.IsPlaced(counts)) return true;
+  for (const ValueId counted : graph_.operands(graph_.value(counts).def)) {
+    const Placement& cut = values_.PlacementsOf(counted)[axis];
+    if (IsCut(cut) && cut.split != strategy.operands[0].split) return false;
+  }
   return true;
 }
 

@@ -79,6 +79,12 @@ class StrategyChoice {
                const AxisStrategy& strategy, size_t axis);
   bool MayCount(NodeId node, const ShardingRule& rule, const std::vector<int64_t>& sizes,
                 const AxisStrategy& strategy, size_t axis);
+  /// False where ranks sort and count their own tokens, for a strategy that reads the experts of
+  /// tokens cut in another way than they are: a rank would count the rows of another one.
+  bool KeepsTokens(NodeId node, const std::vector<ValueId>& operands,
+                   const std::vector<Placement>& now, const AxisStrategy& strategy, size_t axis);
+  /// Whether the ranks have the tokens of the sort `strategy` that they counted.
+  bool SortsCounted(ValueId counts, const AxisStrategy& strategy, size_t axis) const;
   /// Whether the ranks of `axis` can divide a factor of this size.
   bool Divides(const std::vector<int64_t>& sizes, int factor, size_t axis) const;
   /// A product over rows runs by expert on the axes that cut the experts, and there alone: else the

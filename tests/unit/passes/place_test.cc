@@ -409,6 +409,36 @@ TEST_CASE("place: ranks of tp that have experts of their own sort and count thei
   OrDie(Verify(*module));
 }
 
+/// Ranks of cp have a part of each of two sequences. It would cost less to exchange the experts of
+/// tokens than their marks, but then ranks would count the tokens of others.
+TEST_CASE("place: tokens are counted in the cut in which they are sorted") {
+  auto module = ParseBody(R"(
+  w = placeholder : f32[32, 8, 8][64, 8, 1]cpu {+fqn='layers.0.moe.experts.w1' +input='parameter'}
+  x = placeholder : f32[2, 8, 8][64, 8, 1]cpu {+fqn='x' +input='batch'}
+  chosen = placeholder : i64[2, 8, 2][16, 2, 1]cpu {+fqn='chosen' +input='batch'}
+  tokens = aten.reshape.default(x, [16, 8]) : f32[16, 8][8, 1]cpu ~x {forward}
+  experts = aten.reshape.default(chosen, [16, 2]) : i64[16, 2][2, 1]cpu ~chosen {forward}
+  none = aten.zeros.default([16, 32], dtype=torch.bool) : b8[16, 32][32, 1]cpu {forward}
+  marks = aten.scatter.value(none, 1, experts, True) : b8[16, 32][32, 1]cpu {forward}
+  counts = aten.sum.dim_IntList(marks, [0]) : i64[32][1]cpu {forward}
+  flat = aten.reshape.default(experts, [32]) : i64[32][1]cpu ~chosen {forward}
+  (_, order) = aten.sort.stable(flat, stable=True, dim=0) as sort : (i64[32][1]cpu, i64[32][1]cpu) {forward}
+  source = aten.floor_divide.Scalar(order, 2) : i64[32][1]cpu {forward}
+  rows = aten.index_select.default(tokens, 0, source) : f32[32, 8][8, 1]cpu {forward}
+  sums = aten.cumsum.default(counts, 0) : i64[32][1]cpu {forward}
+  ends = aten._to_copy.default(sums, dtype=torch.int32) : i32[32][1]cpu {forward}
+  y = aten._grouped_mm.default(rows, w, ends) : f32[32, 8][8, 1]cpu {forward}
+  loss = aten.sum.default(y) : f32[][]cpu {loss}
+  output([loss])
+)");
+  OrDie(Place({.mesh = "cp=4,ep=4", .plan = "llama3"}).Run(*module));
+  OrDie(Verify(*module));
+  CHECK_EQ(TypeOf(*module, "marks"), "DTensor(b8[16, 32][32, 1]cpu, F(0, 2))");
+  CHECK_EQ(TypeOf(*module, "counts"), "DTensor(i64[32][1]cpu, P(sum))");
+  CHECK_EQ(TypeOf(*module, "flat"), "DTensor(i64[32][1]cpu, F(0, 2))");
+  CHECK_EQ(TypeOf(*module, "rows"), "DTensor(f32[32, 8][8, 1]cpu, T(0))");
+}
+
 Status PlaceBy(Module& module, std::string_view text, std::string_view mesh = "fsdp=2") {
   const auto plan = OrDie(PlacementPlan::Parse(text, "p.toml", OrDie(Mesh::Parse(mesh)), {}));
   return PlaceGraph(*module.FindGraph("g"), plan, Reshard::kBlocks);
