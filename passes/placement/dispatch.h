@@ -24,8 +24,8 @@ class Dispatches {
   bool IsRowDim(ValueId value, int32_t dim) const;
   /// The same of the value that counts them; none: it counts the rows of no dispatch.
   ValueId WeightCountedBy(ValueId counts) const;
-  /// The same of the experts of each token, which the dispatch sorts and counts, and of what is made
-  /// of them on the way to the sort and to the counts; none likewise.
+  /// The same of the experts of each token, which the dispatch sorts and counts, and of what is
+  /// made of them on the way to the sort and to the counts; none likewise.
   ValueId WeightChosenBy(ValueId experts) const;
 
  private:

@@ -276,8 +276,7 @@ bool StrategyChoice::KeepsTokens(NodeId node, const std::vector<ValueId>& operan
   return true;
 }
 
-bool StrategyChoice::SortsCounted(ValueId counts, const AxisStrategy& strategy,
-                                  size_t axis) const {
+bool StrategyChoice::SortsCounted(ValueId counts, const AxisStrategy& strategy, size_t axis) const {
   if (!counts.valid() || !values_.IsPlaced(counts)) return true;
   for (const ValueId counted : graph_.operands(graph_.value(counts).def)) {
     const Placement& cut = values_.PlacementsOf(counted)[axis];
