@@ -101,6 +101,16 @@ std::vector<SymbolSizes> SampleSizes(const Module& module) {
   return samples;
 }
 
+std::vector<SymbolSizes> BackedSampleSizes(const Module& module) {
+  std::vector<SymbolSizes> samples = SampleSizes(module);
+  for (const Symbol& symbol : module.dims().symbols()) {
+    if (symbol.backed) continue;
+    for (SymbolSizes& sample : samples)
+      sample.erase(std::string(module.str(symbol.name)));
+  }
+  return samples;
+}
+
 DimId CopyDim(const Module& from, DimId dim, Module& to) {
   if (&from == &to) return dim;
   const DimTable& dims = from.dims();

@@ -25,6 +25,8 @@ Result<std::vector<int64_t>> NumbersOf(const Module& module, std::span<const Dim
 /// ranges, and no two alike where there is room; those of unbacked symbols are like no others. One,
 /// empty, for a module without symbols.
 std::vector<SymbolSizes> SampleSizes(const Module& module);
+/// The same without unbacked symbols, which get their sizes while a graph runs.
+std::vector<SymbolSizes> BackedSampleSizes(const Module& module);
 
 /// An expression in the table of another module, with what is known of its symbols.
 DimId CopyDim(const Module& from, DimId dim, Module& to);

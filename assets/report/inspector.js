@@ -1,5 +1,6 @@
 // The panel of the selected node: fields, inputs, outputs, provenance.
 
+import { codeView } from "./code_view.js";
 import { current, onSelection } from "./current.js";
 import { dotted, h } from "./dom.js";
 import { andMore, columnHead, grid, rowHead, td } from "./elements.js";
@@ -38,6 +39,7 @@ function inspector(detail) {
     flowList(detail, "Outputs", detail.outputs(node)),
     printedLines(detail, node),
     sourceOf(detail, node),
+    generatedCode(detail, node),
     historyOf(detail, node),
     matchOf(detail, node),
   );
@@ -88,6 +90,11 @@ const sourceOf = (detail, node) =>
     h("h3", "Source"),
     h("div.small.mono.mid.wrap", dotted(str(detail.place[node]))),
     detail.code[node] >= 0 && h("pre", str(detail.code[node])),
+  ];
+const generatedCode = (detail, node) =>
+  detail.kernel.has(node) && [
+    h("h3", "Generated C++"),
+    codeView(str(detail.kernel.get(node)), "cpp"),
   ];
 function historyOf(detail, node) {
   const box = h("div");

@@ -54,9 +54,19 @@ class Detail {
     }
     for (const key of ["name", "seq", "cluster", "order"]) this[key] = undo(data[key]);
     this.life = data.life ? undo(data.life) : null;
-    for (const key of ["was", "tags", "time", "bytes", "flops", "stream", "measured", "ranks"]) {
-      this[key] = sparse(data[key]);
-    }
+    for (
+      const key of [
+        "was",
+        "tags",
+        "time",
+        "bytes",
+        "flops",
+        "stream",
+        "measured",
+        "ranks",
+        "kernel",
+      ]
+    ) this[key] = sparse(data[key]);
     for (const key of ["via", "made", "gone", "values", "across"]) this[key] = keyed(data[key]);
     this.cost = keyed(data.cost);
     this.costs = data.costs;

@@ -167,15 +167,9 @@ class GraphFuser {
     WriteBody(graph_, regions_, plan, draft);
     const std::string text = PrintText(scratch);
     const auto [known, is_new] = bodies_.try_emplace(text, std::nullopt);
-    std::vector<SymbolSizes> samples = SampleSizes(scratch);
-    for (SymbolSizes& sample : samples) {  // except for unbacked symbols
-      for (const Symbol& symbol : scratch.dims().symbols()) {
-        if (!symbol.backed) sample.erase(std::string(scratch.str(symbol.name)));
-      }
-    }
-    const bool is_kernel = std::ranges::all_of(samples, [&](const SymbolSizes& sizes) {
-      return MakeKernel(draft, is_exact_, sizes).has_value();
-    });
+    const bool is_kernel = std::ranges::all_of(
+        BackedSampleSizes(scratch),
+        [&](const SymbolSizes& sizes) { return MakeKernel(draft, is_exact_, sizes).has_value(); });
     if (is_new && is_kernel) {
       Graph& body = module_.AddGraph(fmt::format("kernel_{}", num_bodies()), /*is_body=*/true);
       WriteBody(graph_, regions_, plan, body);

@@ -185,4 +185,23 @@ def dark(site):
     site.theme("light")
 
 
-run((one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, relations, hover, minimap, dark))
+CHAIN = """graph step
+  x = placeholder : f32[4, 600][600, 1]cpu
+  a = aten.mul.Scalar(x, 2.0) : f32[4, 600][600, 1]cpu {forward module=scale}
+  b = aten.add.Scalar(a, 0.5) : f32[4, 600][600, 1]cpu {forward module=scale}
+  output([b])
+"""
+
+
+def generated_code(site):
+    """A fused node shows the function that runs, a node without one no heading."""
+    page = site.opt("chain", CHAIN, "fuse")
+    site.graph(page, "#run=1,graph=step,pass=0&node=fused")
+    site.shows(".inspector", "Generated C++")
+    site.shows(".inspector .code", 'extern "C" void kernel_0')
+    site.graph(page, "#run=1,graph=step,pass=0&node=x")
+    site.shows(".inspector", "placeholder")
+    assert "Generated" not in site.text(".inspector")
+
+
+run((one_pass, places_hold, steps_keep_the_view, modes, slabs_open_and_fold, light_and_paths, relations, hover, minimap, generated_code, dark))

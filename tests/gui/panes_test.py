@@ -1,14 +1,23 @@
 """Search, table, text, patterns, modules, provenance, palette, bookmarks, comparing two graphs."""
 
 import os
+import subprocess
 import unittest
 
-from gui_case import LOG, GuiCase, element, names
+from gui_case import LOG, STRATA, GuiCase, element, names
 
 GRAPH = """class GraphModule(torch.nn.Module):
     def forward(self, a: "f32[8]"):
         b: "f32[8]" = torch.ops.aten.relu.default(a);  a = None
         return (b,)
+"""
+
+
+CHAIN = """graph g
+  x = placeholder : f32[4, 600][600, 1]cpu
+  a = aten.mul.Scalar(x, 2.0) : f32[4, 600][600, 1]cpu
+  b = aten.add.Scalar(a, 0.5) : f32[4, 600][600, 1]cpu
+  output([b])
 """
 
 
@@ -22,6 +31,17 @@ class Panes(GuiCase):
         """, LOG)
         heights = {field: element(tree, f"node/field:{field}")["box"][3] for field in ("target", "type")}
         self.assertGreater(heights["target"], heights["type"] * 1.5)
+
+    def test_a_fused_node_shows_the_code_that_runs(self):
+        path, trace = self.path("chain.txt"), self.path("chain.strata")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(CHAIN)
+        subprocess.run([STRATA, "opt", path, "--passes", "fuse", "-o", trace], check=True, stdout=subprocess.DEVNULL)
+        tree = self.view("""
+            assert node/generated/line:0 contains "void kernel_0"
+        """, trace + "#pass=0&node=fused")
+        lines = names(tree, "node/generated/line:")
+        self.assertGreater(len(lines), 5)
 
     def test_search_frames_hits_and_steps_through_them(self):
         tree = self.view(f"""

@@ -127,7 +127,7 @@ ALLOWED = {
         "store", "tlparse-export/torch_trace/import", "tlparse-export/torch_trace/read",
     },
     "tlparse-export/report": IR | TEXT | DIFF | {
-        "store", "scene", "tlparse-export/torch_trace/export", "tlparse-export/torch_trace/read",
+        "store", "scene", "runtime/codegen", "tlparse-export/torch_trace/export", "tlparse-export/torch_trace/read",
     },
     "tlparse-export/review": IR | TEXT | {"store", "scene"} | DIFF,
     "refs/history": IR | DIFF | LOGS | {"ir/fx", "store", "scene"},
@@ -137,7 +137,7 @@ ALLOWED = {
     },
     "viewer/compare": IR | TEXT | DIFF | {
         "store", "scene", "refs", "refs/history", "passes/budget", "passes/pipeline/schedule", "passes/simulate",
-        "tlparse-export/report",
+        "runtime/codegen", "tlparse-export/report",
     },
     "viewer/model": IR | TEXT | {"scene", "refs", "refs/recording", "diff/policy", "viewer/compare"},
     "viewer/ui": BASE | {"scene", "viewer/compare", "viewer/model"},

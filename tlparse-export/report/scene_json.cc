@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "diff/pattern/titles.h"
+#include "runtime/codegen/kernel_code.h"
 #include "scene/cost.h"
 #include "scene/memory.h"
 #include "tlparse-export/report/causes.h"
@@ -186,6 +187,13 @@ class Writer {
       if (!entity.element.valid()) entry(i, static_cast<int64_t>(FlopsOf(GraphOf(n), entity.node)));
     });
     Entries("stream", [&](const SceneNode& n, int64_t i) { entry(i, NodeOf(n).stream); });
+    KernelCode generated;
+    Entries("kernel", [&](const SceneNode& n, int64_t i) {
+      const Entity& entity = ListingOf(n)[IdOf(n)];
+      if (entity.element.valid() || entity.kind == EntityKind::kOutput) return;
+      const std::string& code = generated.Of(GraphOf(n), entity.node);
+      if (!code.empty()) json_.BeginArray().Int(i).Int(names_.AddWhole(code)).EndArray();
+    });
   }
 
   /// Which ranks have a node, and how long it takes on each.

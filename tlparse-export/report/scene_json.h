@@ -27,9 +27,9 @@ struct SceneContext {
 ///     nodes                       how many
 ///     name Δ, op, type, phase, seq Δ, place, code, status, backward, distance,
 ///     cluster Δ, `life` Δ
-///     was, tags, time, bytes, flops, stream, measured, ranks     [node, …], …   of nodes that have
-///     one;
-///                                 time in ns a step, measured: bytes that the node made
+///     was, tags, time, bytes, flops, stream, kernel, measured, ranks
+///                                 [node, …], … of nodes that have one; time in ns a step,
+///                                 kernel: its generated code, measured: bytes that it made
 ///     values                      [node, elements, NaN, infinite, least, greatest, mean], …
 ///     across                      [node, least, median, most, slowest rank], …: time of the ranks
 ///     cost                        [node, Δ ns, Δ bytes moved, Δ bytes at the peak], … of nodes

@@ -20,6 +20,8 @@ class Texts {
     if (text.empty()) return -1;
     return text.size() <= kMaxLength ? Intern(text) : Intern(Cut(text));
   }
+  /// The same of a text that people read to its end.
+  int64_t AddWhole(std::string_view text) { return text.empty() ? -1 : Intern(text); }
   static std::string Cut(std::string_view text) {
     if (text.size() <= kMaxLength) return std::string(text);
     return std::string(text.substr(0, kMaxLength)) + "…";

@@ -10,8 +10,10 @@
 #include "base/unicode.h"
 #include "scene/cost.h"
 #include "scene/words.h"
+#include "viewer/compare/generated_lines.h"
 
 namespace strata::viewer {
+
 const Blame* NodePane::HistoryOf(Ui& ui, SceneNodeId node) {
   const std::shared_ptr<NodeHistories>& histories = ui.model.histories();
   const Subject* subject = ui.model.subject();
@@ -26,6 +28,14 @@ const Blame* NodePane::HistoryOf(Ui& ui, SceneNodeId node) {
                      return found ? std::optional<Blame>(std::move(*found)) : std::nullopt;
                    });
   return blame != nullptr && *blame ? &**blame : nullptr;
+}
+
+const std::vector<std::string>* NodePane::GeneratedOf(Ui& ui, SceneNodeId node) {
+  const GraphModel* graph = ui.model.graph();
+  if (graph == nullptr || !graph->shared_comparison()) return nullptr;
+  const auto& shared = graph->shared_comparison();
+  return generated_.Get(ui.model.workers(), fmt::format("{} {}", shared->id(), node.index),
+                        [shared, node] { return GeneratedLinesOf(*shared, node); });
 }
 
 bool NodePane::Enter(Model& model) {
@@ -43,7 +53,8 @@ void NodePane::Draw(Ui& ui, const Area& area) {
   const Comparison* comparison = ui.model.comparison();
   const SceneNodeId node = ui.model.selected();
   if (comparison != nullptr && node.valid()) {
-    NodeSheet(ui, panel, *comparison, node, HistoryOf(ui, node), slice_).Draw();
+    NodeSheet(ui, panel, *comparison, node, HistoryOf(ui, node), GeneratedOf(ui, node), slice_)
+        .Draw();
     return;
   }
   panel.Skip(ui.px(12));

@@ -1,5 +1,7 @@
 #pragma once
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "diff/history/blame.h"
 #include "viewer/compare/async_value.h"
@@ -8,7 +10,7 @@
 
 namespace strata::viewer {
 
-/// The selected node: fields before and after, inputs, outputs, source, provenance, match.
+/// The selected node: fields before and after, inputs, outputs, source, code, provenance, match.
 class NodePane {
  public:
   void Draw(Ui& ui, const Area& area);
@@ -19,7 +21,11 @@ class NodePane {
   /// What happened to the node over the passes. Null: not known yet, or not at all.
   const Blame* HistoryOf(Ui& ui, SceneNodeId node);
 
+  /// The C++ that the node runs. Null: not known yet.
+  const std::vector<std::string>* GeneratedOf(Ui& ui, SceneNodeId node);
+
   AsyncValue<std::optional<Blame>> history_{"history"};
+  AsyncValue<std::vector<std::string>> generated_{"generated"};
   SliceField slice_;
 };
 

@@ -25,6 +25,7 @@ void NodeSheet::Draw() {
   Flows("Inputs", c_.InputsOf(node_));
   Flows("Outputs", c_.OutputsOf(node_));
   Source();
+  Generated();
   Provenance();
   Match();
   panel_.Skip(ui_.px(16));

@@ -20,13 +20,14 @@ struct SliceField {
 class NodeSheet {
  public:
   NodeSheet(Ui& ui, UiPanel& panel, const Comparison& comparison, SceneNodeId node,
-            const Blame* history, SliceField& slice)
+            const Blame* history, const std::vector<std::string>* generated, SliceField& slice)
       : ui_(ui),
         theme_(*ui.theme),
         panel_(panel),
         c_(comparison),
         node_(node),
         history_(history),
+        generated_(generated),
         slice_(slice) {}
   void Draw();
 
@@ -49,6 +50,8 @@ class NodeSheet {
   void Why(bool has_cause, bool has_derived);
   void Flows(std::string_view title, const std::vector<Comparison::Neighbour>& list);
   void Source();
+  /// The C++ that the node runs.
+  void Generated();
   /// The status that an event of a history is drawn with.
   static SceneStatus StatusOf(const BlameEvent& event);
   /// What happened to the node over all passes: a circle where it stayed, a square where a pass
@@ -66,6 +69,7 @@ class NodeSheet {
   const Comparison& c_;
   const SceneNodeId node_;
   const Blame* history_;
+  const std::vector<std::string>* generated_;  // null: not made yet
   SliceField& slice_;
 };
 

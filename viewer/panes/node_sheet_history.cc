@@ -63,6 +63,25 @@ void NodeSheet::Source() {
              ui_.font(Face::kMono, 11), theme_.ink);
 }
 
+void NodeSheet::Generated() {
+  if (generated_ == nullptr || generated_->empty()) return;
+  Title("Generated C++");
+  const UiScope scope(ui_, "generated");
+  const Font mono = ui_.font(Face::kMono, 11);
+  for (size_t i = 0; i < generated_->size(); ++i) {
+    const std::string& line = (*generated_)[i];
+    const Area at = panel_.Next(ui_.px(16));
+    if (!panel_.Shows(at)) continue;
+    const Area inner = {at.x + ui_.px(16), at.y, at.width - ui_.px(32), at.height};
+    ui_.Fill(inner, theme_.well);
+    const Area text = {inner.x + ui_.px(8), at.y, inner.width - ui_.px(16), at.height};
+    ui_.TextIn(text, line, mono, theme_.ink);
+    ui_.Register(fmt::format("line:{}", i), "text", line, at);
+    if (ImGui::IsMouseHoveringRect(at.min(), at.max()) && mono.WidthOf(line) > text.width)
+      ui_.Tip(line);
+  }
+}
+
 SceneStatus NodeSheet::StatusOf(const BlameEvent& event) {
   if (event.what.starts_with("born")) return SceneStatus::kAdded;
   if (event.what.starts_with("deleted")) return SceneStatus::kRemoved;

@@ -1,0 +1,24 @@
+#include "viewer/compare/generated_lines.h"
+
+#include <string_view>
+
+#include "base/unicode.h"
+#include "runtime/codegen/kernel_code.h"
+
+namespace strata::viewer {
+
+std::vector<std::string> GeneratedLinesOf(const Comparison& comparison, SceneNodeId node) {
+  const Entity& entity = comparison.listing_of(node)[comparison.entity_of(node)];
+  if (entity.element.valid() || entity.kind == EntityKind::kOutput) return {};
+  KernelCode generated;
+  std::string_view code = generated.Of(comparison.graph_of(node), entity.node);
+  std::vector<std::string> lines;
+  while (!code.empty()) {
+    const size_t end = code.find('\n');
+    lines.push_back(Visible(code.substr(0, end)));
+    code.remove_prefix(end == std::string_view::npos ? code.size() : end + 1);
+  }
+  return lines;
+}
+
+}  // namespace strata::viewer
