@@ -247,14 +247,20 @@ Result<GraphDiff> Diff(const Graph& before, const Graph& after, const DiffOption
   if (options.stable_ids) return diff;
   // Layers are alike: which one was added follows from the names of parameters, unless structure
   // contradicts them. That is so when more changes if they are believed.
-  const auto by_paths = PairsOfPaths(diff);
-  if (by_paths.empty()) return diff;
-  DiffOptions named = options;
-  named.pins.insert(named.pins.end(), by_paths.begin(), by_paths.end());
-  Result<GraphDiff> other = DiffAsAdvised(before, after, named);
-  if (!other || CountChanges(*other) > CountChanges(diff)) return diff;
-  MarkAsInputs(by_paths, *other);
-  return other;
+  const auto by_inputs = PairsOfPaths(diff, PathEvidence::kInputs);
+  const auto by_readers = PairsOfPaths(diff, PathEvidence::kReaders);
+  const auto believe = [&](const PinnedPairs& pins, int32_t (*count)(const GraphDiff&)) {
+    if (pins.empty()) return;
+    DiffOptions named = options;
+    named.pins.insert(named.pins.end(), pins.begin(), pins.end());
+    Result<GraphDiff> other = DiffAsAdvised(before, after, named);
+    if (!other || count(*other) > count(diff)) return;
+    MarkAsInputs(pins, *other);
+    diff = std::move(*other);
+  };
+  believe(by_inputs, CountChanges);
+  believe(by_readers, CountTouched);
+  return diff;
 }
 
 }  // namespace strata

@@ -26,6 +26,30 @@ std::map<std::string, EntityId> InputsByPath(const Listing& listing) {
   return inputs;
 }
 
+using PathOf = std::map<EntityId, std::string>;
+
+/// The computations of the program that read inputs of `path_of`, by their operator and the paths
+/// that they read, in order.
+std::map<std::string, std::vector<EntityId>> ReadersOfPaths(const Listing& listing,
+                                                            const PathOf& path_of) {
+  std::map<std::string, std::vector<EntityId>> readers;
+  const Graph& graph = listing.root();
+  for (EntityId id : listing.scopes()[Listing::kProgram].ids) {
+    const Entity& entity = listing[id];
+    if (entity.kind != EntityKind::kCompute || entity.element.valid()) continue;
+    std::string key(listing.target(id));
+    bool reads_any = false;
+    for (const ValueId operand : graph.operands(entity.node)) {
+      const auto path = path_of.find(listing.FindValue(graph.id(), operand));
+      if (path == path_of.end()) continue;
+      key += ' ' + path->second;
+      reads_any = true;
+    }
+    if (reads_any) readers[std::move(key)].push_back(id);
+  }
+  return readers;
+}
+
 bool HaveOneType(const Listing& before, EntityId a, const Listing& after, EntityId b) {
   const TypeText x = TypeTextOf(before, a), y = TypeTextOf(after, b);
   return !Differ(x.dtype, y.dtype) && !Differ(x.shape, y.shape);
@@ -33,23 +57,45 @@ bool HaveOneType(const Listing& before, EntityId a, const Listing& after, Entity
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> PairsOfPaths(const GraphDiff& diff) {
+PinnedPairs PairsOfPaths(const GraphDiff& diff, PathEvidence evidence) {
   const auto before = InputsByPath(diff.before);
   if (before.empty()) return {};
   const auto after = InputsByPath(diff.after);
-  std::vector<std::pair<std::string, std::string>> pairs;
-  bool any_against = false;
+  std::vector<std::pair<EntityId, EntityId>> pairs;
+  PathOf path_of_before, path_of_after;
   for (const auto& [path, a] : before) {
     const auto found = after.find(path);
-    if (found == after.end()) continue;
-    const EntityId b = found->second;
-    if (!HaveOneType(diff.before, a, diff.after, b)) continue;
-    const PairId pair = diff.pair_of_before[a];
-    any_against |= !pair.valid() || diff.pairs[pair].after != b;
-    pairs.emplace_back(diff.before.name(a), diff.after.name(b));
+    if (found == after.end() || !HaveOneType(diff.before, a, diff.after, found->second)) continue;
+    pairs.emplace_back(a, found->second);
+    path_of_before.emplace(a, path);
+    path_of_after.emplace(found->second, path);
   }
-  if (!any_against) pairs.clear();
-  return pairs;
+  if (evidence == PathEvidence::kReaders) {
+    const auto readers_after = ReadersOfPaths(diff.after, path_of_after);
+    for (const auto& [key, readers] : ReadersOfPaths(diff.before, path_of_before)) {
+      const auto found = readers_after.find(key);
+      if (found == readers_after.end() || found->second.size() != readers.size()) continue;
+      for (size_t i = 0; i < readers.size(); ++i)
+        pairs.emplace_back(readers[i], found->second[i]);
+    }
+  }
+  const bool any_against = std::ranges::any_of(pairs, [&](const auto& pair) {
+    const PairId id = diff.pair_of_before[pair.first];
+    return !id.valid() || diff.pairs[id].after != pair.second;
+  });
+  PinnedPairs names;
+  if (!any_against) return names;
+  for (const auto& [a, b] : pairs)
+    names.emplace_back(diff.before.name(a), diff.after.name(b));
+  return names;
+}
+
+int32_t CountTouched(const GraphDiff& diff) {
+  const auto num_pairs = std::ranges::count_if(diff.pairs, [](const Pair& pair) {
+    return pair.status.changed || pair.status.moved;
+  });
+  return static_cast<int32_t>(diff.inserted.size() + diff.deleted.size()) +
+         static_cast<int32_t>(num_pairs);
 }
 
 int32_t CountChanges(const GraphDiff& diff) {
@@ -69,11 +115,12 @@ int32_t CountChanges(const GraphDiff& diff) {
   return changes;
 }
 
-void MarkAsInputs(const std::vector<std::pair<std::string, std::string>>& pins, GraphDiff& diff) {
+void MarkAsInputs(const PinnedPairs& pins, GraphDiff& diff) {
   for (const auto& [before, after] : pins) {
     const PairId id = diff.pair_of_before[diff.before.FindName(before)];
     if (!id.valid()) continue;
-    diff.pairs[id].via = Via::kInput;
+    const bool is_input = diff.before[diff.pairs[id].before].kind == EntityKind::kInput;
+    diff.pairs[id].via = is_input ? Via::kInput : Via::kLocal;
     diff.pairs[id].confidence = 0.999;
   }
 }
