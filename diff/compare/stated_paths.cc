@@ -91,9 +91,8 @@ PinnedPairs PairsOfPaths(const GraphDiff& diff, PathEvidence evidence) {
 }
 
 int32_t CountTouched(const GraphDiff& diff) {
-  const auto num_pairs = std::ranges::count_if(diff.pairs, [](const Pair& pair) {
-    return pair.status.changed || pair.status.moved;
-  });
+  const auto num_pairs = std::ranges::count_if(
+      diff.pairs, [](const Pair& pair) { return pair.status.changed || pair.status.moved; });
   return static_cast<int32_t>(diff.inserted.size() + diff.deleted.size()) +
          static_cast<int32_t>(num_pairs);
 }

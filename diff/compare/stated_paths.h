@@ -11,14 +11,14 @@ namespace strata {
 /// Pairs of nodes by name, as in DiffOptions::pins.
 using PinnedPairs = std::vector<std::pair<std::string, std::string>>;
 
-/// What parameters of one path and type on both sides tell.
+/// What parameters of one path and type on both sides show.
 enum class PathEvidence : uint8_t {
   kInputs,   ///< which inputs are the same
   kReaders,  ///< and which computations: those of one operator that read the same parameters
 };
 
-/// Where a diff contradicts what the paths tell that inputs state (see StatedPath): all that they
-/// tell, pairs by name, as pins for another diff. Empty: the diff agrees with all of it.
+/// Where a diff contradicts what the paths show that inputs state (see StatedPath): all that they
+/// show, pairs by name, as pins for another diff. Empty: the diff agrees with all of it.
 PinnedPairs PairsOfPaths(const GraphDiff& diff, PathEvidence evidence);
 
 /// How many nodes a diff touches: inserted, deleted, changed or moved.

@@ -81,10 +81,11 @@ class InPlaceFinder {
     const Labels& b = matching_.labels(kAfter);
     if (matching_.matched(kBefore, i) || matching_.forbidden(kBefore, i) ||
         matching_.matched(kAfter, j) || matching_.forbidden(kAfter, j) || matching_.vetoed(i, j) ||
-        a.kind[i] != EntityKind::kCompute || b.kind[j] != EntityKind::kCompute ||
-        a.form(i) != b.form(j) || a.operands(i).size() != b.operands(j).size()) {
+        a.kind[i] != EntityKind::kCompute || b.kind[j] != EntityKind::kCompute) {
       return false;
     }
+    if (a.operands(i).size() != b.operands(j).size()) return DifferInOwnInputs(i, j);
+    if (a.form(i) != b.form(j)) return false;
     size_t agreeing = 0, open = 0;
     for (size_t slot = 0; slot < a.operands(i).size(); ++slot) {
       const EntityId x = a.operands(i)[slot].entity, y = b.operands(j)[slot].entity;
@@ -100,6 +101,41 @@ class InPlaceFinder {
     const Matching::EdgeScore score = matching_.Score(i, j);
     return agreeing > 0 && score.agreeing_users > 0 &&
            (open == 0 || score.contradicting_users == 0);
+  }
+
+  /// Whether the two read the same, in order, but for inputs that no other operator reads, and all
+  /// known users read the same of both: a layer norm became an RMS norm, which has no bias.
+  bool DifferInOwnInputs(EntityId i, EntityId j) const {
+    const Labels& a = matching_.labels(kBefore);
+    const Labels& b = matching_.labels(kAfter);
+    const auto is_own = [&](Side side, EntityId operand) {
+      const Labels& labels = side == kBefore ? a : b;
+      const bool is_input = labels.kind[operand] == EntityKind::kInput ||
+                            labels.kind[operand] == EntityKind::kConstant;
+      const uint64_t op = labels.op[side == kBefore ? i : j];
+      return is_input && !matching_.matched(side, operand) &&
+             labels.users(operand).size() <= Matching::kMaxEdges &&
+             std::ranges::all_of(labels.users(operand), [&](const Labels::Edge& user) {
+               return labels.op[user.entity] == op;
+             });
+    };
+    if (a.value[i] != b.value[j]) return false;
+    const auto mine = a.operands(i), theirs = b.operands(j);
+    size_t x = 0, y = 0, agreeing = 0;
+    while (x < mine.size() || y < theirs.size()) {
+      const bool both = x < mine.size() && y < theirs.size();
+      if (both && matching_.partner(kBefore, mine[x].entity) == theirs[y].entity) {
+        ++agreeing, ++x, ++y;
+      } else if (x < mine.size() && is_own(kBefore, mine[x].entity)) {
+        ++x;
+      } else if (y < theirs.size() && is_own(kAfter, theirs[y].entity)) {
+        ++y;
+      } else {
+        return false;
+      }
+    }
+    const Matching::EdgeScore score = matching_.Score(i, j);
+    return agreeing > 0 && score.agreeing_users > 0 && score.contradicting_users == 0;
   }
 
   /// Whether the operator of `after` is named after that of `before` and that of `other` too, as

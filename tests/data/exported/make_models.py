@@ -241,6 +241,7 @@ if __name__ == "__main__":
     save("inserted", Mlp("abc"), Mlp("axbc"), rows)  # one inside more
     words = torch.randint(0, 50, (2, 6))
     save("unet", UNet("ab"), UNet("ab", grouped=True), torch.randn(1, 3, 8, 8))  # another norm
+    save("level", UNet("ab"), UNet("axb"), torch.randn(1, 3, 16, 16))  # a level inside more
     save("vit", Vit("abc"), Vit("ac"), torch.randn(1, 3, 8, 8))  # a layer less
     save("translator", Translator("ab", "ab"), Translator("ab", "ab", nn.RMSNorm), words, words)  # another norm
     save("experts", Experts("abc"), Experts("axbc"), sequence)  # one inside more

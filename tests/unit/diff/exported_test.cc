@@ -52,7 +52,7 @@ std::vector<uint64_t> LinesOf(const Graph& graph) {
 TEST_CASE("exported models: layers differ by the names of their parameters") {
   for (const std::string_view name :
        {"gpt", "conv", "enc", "mlp", "norm", "moved", "residual", "regrouped", "inserted", "unet",
-        "vit", "translator", "experts"}) {
+        "level", "vit", "translator", "experts"}) {
     CAPTURE(name);
     const auto before = Read(fmt::format("{}_before", name)),
                after = Read(fmt::format("{}_after", name));
@@ -71,6 +71,31 @@ TEST_CASE("exported models: layers differ by the names of their parameters") {
       if (diff.before[pair.before].kind != EntityKind::kInput) continue;
       CHECK_EQ(StatedPath(a, diff.before[pair.before].node),
                StatedPath(b, diff.after[pair.after].node));
+    }
+  }
+}
+
+TEST_CASE("exported models: a norm stays the same node when it is exchanged") {
+  for (const std::string_view name : {"norm", "unet", "translator"}) {
+    CAPTURE(name);
+    const auto before = Read(fmt::format("{}_before", name)),
+               after = Read(fmt::format("{}_after", name));
+    const GraphDiff diff = OrDie(Diff(before->graph({0}), after->graph({0})));
+    // Biases and statistics are gone, and nothing else.
+    CHECK(diff.inserted.empty());
+    for (EntityId id : diff.deleted)
+      CHECK_EQ(diff.before[id].kind, EntityKind::kInput);
+  }
+}
+
+TEST_CASE("exported models: the computations that read the parameters of a level are the level") {
+  // The sizes of the images say otherwise: level `b` has those now that `x` has before it.
+  const auto before = Read("level_before"), after = Read("level_after");
+  const GraphDiff diff = OrDie(Diff(before->graph({0}), after->graph({0})));
+  for (const Pair& pair : diff.pairs) {
+    for (const FieldDiff& field : pair.fields) {
+      if (!field.before || !field.path.starts_with("operands[")) continue;
+      CHECK_FALSE(field.before->starts_with("p_"));
     }
   }
 }
