@@ -38,7 +38,7 @@ class CudaGraph final : public Pass {
       list.Add("capability", capability, "compute capability of the GPU");
       list.Add("force", force, "mark all graphs, also those with obstacles");
       list.Add("pieces", pieces, "capture graphs with obstacles in pieces between them");
-      list.Add("min_nodes", min_nodes, "nodes that compute in the smallest piece");
+      list.AddCount("min_nodes", min_nodes, "nodes that compute in the smallest piece");
     }
   };
   static constexpr std::string_view kSummary = "mark graphs that can be captured and replayed";

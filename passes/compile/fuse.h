@@ -31,8 +31,9 @@ class Fuse final : public Pass {
     void Bind(OptionList& list) {
       list.Add("numerics", numerics, {{"bitwise", Numerics::kBitwise}, {"fast", Numerics::kFast}},
                "bitwise equal to the operators, or equal within rounding");
-      list.Add("min", min_nodes, "least number of operators per kernel");
-      list.Add("arguments", max_arguments, "greatest number of operands and results per kernel");
+      list.AddCount("min", min_nodes, "least number of operators per kernel");
+      list.AddCount("arguments", max_arguments,
+                    "greatest number of operands and results per kernel");
     }
   };
   static constexpr std::string_view kSummary =

@@ -46,6 +46,19 @@ void OptionList::Add(std::string_view name, int64_t& field, std::string_view hel
       [&field] { return fmt::format("{}", field); });
 }
 
+void OptionList::AddCount(std::string_view name, int64_t& field, std::string_view help) {
+  AddOption(
+      name, "int", help,
+      [&field](std::string_view text) -> Status {
+        int64_t count = 0;
+        if (!ParseNumber(text, count) || count < 1)
+          return Error("expected an integer from 1, not '{}'", OneLine(text));
+        field = count;
+        return Ok();
+      },
+      [&field] { return fmt::format("{}", field); });
+}
+
 void OptionList::Add(std::string_view name, double& field, std::string_view help) {
   AddOption(
       name, "float", help,

@@ -39,6 +39,8 @@ struct Option {
 class OptionList {
  public:
   void Add(std::string_view name, int64_t& field, std::string_view help);
+  /// A number from 1.
+  void AddCount(std::string_view name, int64_t& field, std::string_view help);
   void Add(std::string_view name, double& field, std::string_view help);
   void Add(std::string_view name, bool& field, std::string_view help);
   void Add(std::string_view name, std::string& field, std::string_view help);

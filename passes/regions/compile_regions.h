@@ -25,7 +25,7 @@ class CompileRegions final : public Pass {
     int64_t min_nodes = 1;
     bool serializable = false, boxed = false;
     void Bind(OptionList& list) {
-      list.Add("min", min_nodes, "least number of nodes per region");
+      list.AddCount("min", min_nodes, "least number of nodes per region");
       list.Add("serializable", serializable, "regions can be stored, which they always can");
       list.Add("boxed", boxed, "torchtitan's other calling convention; not with serializable");
     }

@@ -138,6 +138,10 @@ TEST_CASE("the error for a value of the wrong type states the expected type") {
   CHECK_EQ(what("tunable{prefetch=99999999999999999999}"),
            "pipeline:1:18: option 'prefetch' of pass 'tunable': expected an integer, not "
            "'99999999999999999999'");
+  CHECK_EQ(
+      what("cuda-graph{min_nodes=0}"),
+      "pipeline:1:22: option 'min_nodes' of pass 'cuda-graph': expected an integer from 1, not "
+      "'0'");
   CHECK_EQ(what("tunable{budget=1x}"),
            "pipeline:1:16: option 'budget' of pass 'tunable': expected a number, not '1x'");
   CHECK_EQ(what("tunable{strict=yes}"),

@@ -58,7 +58,7 @@ TEST_CASE(
   CHECK_EQ(b, 30);  // the memory of the second call's input is the graph's
 }
 
-TEST_CASE("CG-7: static inputs that moved, other sizes, other numbers are told by index") {
+TEST_CASE("CG-7, CG-8: static inputs that moved, other sizes, other numbers are told by index") {
   Program program;
   int64_t x = 10, other = 5;
   CHECK_OK(program.Call(x));
