@@ -65,18 +65,12 @@ Status CheckOwnModel(const TrainSetup& setup) {
                setup.config.model_path);
 }
 
-/// Graphs in a file are those of a model that is traced, for the CPU.
-Status CheckArtifact(const TrainSetup& setup) {
-  const TrainConfig& config = setup.config;
-  if (config.compile.precompile_artifact_dir.empty()) return Ok();
-  if (config.model == ModelFamily::kProgram) {
-    return Error(ErrorCode::kUnsupported,
-                 "a program was traced already: compile.precompile_artifact_dir: remove it");
-  }
-  if (setup.device == nullptr) return Ok();
+/// Graphs in a file are those of a model that is traced.
+Status CheckArtifact(const TrainConfig& config) {
+  if (config.compile.precompile_artifact_dir.empty() || config.model != ModelFamily::kProgram)
+    return Ok();
   return Error(ErrorCode::kUnsupported,
-               "stored graphs are for the CPU: compile.precompile_artifact_dir: take device = "
-               "'cpu', or remove it");
+               "a program was traced already: compile.precompile_artifact_dir: remove it");
 }
 
 /// Opens the GPU of this process, and NCCL where there are others.
@@ -104,7 +98,7 @@ Result<std::unique_ptr<TrainerState>> TrainerState::Make(TrainSetup setup) {
   STRATA_RETURN_IF_ERROR(CheckRanks(setup));
   STRATA_RETURN_IF_ERROR(OpenDevice(setup));
   STRATA_RETURN_IF_ERROR(CheckOwnModel(setup));
-  STRATA_RETURN_IF_ERROR(CheckArtifact(setup));
+  STRATA_RETURN_IF_ERROR(CheckArtifact(config));
   TrainSpec spec = setup.program ? TrainSpec(config, setup.program) : TrainSpec(config);
   const ModelSpecs& specs = spec.model;
   std::optional<InitialWeights> given;
@@ -184,8 +178,8 @@ Status TrainerState::MakeGraphs(const CompileWatch& watch) {
   };
   const std::string& folder = config.compile.precompile_artifact_dir;
   if (folder.empty() || watch.needs_passes) return make();
-  STRATA_TRY(ArtifactFields fields, ArtifactFieldsOf(spec, pipeline, plan));
-  CompiledArtifact artifact(folder, std::move(fields),
+  STRATA_TRY(ArtifactFields fields, ArtifactFieldsOf(spec, pipeline, plan, Target()));
+  CompiledArtifact artifact(folder, std::move(fields), c10::Device(Target().name),
                             std::chrono::seconds(config.parallelism.init_timeout_seconds));
   STRATA_RETURN_IF_ERROR(artifact.Take(traced, make));
   warnings = artifact.warnings();

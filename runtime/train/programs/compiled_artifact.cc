@@ -111,6 +111,12 @@ std::string OptionsText(const PlanOptions& plan) {
                      int{plan.donate_gradients}, int{plan.unfuse});
 }
 
+std::string DeviceText(const DeviceTraits& device) {
+  if (!device.is_gpu) return device.name;
+  return fmt::format("{}, capability {}, cuDNN {}{}", device.name, device.capability, device.cudnn,
+                     device.deterministic ? ", deterministic" : "");
+}
+
 std::string ParametersText(const ModelSpecs& model) {
   std::string text;
   for (const auto* specs : {&model.parameters, &model.buffers}) {
@@ -199,11 +205,10 @@ std::string HashOf(std::string_view graphs, const Constants& constants) {
   return ContentKey(hashes);
 }
 
-/// "": the text makes graphs with the same fingerprints, and the constants are rows of the CPU.
+/// "": the text makes graphs with the same fingerprints, and the constants are rows.
 std::string WhyNotStorable(const TracedTraining& traced, const std::string& text) {
   for (const auto& [name, tensor] : traced.constants) {
-    if (!tensor.is_cpu() || !tensor.is_contiguous())
-      return fmt::format("constant {} is not contiguous on the CPU", name);
+    if (!tensor.is_contiguous()) return fmt::format("constant {} is not contiguous", name);
   }
   const auto parsed = ParseText(text);
   if (!parsed) return parsed.error().message();
@@ -240,12 +245,13 @@ Result<FileLock> LockFolder(const std::string& folder, std::chrono::seconds pati
 }  // namespace
 
 Result<ArtifactFields> ArtifactFieldsOf(const TrainSpec& spec, std::string_view pipeline,
-                                        const PlanOptions& plan) {
+                                        const PlanOptions& plan, const DeviceTraits& device) {
   STRATA_TRY(std::string program, ProgramIdentity());
   ArtifactFields fields = {{"format", std::string(kFormat)},
                            {"program", std::move(program)},
                            {"LibTorch", TORCH_VERSION},
                            {"processor", at::get_cpu_capability()},
+                           {"device", DeviceText(device)},
                            {"mesh", spec.config.parallelism.mesh.Text()},
                            {"parameters", ParametersText(spec.model)},
                            {"passes", std::string(pipeline)},
@@ -295,6 +301,8 @@ bool CompiledArtifact::Load(TracedTraining& traced) {
     unusable_ = module.error().message();
     return false;
   }
+  for (auto& [name, tensor] : constants)
+    tensor = tensor.to(device_);
   traced.module = *std::move(module);
   traced.constants = std::move(constants);
   return true;
@@ -308,7 +316,7 @@ void CompiledArtifact::Store(const TracedTraining& traced) {
   }
   std::map<std::string, Tensor> by_name;  // in the order in which they are read again
   for (const auto& [name, tensor] : traced.constants)
-    by_name.emplace(std::string(kConstantPrefix) + name, tensor);
+    by_name.emplace(std::string(kConstantPrefix) + name, tensor.cpu());
   Constants constants;
   for (const auto& [name, tensor] : by_name)
     constants.emplace_back(name.substr(kConstantPrefix.size()), tensor);

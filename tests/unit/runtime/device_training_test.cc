@@ -38,6 +38,7 @@
 #include "tests/support/replaying_fake_device.h"
 #include "tests/support/results.h"
 #include "tests/support/small_models.h"
+#include "tests/support/temp_dir.h"
 
 namespace strata {
 namespace {
@@ -380,6 +381,39 @@ TEST_CASE("flex attention of a GPU trains like the CPU's, in streams and in repl
       LossesOf(config, "dce,canonicalize,place-casts,fuse,cuda-graph{force=true}",
                std::make_unique<ReplayingFakeDevice>(true));
   CHECK_EQ(replayed, streams);
+}
+
+struct OtherCapability : FakeCpuDevice {
+  OtherCapability() : FakeCpuDevice(/*is_gpu=*/true) { traits_.capability = 8.0; }
+};
+
+TEST_CASE("graphs for a GPU are stored, loaded with the same results, and of its capability") {
+  RegisterDouble();
+  const testing::TempDir folder;
+  TrainConfig config = ConfigOfCase(kDeviceCases[0]);
+  config.compile.precompile_artifact_dir = folder / "artifact";
+  const std::string passes = "dce,canonicalize,fuse";
+  const auto losses = [&] {
+    return LossesOf(config, passes, std::make_unique<FakeCpuDevice>(/*is_gpu=*/true));
+  };
+  const std::vector<double> made = losses();
+  CHECK(std::filesystem::exists(folder / "artifact/graphs.safetensors"));
+  CHECK_EQ(losses(), made);
+  const auto warnings_on = [&](std::unique_ptr<Device> device) {
+    auto trainer = OrDie(Trainer::Create({.config = config,
+                                          .data = MakeTokenSource(TokenData::Synthetic(config)),
+                                          .passes = passes,
+                                          .device = std::move(device)}));
+    OrDie(trainer->Compile());
+    return trainer->warnings();
+  };
+  const std::vector<std::string> other = warnings_on(std::make_unique<OtherCapability>());
+  REQUIRE_EQ(other.size(), 1);
+  CHECK(
+      other[0].ends_with("made with another device: cpu, capability 9, cuDNN 91900, now cpu, "
+                         "capability 8, cuDNN 91900"));
+  CHECK(warnings_on(std::make_unique<OtherCapability>()).empty());
+  CHECK_EQ(warnings_on(nullptr).size(), 1);
 }
 
 TEST_CASE("replayed graphs train with the bits of the streams") {
