@@ -91,8 +91,11 @@ void SizeConstraints::AddProduct(std::span<const SizeId> left, std::span<const S
 }
 
 void SizeConstraints::AddCut(SizeId whole, SizeId ranks, SizeId part) {
-  if (numbers_[part] == 1) return Join(whole, ranks);
-  products_.push_back({.left = {whole}, .right = {ranks, part}, .is_cut = true});
+  if (numbers_[part] == 1) {
+    cut_to_one_.emplace_back(whole, ranks);
+  } else {
+    products_.push_back({.left = {whole}, .right = {ranks, part}, .is_cut = true});
+  }
 }
 
 void SizeConstraints::AddSum(SizeId total, std::span<const SizeId> parts) {
@@ -128,6 +131,18 @@ std::vector<SizeId> SizeConstraints::Ranks(std::span<const SizeId> sizes) const 
   return ranks;
 }
 
+void SizeConstraints::JoinFollowing() {
+  while (JoinParts()) {
+  }
+  for (const auto& [whole, ranks] : cut_to_one_)
+    Join(whole, ranks);
+  while (JoinParts()) {
+  }
+  JoinAlike();
+  while (JoinParts()) {
+  }
+}
+
 bool SizeConstraints::JoinParts() {
   bool joined = false;
   const auto join = [&](SizeId a, SizeId b) {
@@ -137,7 +152,12 @@ bool SizeConstraints::JoinParts() {
   using Parts = std::tuple<SizeId, std::vector<int64_t>, std::vector<SizeId>>;
   std::map<Parts, std::vector<SizeId>> parts_of;
   std::map<std::vector<SizeId>, SizeId> whole_of;
+  std::map<std::pair<SizeId, SizeId>, SizeId> part_of;  // of a whole, cut by ranks
   for (const Product& product : products_) {
+    if (product.is_cut) {
+      const SizeId whole = product.left[0], ranks = product.right[0], part = product.right[1];
+      join(part_of.emplace(std::pair(Root(whole), Root(ranks)), part).first->second, part);
+    }
     for (const bool swapped : {false, true}) {
       const std::vector<SizeId>& whole = swapped ? product.right : product.left;
       const std::vector<SizeId>& parts = swapped ? product.left : product.right;
@@ -149,6 +169,10 @@ bool SizeConstraints::JoinParts() {
           parts_of.emplace(Parts(Root(whole[0]), Numbers(parts), Ranks(parts)), parts);
       for (size_t i = 0; i < parts.size() && !is_new; ++i)
         join(known->second[i], parts[i]);
+      const std::vector<SizeId> first = {parts[0]};
+      join(parts_of.emplace(Parts(Root(whole[0]), Numbers(first), Ranks(first)), first)
+               .first->second[0],
+           first[0]);
     }
   }
   std::map<std::pair<SizeId, std::vector<int64_t>>, std::vector<SizeId>> summands_of;

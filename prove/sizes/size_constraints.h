@@ -52,9 +52,10 @@ class SizeConstraints {
   /// The number is a literal of the program: it takes the place of no size.
   void Avoid(int64_t number) { avoided_.insert(number); }
   /// The products are equal. Parts of one size in one order are the same parts wherever they are
-  /// the same numbers. REQUIRES: of the numbers themselves the products are equal.
+  /// the same numbers, and so is the first part where the others differ. REQUIRES: of the numbers
+  /// themselves the products are equal.
   void AddProduct(std::span<const SizeId> left, std::span<const SizeId> right);
-  /// Ranks cut `whole` into `parts`, which have nothing to do with other parts of it.
+  /// Ranks cut `whole` into `part`s, which have nothing to do with those of other ranks.
   void AddCut(SizeId whole, SizeId ranks, SizeId part);
   /// `total` is the sum of `parts`; nothing is added if of the numbers it is not.
   void AddSum(SizeId total, std::span<const SizeId> parts);
@@ -95,6 +96,9 @@ class SizeConstraints {
   std::vector<int64_t> Numbers(std::span<const SizeId> sizes) const;
   /// For each size its root if it counts ranks, else an invalid id.
   std::vector<SizeId> Ranks(std::span<const SizeId> sizes) const;
+  /// Joins sizes that follow to be one. What ranks have one of each comes late: until then numbers
+  /// show that it is a part of something, and it is not taken for ranks.
+  void JoinFollowing();
   /// Joins what products and sums show to be one size. Returns whether something was joined.
   bool JoinParts();
   /// Joins sizes of one number that have the same places in the same equations: of the thousand
@@ -108,6 +112,7 @@ class SizeConstraints {
   std::set<SizeId> kept_;
   std::set<int64_t> kept_numbers_, joined_numbers_, avoided_;
   std::vector<Product> products_;
+  std::vector<std::pair<SizeId, SizeId>> cut_to_one_;  // what ranks have one of each, and ranks
   std::vector<std::pair<SizeId, std::vector<SizeId>>> sums_;
   std::set<std::pair<SizeId, SizeId>> divisors_, less_;
   std::vector<SizeId> limited_, not_larger_;

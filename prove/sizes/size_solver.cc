@@ -140,11 +140,7 @@ class SizeSearch {
 }  // namespace
 
 Result<IdVector<SizeId, int64_t>> SizeConstraints::Solve(const SharedNumbers& shared) {
-  while (JoinParts()) {
-  }
-  JoinAlike();
-  while (JoinParts()) {
-  }
+  JoinFollowing();
   // Which sizes are free depends on what is eliminated; small numbers may be legal in one way only.
   for (const bool frees_parts : {true, false}) {
     SizeSystem system(*this, shared, frees_parts);

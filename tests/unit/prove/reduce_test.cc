@@ -16,7 +16,6 @@
 
 #include "ir/rewriter.h"
 #include "prove/prove_pass.h"
-#include "prove/sizes/size_constraints.h"
 #include "tests/support/graphs.h"
 
 namespace strata::prove {
@@ -313,66 +312,6 @@ TEST_CASE("of many sizes some are equal in one of two proofs, and different in t
     CAPTURE(exchanged.first);
     CHECK_EQ(ProveOfTenSizes(exchanged).verdict, Verdict::kDiffers);
   }
-}
-
-TEST_CASE("sizes that share a small number are apart in a second set of numbers") {
-  SizeConstraints constraints;
-  std::vector<SizeId> sizes;
-  for (int64_t number = 101; number < 110; ++number)
-    sizes.push_back(constraints.New(number));
-  const auto first = constraints.Solve({.most = 3});
-  REQUIRE(first.has_value());
-  const SizePairs equal = constraints.Equal(*first);
-  CHECK_EQ(equal.size(), 9);  // three pairs for each of three numbers
-  const auto second = constraints.Solve({.most = 3, .apart = equal});
-  REQUIRE(second.has_value());
-  for (const SizeId a : sizes) {
-    CHECK_LE((*first)[a], 5);
-    CHECK_LE((*second)[a], 6);
-    for (const SizeId b : sizes)
-      CHECK((a == b || (*first)[a] != (*first)[b] || (*second)[a] != (*second)[b]));
-  }
-}
-
-TEST_CASE("products, sums and divisors of sizes hold for the numbers that replace them") {
-  SizeConstraints constraints;
-  const auto add = [&](int64_t number) { return constraints.New(number); };
-  const SizeId ranks = add(8), width = add(4096), heads = add(32), head = add(128), part = add(512),
-               keys = add(1024), all = add(5120);
-  constraints.Keep(ranks);
-  constraints.AddProduct(std::vector{width}, std::vector{heads, head});
-  constraints.AddProduct(std::vector{width}, std::vector{ranks, part});
-  constraints.AddProduct(std::vector{keys}, std::vector{ranks, head});
-  constraints.AddSum(all, std::vector{width, keys});
-  constraints.AddDivisor(ranks, heads);
-  const auto solved = constraints.Solve();
-  REQUIRE(solved.has_value());
-  const auto at = [&](SizeId size) { return (*solved)[size]; };
-  CHECK_EQ(at(ranks), 8);
-  CHECK_EQ(at(width), at(heads) * at(head));
-  CHECK_EQ(at(width), 8 * at(part));
-  CHECK_EQ(at(keys), 8 * at(head));
-  CHECK_EQ(at(all), at(width) + at(keys));
-  CHECK_EQ(at(heads) % 8, 0);
-  CHECK_LT(at(width), 4096);
-}
-
-TEST_CASE("sizes of one number become different numbers, unless they are one size") {
-  SizeConstraints constraints;
-  const auto add = [&](int64_t number) { return constraints.New(number); };
-  const SizeId width = add(16384), heads = add(128), head = add(128), half = add(64);
-  constraints.AddProduct(std::vector{width}, std::vector{heads, head});
-  constraints.AddProduct(std::vector{head}, std::vector{add(2), half});
-  // The same width is cut again in the same way: by the same heads.
-  const SizeId again = add(16384), heads_again = add(128), head_again = add(128);
-  constraints.Join(width, again);
-  constraints.AddProduct(std::vector{again}, std::vector{heads_again, head_again});
-  const auto solved = constraints.Solve();
-  REQUIRE(solved.has_value());
-  CHECK_EQ((*solved)[head], 2 * (*solved)[half]);
-  CHECK_NE((*solved)[heads], (*solved)[head]);
-  CHECK_EQ((*solved)[heads], (*solved)[heads_again]);
-  CHECK_EQ((*solved)[head], (*solved)[head_again]);
 }
 
 }  // namespace
