@@ -130,6 +130,8 @@ LayeredPair::LayeredPair(const Graph& before, const Graph& after) : graphs_({&be
   FindPartners();
   for (const Side side : kSides)
     FindWritten(side);
+  for (const Side side : kSides)
+    alike_.emplace_back(graph(side));
   FindSlots();
 }
 
@@ -260,6 +262,15 @@ void LayeredPair::AddSlot(ValueId before, ValueId after, std::vector<LayerSlot> 
 }
 
 std::optional<GivenValue> LayeredPair::GivenFor(Side side, ValueId value) const {
+  std::optional<GivenValue> given = ComparedPair(side, value);
+  // What the pass made is compared where it is equal to what was there.
+  if (!given) given = ComparedPair(side, FirstAlike(side, value));
+  if (!given) return std::nullopt;
+  const auto first = ComparedPair(kBefore, FirstAlike(kBefore, given->before));
+  return first ? first : given;
+}
+
+std::optional<GivenValue> LayeredPair::ComparedPair(Side side, ValueId value) const {
   const strata::Value& own = graph(side).value(value);
   const Side other = side == kBefore ? kAfter : kBefore;
   const NodeId partner = PartnerOf(side, own.def);

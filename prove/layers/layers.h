@@ -10,6 +10,7 @@
 #include "ir/graph.h"
 #include "passes/placement/mesh.h"
 #include "prove/evaluation/storage_sets.h"
+#include "prove/layers/alike_values.h"
 
 namespace strata::prove {
 
@@ -57,8 +58,11 @@ class LayeredPair {
   bool IsWritten(Side side, ValueId value) const {
     return is_written_[side][static_cast<size_t>(value.index)];
   }
+  /// The first value of the graph that is equal to this one (AlikeValues).
+  ValueId FirstAlike(Side side, ValueId value) const { return alike_[side].FirstOf(value); }
   /// The value and its partner, if any value may take their place: one of real or complex numbers
-  /// that the proof compares, in memory that nothing writes to.
+  /// that the proof compares, in memory that nothing writes to. Of equal values it is the
+  /// first one, and its partner.
   std::optional<GivenValue> GivenFor(Side side, ValueId value) const;
 
  private:
@@ -70,6 +74,8 @@ class LayeredPair {
   std::set<int32_t> FixedBeforeLayers(Side side, StorageSets& storages) const;
   void FindSlots();
   void AddSlot(ValueId before, ValueId after, std::vector<LayerSlot> Layer::* slots);
+  /// The value and its partner, if the proof compares them as above.
+  std::optional<GivenValue> ComparedPair(Side side, ValueId value) const;
   bool IsCompared(ValueId before, ValueId after) const;
 
   std::array<const Graph*, 2> graphs_;
@@ -78,6 +84,7 @@ class LayeredPair {
   std::array<std::vector<int32_t>, 2> layer_of_, place_of_;  // by node
   std::array<std::vector<NodeId>, 2> partner_of_;            // by node
   std::array<std::vector<bool>, 2> is_written_;              // by value
+  std::vector<AlikeValues> alike_;                           // by Side
 };
 
 /// Whether two layers are the same program: equal operators, literals and types in the same order,

@@ -69,7 +69,7 @@ std::optional<PairCut::Place> PairCut::Mark() {
       work_.pop_back();
       if (!KeepOperands(side, node)) return Place{side, refused_};
     }
-  } while (ComputeViews());
+  } while (ComputeKnown());
   return std::nullopt;
 }
 
@@ -94,7 +94,9 @@ void PairCut::ComputeRows(Side side, ValueId value) {
   const NodeId def = pair_.graph(side).value(value).def;
   if (!rows_[side].insert(def).second) return;
   std::erase_if(given_, [&](const auto& entry) {
-    return (side == kBefore ? entry.second.before : entry.second.after) == value;
+    if (!entry.second.places[side].contains(value)) return false;
+    Compute(entry.second);
+    return true;
   });
   if (Stays(side, def)) work_.push_back({side, def});
 }
@@ -112,35 +114,61 @@ bool PairCut::Need(Side side, ValueId value, bool is_computed) {
   if (graph.node(def).kind == NodeKind::kPlaceholder) {
     KeepInput(side, def);
   } else if (const auto given = is_computed ? std::nullopt : pair_.GivenFor(side, value)) {
-    given_.emplace(given->before.index, *given);
+    AddPlace(side, value, *given);
   } else {
     Keep(side, def);
   }
   return true;
 }
 
-/// What reads a view and what reads its base may read the same elements. So a view of what is
-/// computed, or of what has another new input or view, is computed. Returns whether there was one.
-bool PairCut::ComputeViews() {
+void PairCut::AddPlace(Side side, ValueId value, const GivenValue& given) {
+  auto& places = given_.try_emplace(given.before.index, Given{given}).first->second.places;
+  places[side].insert(value);
+  places[kBefore].insert(given.before);
+  places[kAfter].insert(given.after);
+  const strata::Value& own = pair_.graph(side).value(value);
+  const Side other = side == kBefore ? kAfter : kBefore;
+  if (const NodeId partner = pair_.PartnerOf(side, own.def); partner.valid())
+    places[other].insert(pair_.graph(other).result(partner, own.index));
+}
+
+/// No input takes its place.
+void PairCut::Compute(const Given& given) {
+  for (const Side side : kSides)
+    for (const ValueId value : given.places[side])
+      Keep(side, pair_.graph(side).value(value).def);
+}
+
+/// What is computed is not given besides. What reads a view and what reads its base may read the
+/// same elements, so a view of what is computed, or of what has another new input or view, is
+/// computed, too. Returns whether there was one.
+bool PairCut::ComputeKnown() {
   const size_t count = given_.size();
   for (const Side side : kSides) {
-    const auto own = [&](const GivenValue& given) {
-      return side == kBefore ? given.before : given.after;
+    const auto stays = [&](ValueId value) {
+      return Stays(side, pair_.graph(side).value(value).def);
     };
     std::map<ValueId, int> uses;  // of bases
     for (const auto& [index, given] : given_)
-      ++uses[BaseOf(side, own(given))];
+      for (const ValueId base : BasesOf(side, given))
+        ++uses[base];
     std::erase_if(given_, [&](const auto& entry) {
-      const GivenValue& given = entry.second;
-      const ValueId base = BaseOf(side, own(given));
-      const bool is_known = uses[base] > 1 || Stays(side, pair_.graph(side).value(base).def);
-      if (base == own(given) || !is_known) return false;
-      Keep(kBefore, pair_.graph(kBefore).value(given.before).def);
-      Keep(kAfter, pair_.graph(kAfter).value(given.after).def);
-      return true;
+      const bool is_known = std::ranges::any_of(entry.second.places[side], [&](ValueId value) {
+        const ValueId base = BaseOf(side, value);
+        return stays(value) || (base != value && (uses[base] > 1 || stays(base)));
+      });
+      if (is_known) Compute(entry.second);
+      return is_known;
     });
   }
   return given_.size() < count;
+}
+
+std::set<ValueId> PairCut::BasesOf(Side side, const Given& given) const {
+  std::set<ValueId> bases;
+  for (const ValueId value : given.places[side])
+    bases.insert(BaseOf(side, value));
+  return bases;
 }
 
 /// What a view is a view of; another value itself.
@@ -185,6 +213,7 @@ std::unique_ptr<Module> PairCut::Build(Side side, uint64_t first_id) const {
   Graph& graph = module->graph(whole.id());
   Rewriter rewriter(graph);
   AddGiven(side, first_id, rewriter);
+  module->ReserveStableIds(first_id + given_.size());
   DropOutputs(rewriter);
   std::vector<NodeId> nodes = graph.nodes().Snapshot();
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
@@ -201,15 +230,17 @@ void PairCut::AddGiven(Side side, uint64_t first_id, Rewriter& rewriter) const {
     rewriter.SetCursorAfter(inputs_[side].back());
   }
   for (const auto& [index, given] : given_) {
-    const ValueId value = side == kBefore ? given.before : given.after;
-    const TypeId type[] = {graph.value(value).type};
-    const std::string name = fmt::format("given_{}", pair_.graph(kBefore).value_name(given.before));
+    const ValueId first = side == kBefore ? given.value.before : given.value.after;
+    const TypeId type[] = {graph.value(first).type};
+    const std::string name =
+        fmt::format("given_{}", pair_.graph(kBefore).value_name(given.value.before));
     const NodeId input = rewriter.Create({.kind = NodeKind::kPlaceholder,
                                           .results = type,
                                           .name = name,
                                           .stable_id = StableId{first_id++}},
                                          From::Source());
-    rewriter.ReplaceUses(value, graph.result(input));
+    for (const ValueId value : given.places[side])
+      rewriter.ReplaceUses(value, graph.result(input));
   }
 }
 

@@ -51,11 +51,21 @@ class PairCut {
   CutPair Build() const;
 
  private:
+  /// A new input of both graphs, and what it takes the place of: all equal values that are read,
+  /// and their partners.
+  struct Given {
+    GivenValue value;
+    std::array<std::set<ValueId>, 2> places = {};  // by Side
+  };
+
   bool Stays(Side side, NodeId node) const { return stays_[side][static_cast<size_t>(node.index)]; }
   void Keep(Side side, NodeId node);
   bool KeepOperands(Side side, NodeId node);
   bool Need(Side side, ValueId value, bool is_computed);
-  bool ComputeViews();
+  void AddPlace(Side side, ValueId value, const GivenValue& given);
+  void Compute(const Given& given);
+  bool ComputeKnown();
+  std::set<ValueId> BasesOf(Side side, const Given& given) const;
   ValueId BaseOf(Side side, ValueId value) const;
   void ComputeRows(Side side, ValueId value);
   void KeepInput(Side side, NodeId node);
@@ -67,7 +77,7 @@ class PairCut {
   Choice choice_;
   std::array<std::vector<bool>, 2> stays_;     // by node
   std::array<std::vector<NodeId>, 2> inputs_;  // of the whole graphs
-  std::map<int32_t, GivenValue> given_;        // by value of the graph before
+  std::map<int32_t, Given> given_;             // by value of the graph before
   /// What ranks exchange by counts that are computed, and the indices that it is made by. It has as
   /// many rows as the counts say, which new inputs would not have, so it is computed, too.
   std::array<std::set<NodeId>, 2> rows_;

@@ -46,13 +46,18 @@ class CallComparison {
     return true;
   }
 
-  /// Whether two values are the same result of nodes with equal StableIds.
+  /// Whether two values are the same result of nodes with equal StableIds, or equal to such.
   bool IsTwin(ValueId x, ValueId y) const {
+    return IsSameResult(x, y) ||
+           IsSameResult(pair_.FirstAlike(kBefore, x), pair_.FirstAlike(kAfter, y));
+  }
+
+ private:
+  bool IsSameResult(ValueId x, ValueId y) const {
     return a_.value(x).index == b_.value(y).index &&
            pair_.PartnerOf(kBefore, a_.value(x).def) == b_.value(y).def;
   }
 
- private:
   bool IsWritten(ValueId x, ValueId y) const {
     return pair_.IsWritten(kBefore, x) || pair_.IsWritten(kAfter, y);
   }
@@ -124,6 +129,17 @@ bool HaveSameInputs(const LayeredPair& pair) {
                             [&](NodeId x, NodeId y) { return pair.PartnerOf(kBefore, x) == y; });
 }
 
+/// Whether only one graph has the node, and it computes what an earlier one did.
+bool ComputesAgain(const LayeredPair& pair, Side side, NodeId node) {
+  const Graph& graph = pair.graph(side);
+  if (pair.PartnerOf(side, node).valid() || graph.node(node).num_results == 0) return false;
+  for (size_t i = 0; i < graph.node(node).num_results; ++i) {
+    const ValueId value = graph.result(node, i);
+    if (pair.FirstAlike(side, value) == value || pair.IsWritten(side, value)) return false;
+  }
+  return true;
+}
+
 /// A graph of ranks is known by the whole type of an input: one stays.
 void KeepRanks(const Graph& after, const LayeredPair& pair,
                std::array<std::vector<bool>, 2>& is_same) {
@@ -152,6 +168,9 @@ std::optional<ChangedCalls> WithoutUnchangedCalls(const Graph& before, const Gra
     is_same[kBefore][static_cast<size_t>(partner.index)] = true;
     is_same[kAfter][static_cast<size_t>(node.index)] = true;
   }
+  for (const Side side : kSides)
+    for (const NodeId node : pair.graph(side).nodes())
+      if (ComputesAgain(pair, side, node)) is_same[side][static_cast<size_t>(node.index)] = true;
   KeepRanks(after, pair, is_same);
   const std::vector<ValueId> from = before.operands(before.output()),
                              to = after.operands(after.output());

@@ -1,7 +1,9 @@
 #include "prove/layers/unchanged_calls.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -72,6 +74,18 @@ TEST_CASE("PV-66: of a pass that changed few calls of many, only these are evalu
   CHECK(proof.verdict == Verdict::kProven);
   CHECK_EQ(proof.unchanged, 1960);
   CHECK_LE(proof.evaluations, 4 * 40 + 2);
+}
+
+TEST_CASE("unchanged calls: ids of new inputs are taken, for what is left out after them") {
+  const EditedCalls edited(ParseBody(ChainText(20)),
+                           [](Rewriter& rewriter) { AddInsteadOfDoubling(rewriter, 2); });
+  const auto changed =
+      WithoutUnchangedCalls(*edited.before->FindGraph("g"), *edited.after->FindGraph("g"));
+  REQUIRE(changed);
+  for (const Graph* graph : {changed->pair.before, changed->pair.after})
+    for (const NodeId node : graph->nodes())
+      CHECK_LT(static_cast<uint64_t>(graph->node(node).stable_id),
+               graph->module().next_stable_id());
 }
 
 TEST_CASE("PV-66: a changed call that computes something else is found in the whole graph") {
@@ -192,6 +206,57 @@ TEST_CASE("unchanged calls: a view of what is given stays a view of it") {
   const Proof proof = edited.Prove();
   CHECK(proof.verdict == Verdict::kProven);
   CHECK_EQ(proof.unchanged, 1);  // sin
+}
+
+constexpr std::string_view kNorm = R"(
+  x = placeholder : f32[4, 4][4, 1]cpu
+  m = aten.mean.dim(x, [1], True) : f32[4, 1][1, 1]cpu
+  a = aten.add_.Scalar(m, 3) : f32[4, 1][1, 1]cpu ~m
+  r = aten.rsqrt.default(a) : f32[4, 1][1, 1]cpu
+  y = aten.mul.Tensor(x, r) : f32[4, 4][4, 1]cpu
+  s = aten.sin.default(y) : f32[4, 4][4, 1]cpu
+  z = aten.mul.Tensor(y, s) : f32[4, 4][4, 1]cpu
+  output([z])
+)";
+
+/// `z` reads copies of `y` and `s` that are computed again, with `offset` in the place of the 3.
+Proof ProveRecomputed(int64_t offset) {
+  const EditedCalls edited(ParseBody(kNorm), [&](Rewriter& rewriter) {
+    Graph& graph = rewriter.graph();
+    std::map<ValueId, ValueId> copies;
+    const auto copy = [&](ValueId value) {
+      const auto found = copies.find(value);
+      return found == copies.end() ? value : found->second;
+    };
+    const NodeId z = NodeNamed(graph, "z");
+    rewriter.SetCursorBefore(z);
+    for (const char* name : {"m", "a", "r", "y", "s"}) {
+      const NodeId node = NodeNamed(graph, name), again = rewriter.Clone(node);
+      copies.emplace(graph.result(node), graph.result(again));
+      for (uint32_t i = 0; i < graph.node(again).num_args; ++i)
+        if (const uint32_t slot = graph.node(again).args_begin + i; graph.slot(slot).is_value())
+          rewriter.SetSlot(again, slot, Arg(copy(graph.slot(slot).value())));
+      if (name == std::string_view("a")) {
+        rewriter.SetSlot(again, graph.node(again).args_begin + 1, Arg::Int(offset));
+        rewriter.SetAlias(graph.result(again), copy(ValueNamed(graph, "m")));
+      }
+    }
+    for (const uint32_t i : {0, 1}) {
+      const uint32_t slot = graph.node(z).args_begin + i;
+      rewriter.SetSlot(z, slot, Arg(copy(graph.slot(slot).value())));
+    }
+  });
+  return edited.Prove();
+}
+
+TEST_CASE("unchanged calls: what is computed again is what was computed first") {
+  const Proof proof = ProveRecomputed(3);
+  CHECK_EQ(proof.reason, "");
+  CHECK(proof.verdict == Verdict::kProven);
+  CHECK_EQ(proof.unchanged, 6);  // all but those of the memory that is written, and what reads it
+  const Proof other = ProveRecomputed(5);
+  REQUIRE_EQ(other.findings.size(), 1);
+  CHECK_EQ(other.findings[0].node, "z");
 }
 
 TEST_CASE("unchanged calls: random numbers are those of all draws before") {
