@@ -94,6 +94,22 @@ graph step
   output([loss, g])
 """
 
+# The same as AOTAutograd returns it: new values come before the loss.
+RETURNED_MEAN = RUNNING_MEAN.replace("  written = aten.copy_.default(running_mean, next) : f32[8][1]cpu\n", "").replace(
+    "aten.add_.Tensor(tracked", "aten.add.Tensor(tracked").replace(
+    "output([loss, g])", "output([next, counted, loss, g, None, None, None, None, None])")
+# The same in another order, with descriptors. The first constant has the type of the mean, too.
+DESCRIBED_MEAN = RETURNED_MEAN.replace(
+    "  a = placeholder : f32[8][1]cpu\n  running_mean = placeholder : f32[8][1]cpu\n",
+    "  a = placeholder : f32[8][1]cpu\n  scale = placeholder : f32[8][1]cpu\n"
+    "  running_mean = placeholder : f32[8][1]cpu {+descriptor='PlainAOTInput(idx=1)'}\n").replace(
+    "  tracked = placeholder : i64[][]cpu\n",
+    "  tracked = placeholder : i64[][]cpu {+descriptor='PlainAOTInput(idx=2)'}\n").replace(
+    "output([next, counted, loss, g, None, None, None, None, None])",
+    "output([counted, next, loss, g, None, None, None, None, None, None]) "
+    "{+descriptors='InputMutationAOTOutput(mutated_input=PlainAOTInput(idx=2))\\n"
+    "InputMutationAOTOutput(mutated_input=PlainAOTInput(idx=1))\\nPlainAOTOutput(idx=0)'}")
+
 # Features in floats, by the number of their row.
 FEATURES = """\
 graph step
@@ -323,6 +339,24 @@ class OwnModelsTest(unittest.TestCase):
         # What was saved starts a training.
         _, after = train("again", "whole.safetensors")
         self.assertEqual(struct.unpack("<q", after["tracked"][2]), (12,))
+
+    def test_what_a_step_returns_as_new_values_is_what_it_would_write(self):
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        begin = {"a": ("F32", [8], draw(8, 1.0, 3)), "running_mean": ("F32", [8], draw(8, 1.0, 4)),
+                 "tracked": ("I64", [], struct.pack("<q", 0)), "turn#complex": ("F32", [8, 2], draw(16, 1.0, 5))}
+        ends = []
+        for text in (RUNNING_MEAN, RETURNED_MEAN, DESCRIBED_MEAN):
+            more = {"scale": ("F32", [8], draw(8, 1.0, 6))} if text is DESCRIBED_MEAN else {}
+            self.write("joint.txt", text)
+            write_tensors(self.path("init.safetensors"), {**begin, **more})
+            self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
+                            "m.jsonl", "--save", "end.safetensors")
+            end = read_tensors(self.path("end.safetensors"))
+            for name, tensor in more.items():
+                self.assertEqual(end.pop(name), tensor)
+            ends.append((self.losses("m.jsonl"), end))
+        self.assertEqual(ends[1], ends[0])
+        self.assertEqual(ends[2], ends[0])
 
     def test_tokens_are_numbers_of_rows_of_other_data(self):
         self.write("joint.txt", FEATURES)

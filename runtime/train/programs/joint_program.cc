@@ -157,7 +157,9 @@ std::vector<Tensor> JointProgram::Run(std::span<const Tensor> parameters,
   std::ranges::transform(form_.inputs, std::back_inserter(inputs), value_of);
   std::ranges::transform(form_.attributes, std::back_inserter(attributes), value_of);
   const std::vector<Tensor> outputs = Interpreter(plan_).Run(inputs, attributes);
-  std::vector<Tensor> results = {outputs[0].to(at::kFloat)};
+  for (size_t i = 0; i < form_.updated.size(); ++i)
+    constants[form_.updated[i]].copy_(outputs[i]);
+  std::vector<Tensor> results = {outputs[form_.loss].to(at::kFloat)};
   for (const size_t gradient : form_.gradients)
     results.push_back(outputs[gradient].to(at::kFloat));
   return results;

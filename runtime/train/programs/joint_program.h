@@ -37,8 +37,9 @@ class JointProgram {
   std::vector<at::Tensor> MetaConstants() const;
 
   /// `[loss, gradient of each parameter…]`, fp32, as calls of the graph's operators: parameters,
-  /// fp32, are cast to the types that the graph wants, gradients back. Batch: tokens, labels,
-  /// positions. For tracing, on Meta tensors. Throws what operators throw.
+  /// fp32, are cast to the types that the graph wants, gradients back. New values are copied to
+  /// their constants. Batch: tokens, labels, positions. For tracing, on Meta tensors. Throws what
+  /// operators throw.
   std::vector<at::Tensor> Run(std::span<const at::Tensor> parameters,
                               std::span<const at::Tensor> constants,
                               std::span<const at::Tensor> batch) const;

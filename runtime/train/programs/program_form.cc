@@ -20,6 +20,9 @@ namespace {
 using Role = ProgramForm::Role;
 using Sizes = std::vector<int64_t>;
 
+/// How AOTAutograd describes the new value of an input, before the descriptor of that.
+constexpr std::string_view kUpdate = "InputMutationAOTOutput(mutated_input=";
+
 bool IsRealFloat(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16 ||
          dtype == DType::kF64;
@@ -61,13 +64,15 @@ class FormReader {
   Result<ProgramForm> Run() {
     ReadOutputs();
     STRATA_RETURN_IF_ERROR(ReadInputs());
-    const auto loss = outputs_.empty() ? std::nullopt : TypeOfOutput(0);
-    if (!loss || !loss->sizes.empty() || !IsRealFloat(loss->dtype)) {
+    form_.loss = CountUpdates();
+    if (!IsLoss(form_.loss))
       return NoProgram("the first output must be the loss, a scalar of a float type");
-    }
     STRATA_RETURN_IF_ERROR(PairGradients());
+    STRATA_RETURN_IF_ERROR(PairUpdates());
     for (const Given& given : inputs_)
       STRATA_RETURN_IF_ERROR(AddInput(given));
+    for (const auto& [output, constant] : updates_)
+      form_.updated.push_back(constant);
     STRATA_RETURN_IF_ERROR(AddAttributes());
     if (form_.parameters.empty()) return NoProgram("it has no gradients");
     STRATA_RETURN_IF_ERROR(CheckBatch());
@@ -79,6 +84,7 @@ class FormReader {
     NodeId node;
     TensorType type;
     std::optional<size_t> gradient = std::nullopt;  ///< the output
+    std::optional<size_t> update = std::nullopt;    ///< the output that is its new value
   };
 
   Error NoProgram(std::string_view what) const {
@@ -135,13 +141,65 @@ class FormReader {
         std::ranges::count_if(inputs_, [&](const Given& given) { return IsTangent(given); });
     const bool has_none = std::ranges::any_of(outputs_, [](ValueId v) { return !v.valid(); });
     const bool is_each =
-        std::ssize(outputs_) - 1 == std::ssize(inputs_) - tangents && (has_none || tangents > 0);
+        NumGradients() == std::ssize(inputs_) - tangents && (has_none || tangents > 0);
     return is_each ? PairEach() : PairInOrder();
+  }
+
+  int64_t NumGradients() const {
+    return std::ssize(outputs_) - 1 - static_cast<int64_t>(form_.loss);
+  }
+
+  bool IsLoss(size_t output) const {
+    const auto type = output < outputs_.size() ? TypeOfOutput(output) : std::nullopt;
+    return type && type->sizes.empty() && IsRealFloat(type->dtype);
+  }
+
+  /// How many outputs before the loss are new values of inputs, as AOTAutograd returns what a
+  /// program wrote.
+  size_t CountUpdates() {
+    std::string_view lines = graph_.attribute(graph_.output(), "descriptors");
+    while (!lines.empty()) {
+      const size_t end = std::min(lines.find('\n'), lines.size());
+      descriptors_.push_back(lines.substr(0, end));
+      lines.remove_prefix(std::min(end + 1, lines.size()));
+    }
+    const auto is_update = [](std::string_view line) { return line.starts_with(kUpdate); };
+    if (!descriptors_.empty()) {
+      return static_cast<size_t>(std::ranges::find_if_not(descriptors_, is_update) -
+                                 descriptors_.begin());
+    }
+    size_t count = 0;
+    while (count < outputs_.size() && !IsLoss(count))
+      ++count;
+    return count < outputs_.size() ? count : 0;
+  }
+
+  /// Finds the input of each new value.
+  Status PairUpdates() {
+    auto next = inputs_.begin();
+    for (size_t output = 0; output < form_.loss; ++output) {
+      const auto type = TypeOfOutput(output);
+      const auto is_of = [&](const Given& given) {
+        if (!descriptors_.empty()) {
+          return descriptors_[output] ==
+                 fmt::format("{}{})", kUpdate, graph_.attribute(given.node, "descriptor"));
+        }
+        return type && type->dtype == given.type.dtype && type->sizes == given.type.sizes &&
+               !given.gradient && !IsBatch(given.type);
+      };
+      next = std::find_if(descriptors_.empty() ? next : inputs_.begin(), inputs_.end(), is_of);
+      if (next == inputs_.end() || next->gradient || IsBatch(next->type) || IsTangent(*next)) {
+        return NoProgram(
+            fmt::format("output {}, before the loss, must be the new value of a constant", output));
+      }
+      (next++)->update = output;
+    }
+    return Ok();
   }
 
   /// The gradient of the input in the same place.
   Status PairEach() {
-    size_t output = 1;
+    size_t output = form_.loss + 1;
     for (Given& given : inputs_) {
       if (IsTangent(given)) continue;
       if (outputs_[output].valid()) {
@@ -160,7 +218,7 @@ class FormReader {
 
   Status PairInOrder() {
     std::vector<size_t> gradients;
-    for (size_t output = 1; output < outputs_.size(); ++output)
+    for (size_t output = form_.loss + 1; output < outputs_.size(); ++output)
       if (outputs_[output].valid()) gradients.push_back(output);
     size_t next = 0;
     for (Given& given : inputs_)
@@ -224,6 +282,7 @@ class FormReader {
       return add(Role::kParameter, form_.parameters.size() - 1);
     }
     STRATA_RETURN_IF_ERROR(AddConstant(NameOf(given.node), type));
+    if (given.update) updates_.emplace(*given.update, form_.constants.size() - 1);
     return add(Role::kConstant, form_.constants.size() - 1);
   }
 
@@ -301,6 +360,8 @@ class FormReader {
   size_t num_batch_ = 0;
   std::map<std::string, int> names_;
   std::map<std::string_view, size_t> attributes_;  // constants, by target
+  std::vector<std::string_view> descriptors_;      // of outputs; empty: the graph has none
+  std::map<size_t, size_t> updates_;               // constants, by output
   ProgramForm form_;
 };
 

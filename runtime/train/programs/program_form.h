@@ -19,10 +19,13 @@ inline constexpr std::string_view kComplexEnd = "#complex";
 ///
 ///   inputs   parameters, constants; of int64 `[batch, seq]` tokens, labels and, where there is a
 ///            third, positions; `tangents_1`, the gradient of the loss
-///   outputs  a scalar, the loss; gradients of parameters, None for inputs without one
+///   outputs  new values of constants, in the order of these; a scalar, the loss; gradients of
+///            parameters, None for inputs without one
 ///
-/// Outputs that are as many as inputs (AOTAutograd's) belong to these one by one. Others are
-/// gradients in the order of the parameters: an input whose sizes the next gradient has is one.
+/// Outputs from the loss on that are as many as inputs and one (AOTAutograd's) belong to these one
+/// by one. Others are gradients in the order of the parameters: an input whose sizes the next
+/// gradient has is one. Which constant a new value is of, its descriptor says
+/// (`InputMutationAOTOutput`); without descriptors it is the next one of its type.
 struct ProgramForm {
   enum class Role : uint8_t { kParameter, kConstant, kBatch, kTangent };
   struct Input {
@@ -35,6 +38,8 @@ struct ProgramForm {
   std::vector<Input> attributes;  ///< constants that are attributes, in the order of their nodes
   std::vector<ParameterSpec> parameters, constants;  ///< as files name them
   std::vector<size_t> gradients;                     ///< per parameter: the output
+  size_t loss = 0;                                   ///< the output
+  std::vector<size_t> updated;  ///< constants whose new values are the outputs before the loss
   bool has_positions = false;
   std::vector<std::string> warnings;
 };
