@@ -114,6 +114,13 @@ Arg Recorder::ToArg(const c10::IValue& value, const c10::Type& type) {
 
 Arg Recorder::TensorArg(const at::Tensor& tensor) {
   if (!tensor.defined()) return Arg::None();
+  // A number in the place of a tensor, as Python's `x * 2`, has the type promotion of a number.
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number() && tensor.is_cpu()) {
+    const at::Scalar number = tensor.item();
+    if (number.isBoolean()) return Arg::Bool(number.toBool());
+    if (number.isIntegral(/*includeBool=*/false)) return Arg::Int(number.toLong());
+    if (number.isFloatingPoint()) return Arg::Float(number.toDouble());
+  }
   operands_.push_back(tensor);
   return ValueOf(tensor);
 }

@@ -187,6 +187,28 @@ TEST_CASE("tensors from outside are constants, one per tensor") {
   CHECK(traced.constants[0].second.is_same(table));
 }
 
+TEST_CASE("numbers in the place of tensors are literals, with the type promotion of numbers") {
+  const Traced traced({Meta({3}), Meta({3}, at::kLong)}, [](std::span<const Tensor> inputs) {
+    const auto number = [](const at::Scalar& value) {
+      Tensor wrapped = at::scalar_to_tensor(value);
+      wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
+      return wrapped;
+    };
+    return Tensors{at::mul(inputs[0], number(0.5)), at::mul(inputs[1], number(0.5)),
+                   at::add(inputs[1], number(2)), at::logical_and(inputs[1], number(true))};
+  });
+  CHECK_EQ(traced.Text(), R"(
+  mul = aten.mul.Tensor(x, 0.5)
+  mul_1 = aten.mul.Tensor(y, 0.5)
+  add = aten.add.Tensor(y, 2)
+  logical_and = aten.logical_and.default(y, True)
+  output([mul, mul_1, add, logical_and])
+)");
+  CHECK_EQ(traced.Type("mul_1"), "f32[3][1]cpu");
+  CHECK_EQ(traced.Type("add"), "i64[3][1]cpu");
+  CHECK(traced.constants.empty());
+}
+
 TEST_CASE("backward nodes have the place of the forward node that they differentiate") {
   const Traced traced({Meta({3, 4}).requires_grad_(true)}, [](Inputs in) -> Tensors {
     Tensor loss;
