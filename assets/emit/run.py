@@ -4,7 +4,7 @@
     torchrun --nproc-per-node N run.py …     a graph of N ranks
 
 INPUTS has the names of `graph.INPUTS`: what `strata train --dump-inputs` writes. OUTPUTS gets the results by the names
-of `graph.OUTPUTS`. TRACE gets what torch.profiler measures, with a range for each node: `mm_3: aten.mm.default
+of `graph.OUTPUTS`, then the inputs that the graph wrote to. TRACE gets what torch.profiler measures, with a range for each node: `mm_3: aten.mm.default
 (model.py:12)`. Needs PyTorch and nothing else. Files of a graph of several ranks have whole tensors: each rank takes its
 part of the inputs, and rank 0 writes what the parts of the results make.
 """
@@ -202,19 +202,24 @@ def main():
         ranks.start(NUM_RANKS, graph.GROUPS)
     inputs, constants = inputs_of(options.inputs)
     module = module_of(with_ranges() if options.profile else graph.GraphModule, constants)
+    versions = [tensor._version for tensor in inputs]
     with torch.no_grad():
         results = run_profiled(module, inputs, options.profile) if options.profile else module(*inputs)
     if not isinstance(results, (list, tuple)):
         results = [results]
     outputs = {name: result for name, result in zip(graph.OUTPUTS, results) if isinstance(result, torch.Tensor)}
+    written = {name: tensor for name, tensor, version in zip(graph.INPUTS, inputs, versions)
+               if tensor._version != version and name not in outputs}
     if NUM_RANKS > 1:
-        cuts = dict(zip(graph.OUTPUTS, graph.OUTPUT_CUTS))
-        outputs = {name: ranks.gather(result, cuts[name]) for name, result in outputs.items()}
+        cuts = dict(zip(graph.INPUTS + graph.OUTPUTS, graph.INPUT_CUTS + graph.OUTPUT_CUTS))
+        outputs, written = ({name: ranks.gather(part, cuts[name]) for name, part in parts.items()}
+                            for parts in (outputs, written))
+        is_first = ranks.is_first()
         ranks.end()
-        if outputs and None in outputs.values():
+        if not is_first:
             return
     if options.outputs:
-        save(options.outputs, outputs)
+        save(options.outputs, outputs | written)
     for name, result in outputs.items():
         if result.numel() == 1:
             print(f"{name} = {result.item()}")
