@@ -88,6 +88,31 @@ void DropForeign(std::vector<KeyedBy<IdType>>& before, std::vector<KeyedBy<IdTyp
   DropForeign(before, after, [](size_t, const KeyedBy<IdType>& keyed) { return keyed.key; });
 }
 
+/// Drops keys that a side has several times, as far as a small table shows: nearly all where few
+/// keys are many.
+template <class IdType>
+void DropRepeated(std::vector<KeyedBy<IdType>>& before, std::vector<KeyedBy<IdType>>& after) {
+  constexpr size_t kFew = 1024;
+  if (before.size() < kFew || after.size() < kFew) return;
+  constexpr int kBits = 13;
+  const auto slot_of = [](uint64_t key) { return (key * 0x9E3779B97F4A7C15ull) >> (64 - kBits); };
+  std::vector<uint64_t> repeated(size_t{1} << kBits, 0);
+  for (const std::vector<KeyedBy<IdType>>* side : {&before, &after}) {
+    std::vector<uint64_t> last(repeated.size(), 0);
+    for (const KeyedBy<IdType>& keyed : *side) {
+      uint64_t& known = last[slot_of(keyed.key)];
+      if (known == keyed.key) repeated[slot_of(keyed.key)] = keyed.key;
+      known = keyed.key;
+    }
+  }
+  // Free slots hold 0: such a key is kept.
+  for (std::vector<KeyedBy<IdType>>* side : {&before, &after}) {
+    std::erase_if(*side, [&](const KeyedBy<IdType>& keyed) {
+      return keyed.key != 0 && repeated[slot_of(keyed.key)] == keyed.key;
+    });
+  }
+}
+
 /// Calls `fn(befores, afters)` with the entities of each key that both sides have, in order of the
 /// keys. Entities of one key keep their order.
 template <class IdType, class Fn>

@@ -81,6 +81,7 @@ void RadiusMatcher::Run(LabelKind level, int min_radius, int max_radius) {
       });
     }
     FoundPairs found;
+    DropRepeated(keys[kBefore], keys[kAfter]);
     ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
       if (befores.size() == 1 && afters.size() == 1) found.Add(befores[0], afters[0]);
     });
