@@ -45,23 +45,40 @@ void LocalMatcher::Run(const ScopePair& scope) {
   EqualsOf(scope);
   TakeInNewPairs();
   for (size_t tier = 0; tier < kNumTiers;) {
-    if (next_visit_[tier] == visits_.size()) {
+    const size_t num_visits = tier <= kFirstWeak ? visits_.size() : weaker_visits_.size();
+    if (next_visit_[tier] == num_visits) {
       ++tier;
       continue;
     }
-    Turn& turn = visits_[next_visit_[tier]++];
-    if ((turn.tiers >> tier & 1) == 0 || !matching_.matched(kBefore, turn.before)) continue;
-    const EntityId before = turn.before, after = matching_.partner(kBefore, before);
-    // The strongest kinds find most of what there is to find.
-    constexpr size_t kStrongest = 2;
-    if (tier == kStrongest) turn.tiers = TiersWorthwhile(before, after);
-    if ((turn.tiers >> tier & 1) == 0) continue;
+    const EntityId before = NextVisit(tier);
+    if (!before.valid()) continue;
     const size_t made = matching_.made().size();
-    Visit(kTiers[tier], before, after);
+    Visit(kTiers[tier], before, matching_.partner(kBefore, before));
     if (matching_.made().size() == made) continue;
     TakeInNewPairs();
     tier = 0;
   }
+  // Pairs may be taken back before the next run.
+  visits_.clear();
+  weaker_visits_.clear();
+  next_visit_ = {};
+}
+
+EntityId LocalMatcher::NextVisit(size_t tier) {
+  const size_t next = next_visit_[tier]++;
+  if (tier > kFirstWeak) {
+    const Turn& turn = weaker_visits_[next];
+    return (turn.tiers >> tier & 1) != 0 ? turn.before : EntityId{};
+  }
+  const EntityId before = visits_[next], after = matching_.partner(kBefore, before);
+  const auto is_done = [&](Side side, EntityId i) {
+    return matching_.open_operands(side, i) + matching_.open_users(side, i) == 0;
+  };
+  if (is_done(kBefore, before) || is_done(kAfter, after)) return {};
+  if (tier < kFirstWeak) return before;
+  const uint32_t tiers = TiersWorthwhile(before, after);
+  if (tiers >> (kFirstWeak + 1) != 0) weaker_visits_.push_back({before, tiers});
+  return (tiers >> kFirstWeak & 1) != 0 ? before : EntityId{};
 }
 
 const std::vector<EqualNodes>& LocalMatcher::EqualsOf(const ScopePair& scope) {
@@ -88,13 +105,13 @@ void LocalMatcher::TakeInNewPairs() {
       int32_t& last_open = open_when_visited_[edge.entity];
       if (open == 0 || open > kNearlyDone || open == last_open) continue;
       last_open = open;
-      visits_.push_back({edge.entity});
+      visits_.push_back(edge.entity);
     }
   };
   for (; taken_in_ < matching_.made().size(); ++taken_in_) {
     const EntityId before = matching_.made()[taken_in_].before;
     if (!before.valid()) continue;
-    visits_.push_back({before});
+    visits_.push_back(before);
     look_again(matching_.labels(kBefore).operands(before));
     look_again(matching_.labels(kBefore).users(before));
   }
@@ -104,7 +121,6 @@ void LocalMatcher::Visit(const Tier& tier, EntityId before, EntityId after) {
   for (Side side : {kBefore, kAfter}) {
     const EntityId center = side == kBefore ? before : after;
     candidates_[side].clear();
-    if (matching_.open_operands(side, center) + matching_.open_users(side, center) == 0) return;
     Collect(tier, side, center);
     if (candidates_[side].empty()) return;
   }

@@ -27,8 +27,13 @@ class LocalMatcher {
   struct Tier;
   static const Tier kTiers[];
   static constexpr size_t kNumTiers = 20;
+  /// The tiers before this one find most of what there is to find.
+  static constexpr size_t kFirstWeak = 2;
 
   void TakeInNewPairs();
+  /// The next pair to look around by a kind of evidence; none: there is none, or nothing is to be
+  /// found there.
+  EntityId NextVisit(size_t tier);
   /// The kinds of evidence, as bits, by which a visit may find anything now or later in this run:
   /// unmatched neighbours of the two have a label in common. Most pairs have none left.
   uint32_t TiersWorthwhile(EntityId before, EntityId after);
@@ -76,13 +81,15 @@ class LocalMatcher {
   mutable std::array<std::optional<std::vector<Keyed>>, 2> by_type_;
   uint32_t by_type_taken_back_ = 0;
   size_t taken_in_ = 0;  // of matching_.made()
-  /// A pair, by its before entity, and the kinds of evidence to look for around it.
+  /// Pairs to look around, by their before entities: some several times.
+  std::vector<EntityId> visits_;
+  /// The same, as far as weaker kinds of evidence may find anything, with these kinds as bits.
   struct Turn {
     EntityId before;
-    uint32_t tiers = ~uint32_t{0};
+    uint32_t tiers;
   };
-  std::vector<Turn> visits_;  // some pairs several times
-  std::array<size_t, kNumTiers> next_visit_{};
+  std::vector<Turn> weaker_visits_;
+  std::array<size_t, kNumTiers> next_visit_{};     // into one of these two
   IdVector<EntityId, int32_t> open_when_visited_;  // of the before side, of repeated visits
   std::array<std::vector<Keyed>, 2> candidates_;
   std::array<std::vector<EntityId>, 2> around_;  // of TiersWorthwhile
