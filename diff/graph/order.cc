@@ -56,13 +56,26 @@ std::vector<bool> LargestOrderedSet(std::span<const OrderPoint> points) {
   PrefixBest best(n);
   std::vector<int32_t> previous(n, -1);
   PrefixBest::Best last;
+  // Most points have all others on the right side: what comes later continues from the last such
+  // one, or from what is between, which alone is in `best`.
+  PrefixBest::Best fixed;
+  size_t end_of_ranks = 0;  // of the points so far
+  bool any_between = false;
   for (size_t i = 0; i < n; ++i) {
     const auto rank = static_cast<size_t>(smaller[place_of(points[i])]);
-    const PrefixBest::Best below = best.Below(rank);
+    PrefixBest::Best below = any_between ? best.Below(rank) : fixed;
+    if (below.weight < fixed.weight) below = fixed;
     previous[i] = below.point;
     const uint64_t weight = below.weight + kPoint + (points[i].preference & 0xFFFFF);
     const PrefixBest::Best entry{weight, static_cast<int32_t>(i)};
-    best.Add(rank, entry);
+    const bool is_fixed = rank == i && end_of_ranks <= i;
+    end_of_ranks = std::max(end_of_ranks, rank + 1);
+    any_between = !is_fixed;
+    if (is_fixed) {
+      fixed = entry;
+    } else {
+      best.Add(rank, entry);
+    }
     if (weight > last.weight) last = entry;
   }
   kept.assign(n, false);
