@@ -116,6 +116,10 @@ class LonelyOperators {
     const auto fact_of = [&](size_t call) -> const Call& {
       return facts[static_cast<size_t>(by_op[call].entity)];
     };
+    size_t num_ops = 1;
+    for (size_t k = 1; k < by_op.size(); ++k)
+      num_ops += by_op[k].key != by_op[k - 1].key ? 1 : 0;
+    ops_.reserve(num_ops);
     calls_.reserve(by_op.size());
     elements_.reserve(by_op.size());
     std::vector<uint64_t> forms, above, below, around;
@@ -225,10 +229,16 @@ class SynonymFinder {
   SynonymFinder(const LonelyOperators& gone, const LonelyOperators& come)
       : gone_(gone), come_(come), best_(come.size()) {
     // Of several that say the same the first is as good as the others.
-    const std::vector<uint32_t> first_gone = FirstAlike(gone), first_come = FirstAlike(come);
-    CompareBy(&Lonely::around, first_gone, first_come);
+    std::vector<uint32_t> first_gone, first_come;
+    AtOnce(
+        gone.size(), [&] { first_gone = FirstAlike(gone); },
+        [&] { first_come = FirstAlike(come); });
+    const auto is_gone = [&](size_t i) { return first_gone[i] == i; };
+    const auto is_come = [&](size_t j) { return first_come[j] == j && !IsFound(j); };
+    CompareBy(&Lonely::around, is_gone, is_come);
+    // Those that are left have nothing around a call in common.
     knows_around_ = true;
-    CompareBy(&Lonely::above, first_gone, first_come);
+    CompareBy(&Lonely::above, is_gone, is_come);
     for (size_t i = 0; i < come.size(); ++i)
       best_[i] = best_[first_come[i]];
   }
@@ -249,7 +259,7 @@ class SynonymFinder {
 
   /// For each the first that says the same.
   static std::vector<uint32_t> FirstAlike(const LonelyOperators& ops) {
-    FlatMap<uint64_t, uint32_t> known;
+    FlatMap<uint64_t, uint32_t> known(ops.size());
     std::vector<uint32_t> first;
     first.reserve(ops.size());
     for (size_t i = 0; i < ops.size(); ++i)
@@ -257,26 +267,33 @@ class SynonymFinder {
     return first;
   }
 
-  void CompareBy(Multiset Lonely::* set, const std::vector<uint32_t>& first_gone,
-                 const std::vector<uint32_t>& first_come) {
-    const auto keys = [&](const LonelyOperators& ops, const std::vector<uint32_t>& first) {
+  /// Whether an operator of those that have come needs no look at what is above its calls.
+  bool IsFound(size_t j) const {
+    return knows_around_ && best_[j].compared_all && best_[j].likeness > come_[j].calls.size();
+  }
+
+  /// Compares operators that have an element of a set in common, of those that `is_gone` and
+  /// `is_come` choose.
+  template <class IsGone, class IsCome>
+  void CompareBy(Multiset Lonely::* set, IsGone&& is_gone, IsCome&& is_come) {
+    const auto keys = [&](const LonelyOperators& ops, auto&& is_chosen) {
       std::vector<KeyedBy<int32_t>> result;
       for (size_t i = 0; i < ops.size(); ++i) {
-        if (first[i] != i) continue;
+        if (!is_chosen(i)) continue;
         const Lonely op = ops[i];
         for (const auto& [element, unused] : op.*set)
           result.push_back({element, static_cast<int32_t>(i)});
       }
       return result;
     };
-    std::vector<KeyedBy<int32_t>> gone = keys(gone_, first_gone), come = keys(come_, first_come);
+    std::vector<KeyedBy<int32_t>> come = keys(come_, is_come);
+    if (come.empty()) return;
+    std::vector<KeyedBy<int32_t>> gone = keys(gone_, is_gone);
     ForEachCommonKey(gone, come, [&](std::span<const int32_t> olds, std::span<const int32_t> news) {
       const bool all = olds.size() <= kMost;
       for (const int32_t place : news) {
         const auto j = static_cast<size_t>(place);
-        // Those that are left have nothing around a call in common.
-        const bool is_found = best_[j].compared_all && best_[j].likeness > come_[j].calls.size();
-        if (knows_around_ && is_found) continue;
+        if (IsFound(j)) continue;
         best_[j].compared_all &= all;
         for (const int32_t i : all ? olds : olds.first(kMost))
           Compare(gone_[static_cast<size_t>(i)], j);
@@ -309,7 +326,7 @@ class SynonymFinder {
 /// The operators of one side by their names without library and overload; of several that which is
 /// called most. Some have no such name.
 FlatMap<uint64_t, uint32_t> ByName(const LonelyOperators& ops, const Labels& labels) {
-  FlatMap<uint64_t, uint32_t> by_name;
+  FlatMap<uint64_t, uint32_t> by_name(ops.size());
   for (size_t i = 0; i < ops.size(); ++i) {
     const uint64_t name = labels.name[ops[i].calls[0]];
     if (name == 0) continue;
