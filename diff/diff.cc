@@ -75,18 +75,22 @@ void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffO
                GraphDiff& diff) {
   diff.pair_of_before.resize(diff.before.ids().size());
   diff.pair_of_after.resize(diff.after.ids().size());
-  diff.pairs.reserve(matching.made().size());
+  IdVector<EntityId, const Matching::Made*> made_of(diff.before.ids().size(), nullptr);
+  size_t num_pairs = 0;
   for (const Matching::Made& made : matching.made()) {
-    if (made.before.valid())
-      diff.pairs.Add({made.before, made.after, {}, made.via, made.confidence, {}});
+    if (!made.before.valid()) continue;
+    made_of[made.before] = &made;
+    ++num_pairs;
   }
-  std::ranges::sort(diff.pairs, {}, &Pair::before);
-  for (PairId id : IdsOf(diff.pairs)) {
-    diff.pair_of_before[diff.pairs[id].before] = id;
-    diff.pair_of_after[diff.pairs[id].after] = id;
-  }
+  diff.pairs.reserve(num_pairs);
   for (EntityId id : diff.before.ids()) {
-    if (!diff.pair_of_before[id].valid()) diff.deleted.push_back(id);
+    const Matching::Made* made = made_of[id];
+    if (made == nullptr) {
+      diff.deleted.push_back(id);
+      continue;
+    }
+    diff.pair_of_before[id] = diff.pair_of_after[made->after] =
+        diff.pairs.Add({id, made->after, {}, made->via, made->confidence, {}});
   }
   for (EntityId id : diff.after.ids()) {
     if (!diff.pair_of_after[id].valid()) diff.inserted.push_back(id);

@@ -48,6 +48,7 @@ std::string_view ToString(EntityKind kind) {
 }
 
 Listing::Listing(const Graph& graph) : scope_of_graph_(graph.module().num_graphs()) {
+  entities_.reserve(static_cast<size_t>(graph.num_printed_nodes()));
   AddScope(graph, "", {});
 }
 
