@@ -156,7 +156,9 @@ std::vector<FieldDiff> FieldComparer::Compare(EntityId before, EntityId after) c
   OperandPlaces places;
   if (!same_label) {
     CompareTarget(before, after, fields);
-    places = CompareLiterals(before, after, fields);
+    const bool same_arguments =
+        matching_.labels(kBefore).arguments[before] == matching_.labels(kAfter).arguments[after];
+    if (!same_arguments) places = CompareLiterals(before, after, fields);
   }
   const bool same_operands = !OperandsDiffer(before, after);
   if (!same_operands) CompareOperands(before, after, places, fields);
