@@ -13,19 +13,18 @@
 namespace strata {
 namespace {
 
-/// The text with numbers inside of quotes hidden: 'layers.3.attn' names a place.
-std::string WithoutPlaces(std::string_view text) {
-  std::string result;
+/// The hash of a text with numbers inside of quotes hidden: 'layers.3.attn' names a place.
+uint64_t HashWithoutPlaces(std::string_view text) {
+  TextHash hash;
   bool quoted = false;
+  char last = 0;
   for (char c : text) {
     if (c == '\'' || c == '"') quoted = !quoted;
-    if (!quoted || !IsDigit(c)) {
-      result += c;
-    } else if (result.back() != '*') {
-      result += '*';
-    }
+    const char shown = quoted && IsDigit(c) ? '*' : c;
+    if (shown == c || last != '*') hash.Add(shown);
+    last = shown;
   }
-  return result;
+  return hash.value();
 }
 
 std::vector<std::string_view> SizesOf(std::string_view text) {
@@ -54,8 +53,8 @@ uint64_t HashOfSizes(std::string_view before, std::string_view after) {
 
 }  // namespace
 
-IdVector<HunkId, HunkFacts> HunkKeys::Compute(const HunkMembers& hunks) {
-  IdVector<HunkId, HunkFacts> all_facts(hunks.num_hunks());
+AllHunkFacts HunkKeys::Compute(const HunkMembers& hunks) {
+  AllHunkFacts all_facts(hunks.num_hunks());
   hashes_.resize(items_.size());
   std::vector<uint64_t> next(items_.size());
   const auto item_of = [&](int32_t member) -> const HunkItem& {
@@ -70,16 +69,16 @@ IdVector<HunkId, HunkFacts> HunkKeys::Compute(const HunkMembers& hunks) {
   const auto size_of = [&](HunkId hunk, bool all) {
     return std::ranges::count_if(hunks[hunk], [&](int32_t member) { return counts(member, all); });
   };
-  for (const HunkId hunk : IdsOf(all_facts))
+  for (const HunkId hunk : all_facts.hunks())
     ++hunks_of_size[size_of(hunk, counts_all(hunk))];
   std::vector<size_t> members;
-  for (const HunkId hunk : IdsOf(all_facts)) {
+  for (const HunkId hunk : all_facts.hunks()) {
     HunkFacts& facts = all_facts[hunk];
     const bool all = counts_all(hunk);
     const int32_t first =
         *std::ranges::find_if(hunks[hunk], [&](int32_t member) { return counts(member, all); });
     for (size_t way : {size_t{0}, size_t{1}})
-      facts.places[way] = places_.CommonPlace(items_, hunks[hunk], item_of(first), way);
+      all_facts.SetPlace(hunk, way, places_.CommonPlace(items_, hunks[hunk], item_of(first), way));
     facts.nodes = static_cast<int32_t>(hunks[hunk].size());
     // What is like no other in size needs no closer look: that would be long for the largest.
     const std::ptrdiff_t size = size_of(hunk, all);
@@ -109,7 +108,7 @@ IdVector<HunkId, HunkFacts> HunkKeys::Compute(const HunkMembers& hunks) {
 /// The hash of a field's text. An argument that is a node on this side has a name of its place.
 uint64_t HunkKeys::HashOfText(Side side, std::string_view path, std::string_view text) {
   const bool is_argument = path.starts_with("args[") || path.starts_with("kwargs.");
-  return is_argument && IsName(side, text) ? 1 : HashText(WithoutPlaces(text));
+  return is_argument && IsName(side, text) ? 1 : HashWithoutPlaces(text);
 }
 
 bool HunkKeys::IsName(Side side, std::string_view text) {
@@ -160,7 +159,7 @@ uint64_t HunkKeys::SignatureOfNode(Side side, EntityId id) const {
   for (const Leaf& leaf : LeavesOf(listing, id)) {
     hash = Mix(hash, HashText(leaf.path));
     if (!leaf.operand.valid()) {
-      hash = Mix(hash, HashText(WithoutPlaces(leaf.skeleton)));
+      hash = Mix(hash, HashWithoutPlaces(leaf.skeleton));
       continue;
     }
     const auto known = std::ranges::find(operands, leaf.operand);

@@ -21,7 +21,7 @@ class HunkKeys {
            const HunkPlaces& places)
       : matching_(matching), diff_(diff), items_(items), places_(places) {}
 
-  IdVector<HunkId, HunkFacts> Compute(const HunkMembers& hunks);
+  AllHunkFacts Compute(const HunkMembers& hunks);
 
  private:
   uint64_t Signature(const HunkItem& item);

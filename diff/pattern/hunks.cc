@@ -193,16 +193,26 @@ Hunk HunkOf(const HunkItems& items, std::span<const int32_t> members) {
 
 }  // namespace
 
-IdVector<HunkId, HunkFacts> FindHunks(const Matching& matching, const Layers& layers,
-                                      GraphDiff& diff) {
+void AllHunkFacts::SetPlace(HunkId hunk, size_t way, const HunkPlace& place) {
+  uint32_t& index = facts_[hunk].places[way];
+  if (place.path.empty() && place.layer.empty()) {
+    index = 0;
+    return;
+  }
+  // The other way often leads to the same place.
+  if (places_.back() != place) places_.push_back(place);
+  index = static_cast<uint32_t>(places_.size() - 1);
+}
+
+AllHunkFacts FindHunks(const Matching& matching, const Layers& layers, GraphDiff& diff) {
   HunkItems items(matching, diff);
-  if (items.empty()) return {};
+  if (items.empty()) return AllHunkFacts(0);
   const HunkPlaces places(matching, layers, diff);
   items.FindLayers(places);
   const HunkMembers hunks = HunkFinder(matching, items, diff).Run();
-  IdVector<HunkId, HunkFacts> facts = HunkKeys(matching, diff, items, places).Compute(hunks);
+  AllHunkFacts facts = HunkKeys(matching, diff, items, places).Compute(hunks);
   diff.hunks.reserve(hunks.num_hunks());
-  for (const HunkId hunk : IdsOf(facts))
+  for (const HunkId hunk : facts.hunks())
     diff.hunks.Add(HunkOf(items, hunks[hunk]));
   return facts;
 }

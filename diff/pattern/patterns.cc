@@ -33,19 +33,19 @@ struct Cluster {
 /// Makes patterns of hunks.
 class PatternFinder {
  public:
-  PatternFinder(const Layers& layers, const IdVector<HunkId, HunkFacts>& facts,
-                SymbolicSizes symbolic, GraphDiff& diff)
+  PatternFinder(const Layers& layers, const AllHunkFacts& facts, SymbolicSizes symbolic,
+                GraphDiff& diff)
       : layers_(layers),
         facts_(facts),
         symbolic_(std::move(symbolic)),
         diff_(diff),
         titles_(diff),
-        way_(facts.size(), 0) {}
+        way_(facts.hunks().size(), 0) {}
 
   void Run() {
     if (symbolic_.hunks.size() < 2) symbolic_.hunks.clear();
     std::vector<KeyedBy<HunkId>> by_key;
-    for (HunkId hunk : IdsOf(facts_)) {
+    for (HunkId hunk : facts_.hunks()) {
       if (!std::ranges::binary_search(symbolic_.hunks, hunk))
         by_key.push_back({facts_[hunk].key, hunk});
     }
@@ -58,8 +58,10 @@ class PatternFinder {
         hunks.push_back(by_key[end].entity);
       if (hunks.size() == 1) {
         // Like no other. Where it is, is said as for several.
-        const auto& places = facts_[hunks[0]].places;
-        way_[hunks[0]] = places[0].layer.empty() && !places[1].layer.empty() ? 1 : 0;
+        const auto is_in_layer = [&](size_t way) {
+          return !facts_.place(hunks[0], way).layer.empty();
+        };
+        way_[hunks[0]] = !is_in_layer(0) && is_in_layer(1) ? 1 : 0;
         continue;
       }
       for (Cluster& cluster : ClustersOf(hunks)) {
@@ -84,7 +86,7 @@ class PatternFinder {
   }
 
  private:
-  const HunkPlace& PlaceOf(HunkId hunk) const { return facts_[hunk].places[way_[hunk]]; }
+  const HunkPlace& PlaceOf(HunkId hunk) const { return facts_.place(hunk, way_[hunk]); }
 
   /// Hunks of one key, apart by where in a layer they are. Of the two ways to say where, that which
   /// makes fewer clusters of them, in more layers.
@@ -95,8 +97,8 @@ class PatternFinder {
     };
     std::vector<Cluster> up = ClustersByRole(hunks);
     const bool one_way = std::ranges::all_of(hunks, [&](HunkId hunk) {
-      const auto& places = facts_[hunk].places;
-      return places[0].layer == places[1].layer && places[0].role == places[1].role;
+      const HunkPlace &above = facts_.place(hunk, 0), &below = facts_.place(hunk, 1);
+      return above.layer == below.layer && above.role == below.role;
     });
     if (one_way) return up;
     set_way(1);
@@ -189,12 +191,12 @@ class PatternFinder {
   }
 
   void NoteHunksOfLayers(const std::vector<Cluster>& clusters) {
-    cluster_size_.assign(facts_.size(), 1);
+    cluster_size_.assign(facts_.hunks().size(), 1);
     for (const Cluster& cluster : clusters) {
       for (HunkId hunk : cluster.hunks)
         cluster_size_[hunk] = cluster.hunks.size();
     }
-    for (HunkId hunk : IdsOf(facts_)) {
+    for (HunkId hunk : facts_.hunks()) {
       const HunkPlace& place = PlaceOf(hunk);
       if (!place.layer.empty()) hunks_of_layer_[place.layer].push_back(hunk);
       NoteReach(hunk);
@@ -371,7 +373,7 @@ class PatternFinder {
   }
 
   const Layers& layers_;
-  const IdVector<HunkId, HunkFacts>& facts_;
+  const AllHunkFacts& facts_;
   SymbolicSizes symbolic_;
   GraphDiff& diff_;
   const Titles titles_;
@@ -391,7 +393,7 @@ void FindPatterns(const Matching& matching, GraphDiff& diff) {
                    });
   if (!any) return;
   const Layers layers(diff.before, matching.labels(kBefore));
-  const IdVector<HunkId, HunkFacts> facts = FindHunks(matching, layers, diff);
+  const AllHunkFacts facts = FindHunks(matching, layers, diff);
   PatternFinder(layers, facts, FindSymbolicSizes(diff, matching), diff).Run();
 }
 
