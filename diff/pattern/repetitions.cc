@@ -148,6 +148,11 @@ std::vector<int32_t> ClassesOf(const std::vector<uint64_t>& labels) {
   return classes;
 }
 
+/// Whether `explained` labels in repetitions are enough to call these layers.
+bool ExplainEnough(int32_t explained, const std::vector<uint64_t>& labels) {
+  return static_cast<size_t>(explained) * 4 >= labels.size();
+}
+
 }  // namespace
 
 Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
@@ -157,6 +162,8 @@ Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
     if (static_cast<size_t>(c) == counts.size()) counts.push_back(0);
     ++counts[static_cast<size_t>(c)];
   }
+  const std::vector<int32_t> repeated_before = RepeatedBefore(classes, counts);
+  if (!ExplainEnough(repeated_before.back(), labels)) return {{}, 0, repeated_before.back()};
   std::vector<std::vector<int32_t>> places(counts.size());  // of classes that are there twice
   for (size_t i = 0; i < classes.size(); ++i) {
     const auto index = static_cast<size_t>(classes[i]);
@@ -175,14 +182,16 @@ Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
   std::ranges::stable_sort(anchors, std::greater<>(), [](const auto& of_count) {
     return of_count.size() * of_count[0]->size();
   });
-  const std::vector<int32_t> repeated_before = RepeatedBefore(classes, counts);
-  Repetitions best;
+  Repetitions best{{}, 0, repeated_before.back()};
   size_t budget = 16 * labels.size();
   for (const auto& of_count : anchors) {
     Repetitions found = StretchesOf(labels, classes, repeated_before, of_count, budget);
-    if (found.explained > best.explained) best = std::move(found);
+    if (found.explained > best.explained) {
+      best.stretches = std::move(found.stretches);
+      best.explained = found.explained;
+    }
   }
-  if (static_cast<size_t>(best.explained) * 4 < labels.size()) return {};
+  if (!ExplainEnough(best.explained, labels)) return {{}, 0, best.repeated};
   return best;
 }
 
@@ -202,7 +211,9 @@ std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<En
   // the first and the last layer: what explains most by the nodes alone is right.
   for (int radius = 0; radius <= 2; ++radius) {
     if (radius > 0) hashes = Widened(labels, sequence, place_of, hashes);
-    std::vector<Repetition> stretches = FindRepetitions(hashes).stretches;
+    auto [stretches, unused, repeated] = FindRepetitions(hashes);
+    // With more around them, fewer nodes are alike.
+    if (!ExplainEnough(repeated, hashes)) break;
     int32_t floor = 0, explained = 0;
     for (Repetition& stretch : stretches) {
       MoveBegins(types, floor, stretch);

@@ -14,6 +14,7 @@ struct Repetition {
 struct Repetitions {
   std::vector<Repetition> stretches;  ///< ascending; all repeat equally often
   int32_t explained = 0;              ///< labels that every repetition of their stretch has
+  int32_t repeated = 0;               ///< labels that occur more than once: at least as many
 };
 
 /// Stretches that repeat equally often and have at least half of their labels in every repetition:
