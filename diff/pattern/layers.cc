@@ -51,13 +51,13 @@ Layers::Layers(const Listing& listing, const Labels& labels)
 
 void Layers::TakePaths(const Listing& listing, const Labels& labels) {
   const Module& module = listing.root().module();
-  std::unordered_map<StrId, size_t> places;
+  std::unordered_map<StrId, uint32_t> places;
   std::vector<uint64_t> shapes{0};
   for (EntityId id : listing.ids()) {
     const StrId path = listing.graph(id).node(listing[id].node).module;
-    size_t place = 0;
+    uint32_t place = 0;
     if (path.valid() && !module.str(path).empty()) {
-      const auto [found, is_new] = places.try_emplace(path, paths_.size());
+      const auto [found, is_new] = places.try_emplace(path, static_cast<uint32_t>(paths_.size()));
       if (is_new) {
         paths_.push_back(module.str(path));
         layers_.push_back(LayerOf(paths_.back()));
@@ -70,12 +70,13 @@ void Layers::TakePaths(const Listing& listing, const Labels& labels) {
   }
 }
 
-size_t Layers::PlaceOfPath(std::string_view path) {
+uint32_t Layers::PlaceOfPath(std::string_view path) {
   if (const auto known = by_path_.find(path); known != by_path_.end()) return known->second;
   paths_.emplace_back(found_.emplace_back(path));
   layers_.push_back(LayerOf(paths_.back()));
-  by_path_.emplace(paths_.back(), paths_.size() - 1);
-  return paths_.size() - 1;
+  const auto place = static_cast<uint32_t>(paths_.size() - 1);
+  by_path_.emplace(paths_.back(), place);
+  return place;
 }
 
 void Layers::TakeParameters(const Listing& listing, const Labels& labels) {
@@ -208,7 +209,7 @@ void Layers::FindByStructure(const Labels& labels, const std::vector<EntityId>& 
         place = known->second;
       }
       for (EntityId i : parts[k])
-        place_of_[i] = place;
+        place_of_[i] = static_cast<uint32_t>(place);
     }
   }
   // Its index among the nodes of its kind in its layer.

@@ -40,7 +40,7 @@ class Layers {
   /// Places inputs and constants that state their parameter.
   void TakeParameters(const Listing& listing, const Labels& labels);
   void PlaceReaders(const Listing& listing, const Labels& labels);
-  size_t PlaceOfPath(std::string_view path);
+  uint32_t PlaceOfPath(std::string_view path);
   /// Places the nodes of `sequence` by where they repeat.
   void FindByStructure(const Labels& labels, const std::vector<EntityId>& sequence);
   void NameNewLayers(size_t count);
@@ -56,8 +56,8 @@ class Layers {
   bool by_structure_ = false, has_named_layers_ = false;
   std::vector<std::string_view> paths_, layers_;  // by place; 0 is nowhere
   std::deque<std::string> found_;                 // what paths_ views, if by structure
-  std::map<std::string_view, size_t> by_path_;    // places of found_
-  IdVector<EntityId, size_t> place_of_;
+  std::map<std::string_view, uint32_t> by_path_;  // places of found_
+  IdVector<EntityId, uint32_t> place_of_;
   IdVector<EntityId, uint64_t> roles_;
   IdVector<EntityId, bool> is_parameter_;
 };

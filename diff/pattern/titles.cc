@@ -53,16 +53,21 @@ std::string_view OperatorOf(const Listing& listing, EntityId id) {
   return listing[id].kind == EntityKind::kInput ? "input" : "output";
 }
 
-Titles::Titles(const GraphDiff& diff)
-    : diff_(diff),
-      relation_of_before_(diff.before.ids().size()),
-      relation_of_after_(diff.after.ids().size()) {
-  for (const Relation& relation : diff.relations) {
-    for (EntityId id : relation.before)
-      relation_of_before_[id] = &relation;
-    for (EntityId id : relation.after)
-      relation_of_after_[id] = &relation;
+Titles::Titles(const GraphDiff& diff) : diff_(diff) {
+  if (diff.relations.empty()) return;
+  relation_of_before_.assign(diff.before.ids().size(), -1);
+  relation_of_after_.assign(diff.after.ids().size(), -1);
+  for (size_t i = 0; i < diff.relations.size(); ++i) {
+    for (EntityId id : diff.relations[i].before)
+      relation_of_before_[id] = static_cast<int32_t>(i);
+    for (EntityId id : diff.relations[i].after)
+      relation_of_after_[id] = static_cast<int32_t>(i);
   }
+}
+
+const Relation* Titles::Find(const RelationOf& relation_of, EntityId id) const {
+  if (relation_of.empty() || relation_of[id] < 0) return nullptr;
+  return &diff_.relations[static_cast<size_t>(relation_of[id])];
 }
 
 std::string Titles::OfHunk(const Hunk& hunk, bool values) const {
@@ -82,11 +87,11 @@ std::string Titles::OfUnmatched(const Hunk& hunk, bool values) const {
   };
   for (EntityId id : hunk.deleted) {
     AddOnce(deleted, OperatorOf(diff_.before, id));
-    note(relation_of_before_[id]);
+    note(Find(relation_of_before_, id));
   }
   for (EntityId id : hunk.inserted) {
     const std::string_view op = OperatorOf(diff_.after, id);
-    const Relation* relation = relation_of_after_[id];
+    const Relation* relation = Find(relation_of_after_, id);
     const bool is_copy = relation != nullptr && relation->kind == RelationKind::kClone;
     AddOnce(inserted, op);
     if (!diff_.after[id].element.valid()) AddOnce(is_copy ? copied : added, op);

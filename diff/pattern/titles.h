@@ -1,8 +1,10 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/id.h"
 #include "diff/model/graph_diff.h"
 
 namespace strata {
@@ -30,8 +32,12 @@ class Titles {
   std::string OfPairs(const Hunk& hunk, bool values) const;
   std::string Literals(const std::vector<EntityId>& inserted) const;
 
+  /// Indices into the relations of the diff; -1: none. Empty: there are no relations.
+  using RelationOf = IdVector<EntityId, int32_t>;
+  const Relation* Find(const RelationOf& relation_of, EntityId id) const;
+
   const GraphDiff& diff_;
-  IdVector<EntityId, const Relation*> relation_of_before_, relation_of_after_;  // null: none
+  RelationOf relation_of_before_, relation_of_after_;
 };
 
 /// The operator of a node as titles name it: "aten.mm.default", "input", "output".
