@@ -34,6 +34,7 @@ namespace {
 
 constexpr double kMaxInputElements = 1 << 27;  // 1 GB
 constexpr int64_t kLargeSize = 64;             // to be named where it is kept
+constexpr double kManyProducts = 4;            // of the most products, for which kinds are found
 
 double Elements(const Graph& graph, ValueId value) {
   const TypeId type = graph.value(value).type;
@@ -294,7 +295,7 @@ Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const Reduce
   if (!by_dimension || graphs.size() > 2) constraints.JoinEqual();
   for (GraphSizes& sizes : graphs)
     AddOtherIntegers(sizes, options.numbers, constraints);
-  STRATA_TRY(const auto numbers, constraints.Solve(options.shared));
+  STRATA_TRY(const auto numbers, constraints.Solve(options.shared, options.kinds));
   STRATA_TRY(const std::string mesh_text, mesh.Text(numbers));
   const SizeRewrite rewrite(constraints, numbers);
   for (const GraphSizes& sizes : graphs) {
@@ -315,8 +316,18 @@ Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const Reduce
   return pair;
 }
 
-Result<std::vector<ReducedPair>> ReduceOnceOrTwice(const Graph& before, const Graph& after,
-                                                   const ReduceOptions& options) {
+namespace {
+
+double ProductsOf(const std::vector<ReducedPair>& pairs) {
+  double products = 0;
+  for (const ReducedPair& pair : pairs)
+    products += pair.products;
+  return products;
+}
+
+/// As ReduceOnceOrTwice, with the kinds of the options.
+Result<std::vector<ReducedPair>> OneOrTwoPairs(const Graph& before, const Graph& after,
+                                               const ReduceOptions& options) {
   Result<ReducedPair> one = Reduce(before, after, options);
   const bool is_cheap = one && one->products <= options.max_products;
   std::vector<ReducedPair> pairs;
@@ -342,6 +353,19 @@ Result<std::vector<ReducedPair>> ReduceOnceOrTwice(const Graph& before, const Gr
   if (!one) return std::move(one).error();
   pairs.push_back(*std::move(one));
   return pairs;
+}
+
+}  // namespace
+
+Result<std::vector<ReducedPair>> ReduceOnceOrTwice(const Graph& before, const Graph& after,
+                                                   const ReduceOptions& options) {
+  Result<std::vector<ReducedPair>> few = OneOrTwoPairs(before, after, options);
+  const bool is_cheap = few && ProductsOf(*few) <= kManyProducts * options.max_products;
+  if (is_cheap || options.equality != SizeEquality::kByDimension) return few;
+  ReduceOptions of_all_kinds = options;
+  of_all_kinds.kinds = Kinds::kByEquation;
+  Result<std::vector<ReducedPair>> many = OneOrTwoPairs(before, after, of_all_kinds);
+  return !many || (few && ProductsOf(*few) <= ProductsOf(*many)) ? std::move(few) : std::move(many);
 }
 
 }  // namespace strata::prove

@@ -38,6 +38,7 @@ struct ReduceOptions {
   Numbers numbers = Numbers::kKeep;
   bool stable_ids = false;  ///< nodes of the two graphs are paired by StableId
   SharedNumbers shared = {};
+  Kinds kinds = Kinds::kByPlace;
   double max_products = 1e9;  ///< of one pair of graphs, which takes some seconds
 };
 
@@ -59,8 +60,9 @@ struct ReducedPair {
 Result<ReducedPair> Reduce(const Graph& before, const Graph& after, const ReduceOptions& options);
 
 /// One pair of graphs to prove; or two, where one would take more than `max_products` and two take
-/// less: then different sizes may be equal in one of them, and are different in the other. Errors:
-/// as of Reduce.
+/// less: then different sizes may be equal in one of them, and are different in the other. Where
+/// that takes more, too, sizes of one number are of as many kinds as there are. Errors: as of
+/// Reduce.
 Result<std::vector<ReducedPair>> ReduceOnceOrTwice(const Graph& before, const Graph& after,
                                                    const ReduceOptions& options);
 

@@ -131,16 +131,31 @@ std::vector<SizeId> SizeConstraints::Ranks(std::span<const SizeId> sizes) const 
   return ranks;
 }
 
-void SizeConstraints::JoinFollowing() {
+void SizeConstraints::JoinFollowing(Kinds kinds) {
   while (JoinParts()) {
   }
   for (const auto& [whole, ranks] : cut_to_one_)
     Join(whole, ranks);
   while (JoinParts()) {
   }
-  JoinAlike();
+  JoinAlike(kinds);
   while (JoinParts()) {
   }
+  while (JoinPartsOfCuts()) {
+  }
+}
+
+bool SizeConstraints::JoinPartsOfCuts() {
+  bool joined = false;
+  std::map<std::pair<SizeId, SizeId>, SizeId> part_of;  // of a whole, cut by ranks
+  for (const Product& product : products_) {
+    if (!product.is_cut) continue;
+    const SizeId whole = product.left[0], ranks = product.right[0], part = product.right[1];
+    const SizeId known = part_of.emplace(std::pair(Root(whole), Root(ranks)), part).first->second;
+    joined |= Root(known) != Root(part);
+    Join(known, part);
+  }
+  return joined;
 }
 
 bool SizeConstraints::JoinParts() {
@@ -152,12 +167,7 @@ bool SizeConstraints::JoinParts() {
   using Parts = std::tuple<SizeId, std::vector<int64_t>, std::vector<SizeId>>;
   std::map<Parts, std::vector<SizeId>> parts_of;
   std::map<std::vector<SizeId>, SizeId> whole_of;
-  std::map<std::pair<SizeId, SizeId>, SizeId> part_of;  // of a whole, cut by ranks
   for (const Product& product : products_) {
-    if (product.is_cut) {
-      const SizeId whole = product.left[0], ranks = product.right[0], part = product.right[1];
-      join(part_of.emplace(std::pair(Root(whole), Root(ranks)), part).first->second, part);
-    }
     for (const bool swapped : {false, true}) {
       const std::vector<SizeId>& whole = swapped ? product.right : product.left;
       const std::vector<SizeId>& parts = swapped ? product.left : product.right;
@@ -186,33 +196,61 @@ bool SizeConstraints::JoinParts() {
   return joined;
 }
 
-void SizeConstraints::JoinAlike() {
-  // A place: the numbers and ranks of an equation, and which of them it is.
-  using Place = std::tuple<std::vector<int64_t>, std::vector<SizeId>, size_t>;
-  std::map<SizeId, std::set<Place>> places;
-  const auto add = [&](std::span<const SizeId> left, std::span<const SizeId> right) {
-    std::vector<int64_t> numbers = Numbers(left);
-    numbers.push_back(-1);
-    std::ranges::copy(Numbers(right), std::back_inserter(numbers));
-    std::vector<SizeId> ranks = Ranks(left);
-    std::ranges::copy(Ranks(right), std::back_inserter(ranks));
-    size_t index = 0;
-    for (const std::span<const SizeId> side : {left, right})
-      for (const SizeId size : side)
-        places[Root(size)].emplace(numbers, ranks, index++);
-  };
+std::set<SizeConstraints::Equation> SizeConstraints::Equations() const {
+  std::set<Equation> equations;
   for (const Product& product : products_)
-    add(product.left, product.right);
+    equations.insert({Roots(product.left), Roots(product.right), true});
   for (const auto& [total, parts] : sums_)
-    add({&total, 1}, parts);
-  std::map<std::pair<int64_t, std::set<Place>>, SizeId> known;
-  for (const SizeId size : Ids<SizeId>(numbers_.size())) {
-    if (Root(size) != size || counts_ranks_[size]) continue;
-    const auto found = places.find(size);
-    std::pair<int64_t, std::set<Place>> alike{numbers_[size], {}};
-    if (found != places.end()) alike.second = std::move(found->second);
-    Join(known.emplace(std::move(alike), size).first->second, size);
+    equations.insert({{Root(total)}, Roots(parts), false});
+  return equations;
+}
+
+std::map<SizeId, size_t> SizeConstraints::Refined(const std::map<SizeId, size_t>& kind_of,
+                                                  const std::set<Equation>& equations) const {
+  // A place: the kinds of all sizes of an equation, and which of them.
+  using Place = std::pair<std::vector<size_t>, size_t>;
+  std::map<SizeId, std::set<Place>> places;
+  for (const auto& [left, right, is_product] : equations) {
+    std::vector<SizeId> sizes = left;
+    std::ranges::copy(right, std::back_inserter(sizes));
+    std::vector<size_t> kinds = {is_product ? size_t{1} : 0, left.size()};
+    for (const SizeId size : sizes)
+      kinds.push_back(kind_of.at(size));
+    for (size_t i = 0; i < sizes.size(); ++i)
+      places[sizes[i]].emplace(kinds, i);
   }
+  std::map<std::pair<size_t, std::set<Place>>, size_t> known;
+  std::map<SizeId, size_t> refined;
+  for (const auto& [size, kind] : kind_of) {
+    const size_t next = known.size();
+    refined.emplace(size, known.try_emplace({kind, std::move(places[size])}, next).first->second);
+  }
+  return refined;
+}
+
+void SizeConstraints::JoinAlike(Kinds kinds) {
+  const std::set<Equation> equations = Equations();
+  std::map<std::pair<int64_t, SizeId>, size_t> known;  // numbers, and what counts ranks
+  std::map<SizeId, size_t> kind_of;
+  for (const SizeId size : Ids<SizeId>(numbers_.size())) {
+    if (Root(size) != size) continue;
+    const std::pair number(numbers_[size], counts_ranks_[size] ? size : SizeId());
+    kind_of.emplace(size, known.emplace(number, known.size()).first->second);
+  }
+  const auto count = [&] {
+    std::set<size_t> all;
+    for (const auto& [size, kind] : kind_of)
+      all.insert(kind);
+    return all.size();
+  };
+  for (size_t before = 0; before != count();) {
+    before = count();
+    kind_of = Refined(kind_of, equations);
+    if (kinds == Kinds::kByPlace) break;
+  }
+  std::map<size_t, SizeId> first;
+  for (const auto& [size, kind] : kind_of)
+    Join(first.emplace(kind, size).first->second, size);
 }
 
 }  // namespace strata::prove

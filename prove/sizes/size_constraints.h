@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,12 @@ using SizePairs = std::set<std::pair<int64_t, int64_t>>;
 struct SharedNumbers {
   size_t most = 1;       ///< that may
   SizePairs apart = {};  ///< never both of these
+};
+
+/// Which sizes of one number are of one kind, and then one size.
+enum class Kinds : uint8_t {
+  kByPlace,     ///< those with the same places in equations of the same numbers
+  kByEquation,  ///< those with the same places in equations of sizes of the same kinds
 };
 
 /// What the numbers have to satisfy that take the place of sizes. Sizes of one number may become
@@ -73,7 +80,8 @@ class SizeConstraints {
   /// Numbers of sizes that stay.
   std::set<int64_t> Kept() const;
   /// Joins sizes that follow to be one, then finds small numbers. Errors: none satisfy all.
-  Result<IdVector<SizeId, int64_t>> Solve(const SharedNumbers& shared = {});
+  Result<IdVector<SizeId, int64_t>> Solve(const SharedNumbers& shared = {},
+                                          Kinds kinds = Kinds::kByPlace);
   /// Different sizes that have become one number.
   SizePairs Equal(const IdVector<SizeId, int64_t>& numbers) const;
   /// How many sizes are different. REQUIRES: Solve was called.
@@ -98,12 +106,23 @@ class SizeConstraints {
   std::vector<SizeId> Ranks(std::span<const SizeId> sizes) const;
   /// Joins sizes that follow to be one. What ranks have one of each comes late: until then numbers
   /// show that it is a part of something, and it is not taken for ranks.
-  void JoinFollowing();
+  void JoinFollowing(Kinds kinds);
+  /// Joins what ranks have of one size: it is one size, though it may be another thing in each
+  /// place.
+  bool JoinPartsOfCuts();
   /// Joins what products and sums show to be one size. Returns whether something was joined.
   bool JoinParts();
-  /// Joins sizes of one number that have the same places in the same equations: of the thousand
-  /// parameters of a model few are different to an optimizer.
-  void JoinAlike();
+  /// Left side, right side, whether they are products; else sums.
+  using Equation = std::tuple<std::vector<SizeId>, std::vector<SizeId>, bool>;
+  /// Of roots.
+  std::set<Equation> Equations() const;
+  /// Kinds of roots by number: sizes of a kind become several if they have other places in
+  /// equations, or in those of other kinds.
+  std::map<SizeId, size_t> Refined(const std::map<SizeId, size_t>& kind_of,
+                                   const std::set<Equation>& equations) const;
+  /// Joins sizes of one kind: of the thousand parameters of a model few are different to an
+  /// optimizer. A size that counts ranks is of its own kind.
+  void JoinAlike(Kinds kinds);
 
   IdVector<SizeId, int64_t> numbers_;
   mutable IdVector<SizeId, SizeId> parents_;  // union-find

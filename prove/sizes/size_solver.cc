@@ -139,8 +139,8 @@ class SizeSearch {
 
 }  // namespace
 
-Result<IdVector<SizeId, int64_t>> SizeConstraints::Solve(const SharedNumbers& shared) {
-  JoinFollowing();
+Result<IdVector<SizeId, int64_t>> SizeConstraints::Solve(const SharedNumbers& shared, Kinds kinds) {
+  JoinFollowing(kinds);
   // Which sizes are free depends on what is eliminated; small numbers may be legal in one way only.
   for (const bool frees_parts : {true, false}) {
     SizeSystem system(*this, shared, frees_parts);

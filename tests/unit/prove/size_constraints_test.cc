@@ -81,6 +81,25 @@ TEST_CASE("ranks that cut a size have one part of it, however often they cut it"
   CHECK_EQ((*solved)[whole], 9);
 }
 
+/// Ranks cut two widths of 256, of which one is half of another size. Their parts are alike, but
+/// for what they are parts of.
+TEST_CASE("parts of different sizes are of different kinds, if kinds are found by equations") {
+  for (const Kinds kinds : {Kinds::kByPlace, Kinds::kByEquation}) {
+    SizeConstraints constraints;
+    const auto add = [&](int64_t number) { return constraints.New(number); };
+    const SizeId ranks = add(16), width = add(256), half = add(256), all = add(512);
+    constraints.CountRanks(ranks);
+    constraints.AddProduct(std::vector{all}, std::vector{add(2), half});
+    constraints.AddCut(width, ranks, add(16));
+    constraints.AddCut(half, ranks, add(16));
+    constraints.Keep(width);
+    const auto solved = constraints.Solve({}, kinds);
+    REQUIRE(solved.has_value());
+    CHECK_EQ((*solved)[width], 256);
+    CHECK_EQ((*solved)[half] == 256, kinds == Kinds::kByPlace);
+  }
+}
+
 /// Tokens are four sequences of 4096; four ranks have a part of each, and one sequence each of the
 /// labels.
 TEST_CASE("a view that cuts a dimension finer has its first part, not as many ranks") {
