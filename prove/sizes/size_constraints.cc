@@ -141,21 +141,6 @@ void SizeConstraints::JoinFollowing(Kinds kinds) {
   JoinAlike(kinds);
   while (JoinParts()) {
   }
-  while (JoinPartsOfCuts()) {
-  }
-}
-
-bool SizeConstraints::JoinPartsOfCuts() {
-  bool joined = false;
-  std::map<std::pair<SizeId, SizeId>, SizeId> part_of;  // of a whole, cut by ranks
-  for (const Product& product : products_) {
-    if (!product.is_cut) continue;
-    const SizeId whole = product.left[0], ranks = product.right[0], part = product.right[1];
-    const SizeId known = part_of.emplace(std::pair(Root(whole), Root(ranks)), part).first->second;
-    joined |= Root(known) != Root(part);
-    Join(known, part);
-  }
-  return joined;
 }
 
 bool SizeConstraints::JoinParts() {
@@ -167,7 +152,12 @@ bool SizeConstraints::JoinParts() {
   using Parts = std::tuple<SizeId, std::vector<int64_t>, std::vector<SizeId>>;
   std::map<Parts, std::vector<SizeId>> parts_of;
   std::map<std::vector<SizeId>, SizeId> whole_of;
+  std::map<std::pair<SizeId, SizeId>, SizeId> part_of;  // of a whole, cut by ranks
   for (const Product& product : products_) {
+    if (product.is_cut) {
+      const SizeId whole = product.left[0], ranks = product.right[0], part = product.right[1];
+      join(part_of.emplace(std::pair(Root(whole), Root(ranks)), part).first->second, part);
+    }
     for (const bool swapped : {false, true}) {
       const std::vector<SizeId>& whole = swapped ? product.right : product.left;
       const std::vector<SizeId>& parts = swapped ? product.left : product.right;

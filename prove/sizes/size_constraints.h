@@ -107,9 +107,6 @@ class SizeConstraints {
   /// Joins sizes that follow to be one. What ranks have one of each comes late: until then numbers
   /// show that it is a part of something, and it is not taken for ranks.
   void JoinFollowing(Kinds kinds);
-  /// Joins what ranks have of one size: it is one size, though it may be another thing in each
-  /// place.
-  bool JoinPartsOfCuts();
   /// Joins what products and sums show to be one size. Returns whether something was joined.
   bool JoinParts();
   /// Left side, right side, whether they are products; else sums.
