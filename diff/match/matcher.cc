@@ -190,6 +190,7 @@ class Matcher {
     const auto settle = [&] { return SettleEquals(matching_, scope, local_.EqualsOf(scope)); };
     // What follows may have been about the very same nodes: it has no say among equal ones.
     if (!settled && settle() && Improve(scope)) settle();
+    if (ShiftEquals(matching_, local_.EqualsOf(scope))) local_.Run(scope);
     if (PreferOperands(matching_, scope)) local_.Run(scope);
     if (!Done(scope)) MatchEqualValues(matching_, scope);
   }

@@ -1,7 +1,11 @@
 #include "diff/match/settle_equals.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "diff/match/equal_nodes.h"
 
@@ -48,7 +52,56 @@ std::array<std::vector<EntityId>, 2> FixedPlaces(const Matching& matching, const
   return places;
 }
 
+/// The partners that the users of a group's matched nodes ask for, in order of the nodes; else
+/// those that they have. Empty: they have these, or may not have all of them.
+std::vector<std::pair<EntityId, EntityId>> AskedFor(const Matching& matching,
+                                                    const EqualNodes::Group& group,
+                                                    const EqualNodes& others) {
+  std::vector<std::pair<EntityId, EntityId>> asked;
+  bool any_other = false;
+  for (EntityId i : group) {
+    const EntityId partner = matching.partner(kBefore, i);
+    if (!partner.valid()) continue;
+    const EqualNodes::Group* theirs = others.GroupOf(partner);
+    if (theirs == nullptr || matching.via(kBefore, i) <= Via::kId) return {};
+    EntityId wanted = matching.StandIn(kBefore, i);
+    if (!wanted.valid() || others.GroupOf(wanted) != theirs) wanted = partner;
+    // New nodes among equal ones shift the others, and do not exchange them.
+    if (!asked.empty() && asked.back().second >= wanted) return {};
+    const EntityId rival = matching.partner(kAfter, wanted);
+    const bool is_free = !rival.valid() || std::ranges::binary_search(group, rival);
+    if (!is_free || matching.forbidden(kAfter, wanted) || matching.vetoed(i, wanted)) return {};
+    any_other |= wanted != partner;
+    asked.emplace_back(i, wanted);
+  }
+  return any_other ? asked : std::vector<std::pair<EntityId, EntityId>>();
+}
+
 }  // namespace
+
+bool ShiftEquals(Matching& matching, const std::vector<EqualNodes>& equals) {
+  // The users of a group first: what it reads may be equal, too, and follows.
+  std::vector<const EqualNodes::Group*> groups;
+  for (const EqualNodes::Group& group : equals[kBefore].groups())
+    groups.push_back(&group);
+  std::ranges::sort(groups, std::greater<>(),
+                    [](const EqualNodes::Group* group) { return group->back(); });
+  bool any = false;
+  for (const EqualNodes::Group* group : groups) {
+    const auto asked = AskedFor(matching, *group, equals[kAfter]);
+    std::vector<Matching::Made> shifted;
+    for (const auto& [before, after] : asked) {
+      if (matching.partner(kBefore, before) == after) continue;
+      const Matching::Made& made = matching.made(kBefore, before);
+      shifted.push_back({before, after, made.via, made.confidence});
+      matching.Unmatch(before);
+    }
+    for (const Matching::Made& made : shifted)
+      matching.Match(made.before, made.after, made.via, made.confidence);
+    any |= !shifted.empty();
+  }
+  return any;
+}
 
 bool SettleEquals(Matching& matching, const ScopePair& scope,
                   const std::vector<EqualNodes>& equals) {

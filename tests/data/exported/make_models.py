@@ -216,6 +216,24 @@ class Experts(nn.Module):
         return x
 
 
+class Gnn(nn.Module):
+    """Each layer computes the degrees of the nodes again."""
+
+    def __init__(self, names, d=16):
+        super().__init__()
+        self.inp, self.out = nn.Linear(5, d), nn.Linear(d, 3)
+        self.l = nn.ModuleDict({n: nn.ModuleDict({"own": nn.Linear(d, d), "near": nn.Linear(d, d)}) for n in names})
+
+    def forward(self, x, edges):
+        source, target = edges[0], edges[1]
+        x = self.inp(x)
+        for layer in self.l.values():
+            near = torch.zeros_like(x).index_add(0, target, layer["near"](x)[source])
+            degree = torch.zeros(x.shape[0]).index_add(0, target, torch.ones(target.shape[0])).clamp(min=1)
+            x = x + torch.relu(layer["own"](x) + near / degree[:, None])
+        return self.out(x.mean(0))
+
+
 def save(name, before, after, *inputs):
     for side, model in (("before", before), ("after", after)):
         with torch.no_grad():
@@ -244,4 +262,5 @@ if __name__ == "__main__":
     save("level", UNet("ab"), UNet("axb"), torch.randn(1, 3, 16, 16))  # a level inside more
     save("vit", Vit("abc"), Vit("ac"), torch.randn(1, 3, 8, 8))  # a layer less
     save("translator", Translator("ab", "ab"), Translator("ab", "ab", nn.RMSNorm), words, words)  # another norm
+    save("graph", Gnn("ab"), Gnn("abx"), torch.randn(9, 5), torch.randint(0, 9, (2, 20)))  # one more behind
     save("experts", Experts("abc"), Experts("axbc"), sequence)  # one inside more

@@ -52,7 +52,7 @@ std::vector<uint64_t> LinesOf(const Graph& graph) {
 TEST_CASE("exported models: layers differ by the names of their parameters") {
   for (const std::string_view name :
        {"gpt", "conv", "enc", "mlp", "norm", "moved", "residual", "regrouped", "inserted", "unet",
-        "level", "vit", "translator", "experts"}) {
+        "level", "vit", "translator", "experts", "graph"}) {
     CAPTURE(name);
     const auto before = Read(fmt::format("{}_before", name)),
                after = Read(fmt::format("{}_after", name));
