@@ -162,8 +162,13 @@ Result<std::string> GraphPy(const Graph& graph, std::string_view ref) {
     if (graph.node(node).kind == NodeKind::kGetAttr && graph.args(node).empty())
       constants += fmt::format("    {},\n", Literal(graph.op(node)));
   }
-  for (const ValueId value : graph.operands(graph.output()))
-    outputs += fmt::format("    {},\n", Literal(graph.unique_value_name(value)));
+  for (const Arg& arg : graph.args(graph.output())) {
+    for (const Arg& output : arg.is_span() ? graph.elements(arg) : std::span(&arg, 1)) {
+      outputs += output.is_value()
+                     ? fmt::format("    {},\n", Literal(graph.unique_value_name(output.value())))
+                     : "    None,\n";
+    }
+  }
   return fmt::format(
       "# The graph {}, written by strata emit. run.py runs it.\n\n"
       "from math import inf, nan\n\n"

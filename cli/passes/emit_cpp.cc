@@ -168,12 +168,15 @@ class FunctionWriter {
 
   Result<std::string> OperatorCall(NodeId node) {
     const std::string_view op = graph_.op(node);
-    const size_t first = op.find('.'), last = op.rfind('.');
-    if (op.starts_with("strata.") || first == last) {
+    // A call may leave out the overload, as Python may: `aten.clone`.
+    const size_t first = op.find('.');
+    const size_t last =
+        op.find('.', first + 1) == std::string_view::npos ? op.size() : op.rfind('.');
+    if (op.starts_with("strata.") || op.starts_with("higher_order.") || first > last) {
       return Error(ErrorCode::kUnsupported,
                    "PyTorch has no operator {}; emit a snapshot before the pass that made it", op);
     }
-    const std::string_view overload = op.substr(last + 1);
+    const std::string_view overload = last == op.size() ? "default" : op.substr(last + 1);
     std::vector<std::string> args, named;
     for (const Arg& arg : graph_.args(node)) {
       STRATA_TRY(args.emplace_back(), Literal(arg));

@@ -86,7 +86,7 @@ Result<std::string> RanksPy(const Graph& graph) {
     input_cuts += CutsPy(input);
   }
   for (const std::optional<ShardCuts>& output : outputs)
-    if (output) output_cuts += CutsPy(*output);
+    output_cuts += output ? CutsPy(*output) : "    None,\n";
   return fmt::format(
       "# The mesh {}.\n"
       "NUM_RANKS = {}\n\n"

@@ -120,7 +120,8 @@ std::string OpName(const c10::FunctionSchema& schema) {
 c10::OperatorName SchemaName(std::string_view op) {
   const size_t first = op.find('.');
   const size_t last = op.rfind('.');
-  if (first == last) return {std::string(op), ""};
+  if (first == std::string_view::npos) return {std::string(op), ""};
+  if (first == last) return {fmt::format("{}::{}", op.substr(0, first), op.substr(first + 1)), ""};
   const std::string_view overload = op.substr(last + 1);
   return {fmt::format("{}::{}", op.substr(0, first), op.substr(first + 1, last - first - 1)),
           overload == "default" ? "" : std::string(overload)};
