@@ -85,7 +85,7 @@ def inputs_of(path):
     arguments = list(inspect.signature(graph.GraphModule.forward).parameters.values())[1:]
     for name, argument in zip(graph.INPUTS, arguments):
         # "f32[2, s0][s0, 1]cpu": a symbol may be any size.
-        wanted = re.match(r"(\w+)\[(.*?)\]", str(argument.annotation))
+        wanted = re.match(r"(\w+)\[(.*?)\](?:\[(.*?)\])?", str(argument.annotation))
         tensor = tensors[name]
         if wanted is None:
             continue
@@ -94,8 +94,22 @@ def inputs_of(path):
             str(size) == want or not want.isdigit() for size, want in zip(tensor.shape, sizes))
         if not fits or SHORT[tensor.dtype] != wanted.group(1):
             given = f"{SHORT[tensor.dtype]}[{', '.join(map(str, tensor.shape))}]"
-            sys.exit(f"{path} is of another graph: {name} is {given}, not {wanted.group(0)}")
+            sys.exit(f"{path} is of another graph: {name} is {given}, not {wanted.group(1)}[{wanted.group(2)}]")
+        tensors[name] = laid(tensor, wanted.group(3))
     return [tensors[name] for name in graph.INPUTS], {path: tensors[path] for path in graph.CONSTANTS}
+
+
+def laid(tensor, strides):
+    """The tensor in memory as the graph says: "1, 16". A dimension of stride 0 has its first element."""
+    if not strides or not re.fullmatch(r"[\d, ]+", strides):
+        return tensor
+    wanted = [int(stride) for stride in strides.split(", ")]
+    if list(tensor.stride()) == wanted:
+        return tensor
+    part = tensor
+    for dim, stride in enumerate(wanted):
+        part = part.narrow(dim, 0, 1) if stride == 0 and part.shape[dim] > 1 else part
+    return torch.empty_strided(part.shape, wanted, dtype=part.dtype).copy_(part).expand(tensor.shape)
 
 
 def parts_of(path, tensors):

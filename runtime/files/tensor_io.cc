@@ -8,6 +8,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/view_as_complex.h>
 #include <ATen/ops/view_as_real.h>
 
@@ -56,9 +57,19 @@ struct InputType {
   std::vector<int64_t> sizes;
   std::optional<std::vector<int64_t>> strides;
 
-  Tensor Empty() const {
+  /// The values in memory of their own that lies as the graph says. A dimension whose elements are
+  /// one in memory (stride 0) has the first value.
+  Tensor Lay(const Tensor& values) const {
     const at::TensorOptions options(dtype);
-    return strides ? at::empty_strided(sizes, *strides, options) : at::empty(sizes, options);
+    if (!strides) return at::empty(sizes, options).copy_(values);
+    Tensor part = values;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (IsOneInMemory(i)) part = part.narrow(static_cast<int64_t>(i), 0, 1);
+    }
+    return at::empty_strided(part.sizes(), *strides, options).copy_(part).expand(sizes);
+  }
+  bool IsOneInMemory(size_t dimension) const {
+    return (*strides)[dimension] == 0 && sizes[dimension] > 1;
   }
 };
 
@@ -104,9 +115,7 @@ Tensor Draw(const InputType& type, uint64_t key, Signs signs) {
     values[i] =
         is_number ? (is_negative ? -magnitude : magnitude) : static_cast<double>(bits >> 63U);
   }
-  Tensor result = type.Empty();
-  result.copy_(drawn);
-  return result;
+  return type.Lay(drawn);
 }
 
 /// Whether an embedding bag reads the input as the begins of its bags, which ascend from 0.
@@ -204,8 +213,13 @@ Result<std::vector<Tensor>> TakeInputs(const Graph& graph, const NamedTensors& g
                    fmt::join(tensor.sizes(), ", "), ShortName(type.dtype),
                    fmt::join(type.sizes, ", "));
     }
-    Tensor input = type.Empty();
-    input.copy_(tensor);
+    Tensor input = type.Lay(tensor);
+    if (!input.is_non_overlapping_and_dense() && !at::equal(input, tensor)) {
+      return Error(
+          "input {} does not fit: graph {}: it has different values where the graph takes one for "
+          "all, strides [{}]",
+          found->first, graph.name_text(), fmt::join(*type.strides, ", "));
+    }
     inputs.push_back(std::move(input));
   }
   return inputs;

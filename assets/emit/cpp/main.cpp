@@ -16,11 +16,13 @@
 
 namespace {
 
-// In memory of its own, as the graph wants it.
+// In memory of its own, as the graph wants it. A dimension of stride 0 has its first element.
 at::Tensor Lay(const at::Tensor& tensor, const std::vector<int64_t>& strides) {
   if (strides.empty()) return tensor;
-  at::Tensor laid = at::empty_strided(tensor.sizes(), strides, tensor.options());
-  return laid.copy_(tensor);
+  at::Tensor part = tensor;
+  for (size_t i = 0; i < strides.size(); ++i)
+    if (strides[i] == 0 && part.size(i) > 1) part = part.narrow(i, 0, 1);
+  return at::empty_strided(part.sizes(), strides, part.options()).copy_(part).expand(tensor.sizes());
 }
 
 std::string Describe(at::ScalarType type, at::IntArrayRef sizes) {

@@ -16,7 +16,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
-from tensor_files import read_tensors  # noqa: E402
+from tensor_files import read_tensors, write_tensors  # noqa: E402
 
 COMMON = """\
 dim = 16
@@ -49,6 +49,16 @@ graph step
   (values, kernel_0) = aten.topk.default(linux, 2) as topk : (f32[2, 2][2, 1]cpu, i64[2, 2][2, 1]cpu)
   Tensor = aten.add.Tensor(values, kernel_0) : f32[2, 2][2, 1]cpu
   output([Tensor, values])
+"""
+# A row for all, columns, an output None, a call without overload.
+LAID = """\
+graph g
+  row = placeholder : f32[4, 3][0, 1]cpu
+  columns = placeholder : f32[3, 4][1, 3]cpu
+  y = aten.mul.Tensor(row, 2.0) : f32[4, 3][3, 1]cpu
+  c = aten.clone(y) : f32[4, 3][3, 1]cpu
+  memory = aten.as_strided.default(columns, [12], [1]) : f32[12][1]cpu
+  output([None, c, None, memory])
 """
 
 
@@ -133,6 +143,16 @@ class EmitCppTest(unittest.TestCase):
         results = self.check_bits("g.txt", "hostile")
         self.assertEqual(struct.unpack("<4f", results["values"][2]), (2, -1, 6, 4))
         self.check_damaged("hostile/build/step")
+
+    def test_inputs_lie_in_memory_as_the_graph_says(self):
+        with open(self.path("g.txt"), "w", encoding="utf-8") as file:
+            file.write(LAID)
+        write_tensors(self.path("in.safetensors"), {
+            "row": ("F32", [4, 3], struct.pack("<3f", 1, 2, 3) * 4),
+            "columns": ("F32", [3, 4], struct.pack("<12f", *range(12)))})
+        results = self.check_bits("g.txt", "laid")
+        self.assertEqual(struct.unpack("<12f", results["memory"][2]), (0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11))
+        self.assertEqual(struct.unpack("<12f", results["c"][2]), (2, 4, 6) * 4)
 
     def check_damaged(self, program):
         """Files that are not the inputs of the program of HOSTILE give a line each."""

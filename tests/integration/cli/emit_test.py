@@ -17,6 +17,7 @@ import torch_python  # noqa: E402
 
 torch_python.need()
 import torch  # noqa: E402
+from tensor_files import write_tensors  # noqa: E402
 
 CONFIG = """\
 model = "{model}"
@@ -83,9 +84,9 @@ class EmitTest(unittest.TestCase):
                          *(["--dump-inputs", "in.safetensors"] if dump else []), "--passes", passes, "--overwrite",
                          *options)
 
-    def both_results(self, graph, folder):
+    def both_results(self, graph, folder, ref=None):
         """What the program of a graph gives in PyTorch, and what the executor gives."""
-        ref = f"t.strata#graph={graph}"
+        ref = ref or f"t.strata#graph={graph}"
         self.run_command(self.strata, "emit", ref, "-o", folder)
         self.run_command(sys.executable, f"{folder}/run.py", "in.safetensors", "python.safetensors")
         self.run_command(self.strata, "run", ref, "--inputs", "in.safetensors", "--outputs", "executor.safetensors")
@@ -159,6 +160,28 @@ class EmitTest(unittest.TestCase):
             file.write(source.replace("(x, 2)", "(x, 4)"))
         for printed in (self.run_command(sys.executable, "out/run.py", "in.safetensors"), self.profiled()[0]):
             self.assertTrue(printed.startswith("s = 40.0\n"), printed)
+
+    def test_inputs_lie_in_memory_as_the_graph_says_and_outputs_may_be_none(self):
+        with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:
+            file.write("graph g\n  row = placeholder : f32[4, 3][0, 1]cpu\n"
+                       "  columns = placeholder : f32[3, 4][1, 3]cpu\n"
+                       "  y = aten.mul.Tensor(row, 2.0) : f32[4, 3][3, 1]cpu\n"
+                       "  c = aten.clone(y) : f32[4, 3][3, 1]cpu\n"
+                       "  memory = aten.as_strided.default(columns, [12], [1]) : f32[12][1]cpu\n"
+                       "  output([None, c, None, memory])\n")
+        write_tensors(os.path.join(self.folder, "in.safetensors"), {
+            "row": ("F32", [4, 3], struct.pack("<3f", 1, 2, 3) * 4),
+            "columns": ("F32", [3, 4], struct.pack("<12f", *range(12)))})
+        first, second = self.both_results("g", "laid", ref="g.txt")
+        self.assertEqual(sorted(first), ["c", "memory"])
+        for name, tensor in first.items():
+            self.assertTrue(torch.equal(tensor, second[name]), name)
+        self.assertEqual(first["memory"].tolist(), [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11])
+        write_tensors(os.path.join(self.folder, "in.safetensors"), {
+            "row": ("F32", [4, 3], struct.pack("<12f", *range(12))),
+            "columns": ("F32", [3, 4], struct.pack("<12f", *range(12)))})
+        self.assertIn("input row does not fit: graph g: it has different values where the graph takes one for all",
+                      self.run_command(self.strata, "run", "g.txt", "--inputs", "in.safetensors", code=2))
 
     def test_a_graph_of_ranks_says_how_it_is_started(self):
         self.train("llama3", "multiple_of = 8", "--set", "parallelism.data_parallel_shard_degree=2")
