@@ -58,7 +58,8 @@ TEST_CASE(
   CHECK_EQ(b, 30);  // the memory of the second call's input is the graph's
 }
 
-TEST_CASE("CG-7, CG-8: static inputs that moved, other sizes, other numbers are told by index") {
+TEST_CASE(
+    "CG-7, CG-8: errors name the index of inputs that moved, and of other sizes and numbers") {
   Program program;
   int64_t x = 10, other = 5;
   CHECK_OK(program.Call(x));
