@@ -358,6 +358,18 @@ class OwnModelsTest(unittest.TestCase):
         self.assertEqual(ends[1], ends[0])
         self.assertEqual(ends[2], ends[0])
 
+    def test_a_new_value_that_may_be_of_two_constants_is_named(self):
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        self.write("joint.txt", DESCRIBED_MEAN.split(" {+descriptors")[0].replace("[counted, next,", "[next, counted,") + "\n")
+        write_tensors(self.path("init.safetensors"), {
+            **{name: ("F32", [8], draw(8, 1.0, 3)) for name in ("a", "scale", "running_mean")},
+            "tracked": ("I64", [], struct.pack("<q", 0)), "turn#complex": ("F32", [8, 2], draw(16, 1.0, 5))})
+        done = subprocess.run([self.strata, "train", "config.toml", "--program", "joint.txt", "--init",
+                               "init.safetensors"], cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("output 0, next, may be the new value of scale or of running_mean, which have its type: scale is taken",
+                      done.stderr)
+
     def test_tokens_are_numbers_of_rows_of_other_data(self):
         self.write("joint.txt", FEATURES)
         self.write("config.toml", LOOP.format(vocab=8, seq=4))

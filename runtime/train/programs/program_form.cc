@@ -188,13 +188,32 @@ class FormReader {
                !given.gradient && !IsBatch(given.type);
       };
       next = std::find_if(descriptors_.empty() ? next : inputs_.begin(), inputs_.end(), is_of);
-      if (next == inputs_.end() || next->gradient || IsBatch(next->type) || IsTangent(*next)) {
+      if (next == inputs_.end() || next->gradient || next->update || IsBatch(next->type) ||
+          IsTangent(*next)) {
         return NoProgram(
             fmt::format("output {}, before the loss, must be the new value of a constant", output));
+      }
+      const auto other = std::find_if(next + 1, inputs_.end(), is_of);
+      if (descriptors_.empty() && other != inputs_.end() &&
+          CountOf(*type) < std::ranges::count_if(inputs_, is_of)) {
+        form_.warnings.push_back(fmt::format(
+            "output {}, {}, may be the new value of {} or of {}, which have its type: {} is taken",
+            output, graph_.value_name(outputs_[output]), NameOf(next->node), NameOf(other->node),
+            NameOf(next->node)));
       }
       (next++)->update = output;
     }
     return Ok();
+  }
+
+  /// New values of this type.
+  int64_t CountOf(const TensorType& type) const {
+    int64_t count = 0;
+    for (size_t output = 0; output < form_.loss; ++output) {
+      const auto other = TypeOfOutput(output);
+      count += other && other->dtype == type.dtype && other->sizes == type.sizes ? 1 : 0;
+    }
+    return count;
   }
 
   /// The gradient of the input in the same place.
