@@ -30,4 +30,10 @@ std::string_view TrimBlanks(std::string_view text) {
   return text;
 }
 
+std::string_view TakeLine(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line;
+}
+
 }  // namespace strata

@@ -16,6 +16,9 @@ std::string Enumerate(std::span<const std::string> names, size_t limit = 5);
 /// Removes spaces (no other white space) at both ends.
 std::string_view TrimBlanks(std::string_view text);
 
+/// Takes the first line off `text`, with its end. Returns it without; "" if `text` is empty.
+std::string_view TakeLine(std::string_view& text);
+
 constexpr bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }

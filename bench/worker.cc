@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/text.h"
 
 extern char** environ;
 
@@ -27,8 +28,7 @@ std::string ReasonIn(const std::string& path) {
   const auto text = ReadFile(path);
   std::string last, error;
   for (std::string_view rest = text ? std::string_view(*text) : ""; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const std::string_view line = TakeLine(rest);
     if (line.empty()) continue;
     last = line;
     const std::string_view kind = line.substr(0, line.find(": "));

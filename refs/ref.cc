@@ -75,11 +75,9 @@ Status ReadSelectorPart(std::string_view part, Ref& ref) {
 /// True when the first word of the text is one that Strata's own spelling begins with.
 bool LooksLikeNativeText(std::string_view text) {
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
+    const std::string_view line = TakeLine(text);
     if (line.starts_with("graph ") || line.starts_with("symbol ")) return true;
     if (!line.empty() && !line.starts_with("//")) return false;
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return false;
 }

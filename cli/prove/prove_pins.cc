@@ -55,8 +55,7 @@ Result<Pins> ReadPins(const std::string& file) {
   Pins pins;
   std::string_view rest = bytes;
   while (!rest.empty()) {
-    std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::string_view line = TakeLine(rest);
     for (const std::string_view prefix : {"inferred:", "assumed:"}) {
       if (!line.starts_with(prefix)) continue;
       const Statement statement = StatementOf(Trimmed(line.substr(prefix.size())));

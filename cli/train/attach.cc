@@ -150,9 +150,7 @@ Result<Exit> RunBatch(Connection& training, std::string_view commands, std::stri
   std::optional<Connection::Answer> last;
   int64_t number = 0;
   while (!commands.empty()) {
-    const size_t end = std::min(commands.find('\n'), commands.size());
-    std::string_view line = commands.substr(0, end);
-    commands.remove_prefix(std::min(end + 1, commands.size()));
+    std::string_view line = TakeLine(commands);
     ++number;
     if (line.ends_with('\r')) line.remove_suffix(1);
     line = TrimBlanks(line);

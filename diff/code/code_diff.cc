@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/sequence.h"
 
@@ -52,9 +53,8 @@ std::vector<std::string> LinesOf(std::string_view text) {
   constexpr std::string_view kPath = "# kernel path:";  // a hash of the text that follows
   std::vector<std::string> lines;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    if (!text.starts_with(kPath)) lines.push_back(WithoutCacheFolder(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = TakeLine(text);
+    if (!line.starts_with(kPath)) lines.push_back(WithoutCacheFolder(line));
   }
   return lines;
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "ir/fx/fx.h"
 #include "ir/fx/operators.h"
 #include "ir/fx/print_call.h"
@@ -225,8 +226,7 @@ class Printer : private IndentedLines {
         Line("    ");
         values_.Print(element);
         out_ += ',';
-        const std::string_view descriptor = descriptors.substr(0, descriptors.find('\n'));
-        descriptors.remove_prefix(std::min(descriptor.size() + 1, descriptors.size()));
+        const std::string_view descriptor = TakeLine(descriptors);
         if (!descriptor.empty()) {
           out_ += "  # ";
           out_ += descriptor;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "ir/module.h"
 #include "ir/rewriter.h"
 #include "passes/pipeline/graph_copier.h"
@@ -49,9 +50,7 @@ std::vector<Returned> ReturnsOf(const Graph& graph) {
   std::vector<Returned> returns;
   std::string_view lines = graph.attribute(graph.output(), kOutputsKey);
   for (const std::optional<ValueId>& value : OutputsOf(graph)) {
-    const std::string_view line = lines.substr(0, lines.find('\n'));
-    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
-    returns.push_back({line, value});
+    returns.push_back({TakeLine(lines), value});
   }
   return returns;
 }

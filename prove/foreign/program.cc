@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "ir/module.h"
 #include "ir/stated_path.h"
 
@@ -111,9 +112,7 @@ std::vector<KeyedOutput> OutputsOf(const Graph& graph, const std::vector<InputNa
   const Arg& returned = graph.args(graph.output())[0];
   size_t position = 0, index = 0;
   for (const Arg& element : graph.elements(returned)) {
-    const size_t end = std::min(lines.find('\n'), lines.size());
-    const std::string_view line = lines.substr(0, end);
-    lines.remove_prefix(std::min(end + 1, lines.size()));
+    const std::string_view line = TakeLine(lines);
     if (element.is_value()) {
       std::string key = KeyOf(line, inputs);
       if (!key.empty()) outputs.push_back({std::move(key), position, index, InputIndexOf(line)});

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "ir/fx/fx.h"
 #include "ir/text/native_text.h"
 
@@ -57,14 +58,12 @@ class Side {
     std::string& text = native_.emplace_back();
     PrintText(graph, {.types = false, .metadata = false}, text);
     std::string_view rest = text;
-    rest.remove_prefix(rest.find('\n') + 1);  // graph NAME
+    TakeLine(rest);  // graph NAME
     auto& lines = native_of_[native_of_.Add({})];
     for (NodeId id : graph.nodes()) {
-      const size_t end = rest.find('\n');
-      std::string_view line = rest.substr(0, end);
+      std::string_view line = TakeLine(rest);
       line.remove_prefix(std::min<size_t>(2, line.size()));
       lines.emplace(id.index, line.substr(0, kMaxLine));
-      rest.remove_prefix(std::min(end, rest.size() - 1) + 1);
     }
   }
 
@@ -79,9 +78,7 @@ class Side {
     std::vector<Class> classes;
     std::string_view rest = fx_;
     while (!rest.empty()) {
-      const size_t end = std::min(rest.find('\n'), rest.size() - 1);
-      std::string_view line = rest.substr(0, end);
-      rest.remove_prefix(end + 1);
+      std::string_view line = TakeLine(rest);
       const size_t indent = line.find_first_not_of(' ');
       if (indent == std::string_view::npos) continue;
       line.remove_prefix(indent);

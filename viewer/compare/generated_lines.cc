@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/text.h"
 #include "base/unicode.h"
 #include "runtime/codegen/kernel_code.h"
 
@@ -13,11 +14,8 @@ std::vector<std::string> GeneratedLinesOf(const Comparison& comparison, SceneNod
   KernelCode generated;
   std::string_view code = generated.Of(comparison.graph_of(node), entity.node);
   std::vector<std::string> lines;
-  while (!code.empty()) {
-    const size_t end = code.find('\n');
-    lines.push_back(Visible(code.substr(0, end)));
-    code.remove_prefix(end == std::string_view::npos ? code.size() : end + 1);
-  }
+  while (!code.empty())
+    lines.push_back(Visible(TakeLine(code)));
   return lines;
 }
 

@@ -21,14 +21,12 @@ IdVector<EntityId, std::string> LinesOf(const Listing& listing) {
     std::string text;
     PrintText(*scope.graph, {.types = false, .metadata = false}, text);
     std::string_view rest = text;
-    rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);  // graph NAME
+    TakeLine(rest);  // graph NAME
     for (NodeId id : scope.graph->nodes()) {
-      const size_t end = std::min(rest.find('\n'), rest.size());
-      std::string_view line = rest.substr(0, end);
+      std::string_view line = TakeLine(rest);
       line.remove_prefix(std::min<size_t>(2, line.size()));
       const EntityId entity = listing.Find(scope.graph->id(), id);
       if (entity.valid()) lines[entity] = Visible(line.substr(0, kMaxLine));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
   return lines;

@@ -51,11 +51,8 @@ Status CommandTable::ReadBindings(
     const std::function<Result<std::string>(const std::string& word)>& name_of) {
   int line_number = 0;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = TrimBlanks(TakeLine(text));
     ++line_number;
-    line = TrimBlanks(line);
     if (line.empty() || line[0] == '#') continue;
     const size_t equal = line.find('=');
     if (equal == std::string_view::npos)

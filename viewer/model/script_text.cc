@@ -161,9 +161,7 @@ Result<std::vector<ScriptLine>> ParseScript(std::string_view text, const std::st
   std::vector<ScriptLine> lines;
   int32_t number = 0;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    Result<std::vector<std::string>> words = SplitWords(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    Result<std::vector<std::string>> words = SplitWords(TakeLine(text));
     ++number;
     if (!words) return std::move(words).error().In(fmt::format("{}:{}", file, number));
     if (words->empty()) continue;

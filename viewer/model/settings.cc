@@ -71,9 +71,7 @@ void Settings::AddRecent(const std::string& file) {
 Settings ParseSettings(std::string_view text) {
   Settings settings;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = TakeLine(text);
     const size_t equal = line.find(" = ");
     if (equal != std::string_view::npos)
       Take(TrimBlanks(line.substr(0, equal)), line.substr(equal + 3), settings);

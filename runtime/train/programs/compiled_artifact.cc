@@ -23,6 +23,7 @@
 #include <fmt/ranges.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "ir/text/native_text.h"
 #include "runtime/codegen/kernel_cache.h"
 #include "runtime/files/tensor_io.h"
@@ -153,11 +154,9 @@ std::string PrintFields(const ArtifactFields& fields) {
 std::map<std::string, std::string> ParseFields(std::string_view text) {
   std::map<std::string, std::string> fields;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size() - 1);
-    const std::string_view line = text.substr(0, end);
+    const std::string_view line = TakeLine(text);
     if (const size_t tab = line.find('\t'); tab != std::string_view::npos)
       fields.emplace(line.substr(0, tab), line.substr(tab + 1));
-    text.remove_prefix(end + 1);
   }
   return fields;
 }

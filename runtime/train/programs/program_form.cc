@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "ir/module.h"
 #include "ir/stated_path.h"
 
@@ -158,11 +159,8 @@ class FormReader {
   /// program wrote.
   size_t CountUpdates() {
     std::string_view lines = graph_.attribute(graph_.output(), "descriptors");
-    while (!lines.empty()) {
-      const size_t end = std::min(lines.find('\n'), lines.size());
-      descriptors_.push_back(lines.substr(0, end));
-      lines.remove_prefix(std::min(end + 1, lines.size()));
-    }
+    while (!lines.empty())
+      descriptors_.push_back(TakeLine(lines));
     const auto is_update = [](std::string_view line) { return line.starts_with(kUpdate); };
     if (!descriptors_.empty()) {
       return static_cast<size_t>(std::ranges::find_if_not(descriptors_, is_update) -

@@ -58,5 +58,15 @@ TEST_CASE("long lists end with a count") {
   CHECK_EQ(Enumerate({}), "");
 }
 
+TEST_CASE("lines are taken off a text, the last one with or without its end") {
+  for (std::string_view text : {"a\n\nb\n", "a\n\nb"}) {
+    CHECK_EQ(TakeLine(text), "a");
+    CHECK_EQ(TakeLine(text), "");
+    CHECK_EQ(TakeLine(text), "b");
+    CHECK(text.empty());
+    CHECK_EQ(TakeLine(text), "");
+  }
+}
+
 }  // namespace
 }  // namespace strata

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "ir/fx/fx.h"
 #include "tlparse-export/torch_trace/read/log.h"
 #include "tlparse-export/torch_trace/read/python_json.h"
@@ -36,14 +37,6 @@ StoredRecord FromAttributes(const Fields& fields) {
   record.prefix = fields.Text("prefix");
   record.envelope = fields.Text("envelope");
   return record;
-}
-
-/// Takes the first line off.
-std::string_view TakeLine(std::string_view& text) {
-  const size_t end = std::min(text.find('\n'), text.size());
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return line;
 }
 
 class Reader {

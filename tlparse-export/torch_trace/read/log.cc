@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "tlparse-export/torch_trace/read/header.h"
 #include "tlparse-export/torch_trace/read/input_paths.h"
 #include "tlparse-export/torch_trace/read/log_graphs.h"
@@ -156,9 +157,7 @@ LogContent LogOfFxText(std::string_view text, std::string_view path, std::string
 bool LooksLikeLog(std::string_view text) {
   constexpr int kLines = 50;
   for (int i = 0; i < kLines && !text.empty(); ++i) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    if (ReadHeader(text.substr(0, end))) return true;
-    text.remove_prefix(std::min(end + 1, text.size()));
+    if (ReadHeader(TakeLine(text))) return true;
   }
   return false;
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/base64.h"
+#include "base/text.h"
 #include "tlparse-export/torch_trace/read/log_graphs.h"
 #include "tlparse-export/torch_trace/read/md5.h"
 
@@ -75,9 +76,7 @@ std::string WithoutReturns(std::string_view text) {
 
 bool AllLinesEndWithReturn(std::string_view text) {
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    if (!text.substr(0, end).ends_with('\r')) return false;
-    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!TakeLine(text).ends_with('\r')) return false;
   }
   return true;
 }

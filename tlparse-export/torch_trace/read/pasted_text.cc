@@ -33,10 +33,8 @@ constexpr size_t kHead = size_t{1} << 20;
 /// Whether one of the first lines is a record of TORCH_TRACE.
 bool HoldsRecords(std::string_view head) {
   for (int i = 0; i < 50 && !head.empty(); ++i) {
-    const size_t end = std::min(head.find('\n'), head.size());
-    const std::optional<LogHeader> header = ReadHeader(head.substr(0, end));
+    const std::optional<LogHeader> header = ReadHeader(TakeLine(head));
     if (header && header->json.starts_with('{')) return true;
-    head.remove_prefix(std::min(end + 1, head.size()));
   }
   return false;
 }
@@ -91,8 +89,7 @@ struct Lines {
   explicit Lines(std::string_view text) {
     bool is_inside = false;
     while (!text.empty()) {
-      const size_t end = std::min(text.find('\n'), text.size());
-      std::string_view line = text.substr(0, end);
+      std::string_view line = TakeLine(text);
       while (line.starts_with('>'))
         line.remove_prefix(line.starts_with("> ") ? 2 : 1);
       const bool is_mark = Trimmed(line).starts_with(kFence);
@@ -100,7 +97,6 @@ struct Lines {
       has_fences |= is_mark;
       all.push_back(line);
       is_fence.push_back(is_mark);
-      text.remove_prefix(std::min(end + 1, text.size()));
     }
   }
 };

@@ -131,11 +131,8 @@ void WriteCompile(std::string_view compile, JsonWriter& json) {
 class Converter {
  public:
   std::string Run(std::string_view text) {
-    while (!text.empty()) {
-      const size_t end = std::min(text.find('\n'), text.size());
-      Add(ReadLine(text.substr(0, end)));
-      text.remove_prefix(std::min(end + 1, text.size()));
-    }
+    while (!text.empty())
+      Add(ReadLine(TakeLine(text)));
     Finish();
     return std::move(out_);
   }
@@ -216,13 +213,11 @@ bool LooksLikeTorchLogs(std::string_view head) {
   head = head.substr(0, kHead);
   if (head.find(kTraced) == std::string_view::npos) return false;
   while (!head.empty()) {
-    const size_t end = std::min(head.find('\n'), head.size());
-    const std::string_view raw = head.substr(0, end);
+    const std::string_view raw = TakeLine(head);
     if (raw.find(kTraced) != std::string_view::npos && ReadLine(raw).content == kTraced)
       return true;
     const std::optional<LogHeader> header = ReadHeader(raw);
     if (header && header->json.starts_with('{')) return false;
-    head.remove_prefix(std::min(end + 1, head.size()));
   }
   return false;
 }

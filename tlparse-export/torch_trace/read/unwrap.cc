@@ -51,12 +51,10 @@ bool BeginsAlone(std::string_view line) {
 std::vector<std::string_view> LinesOf(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
+    std::string_view line = TakeLine(text);
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with("> ")) line.remove_prefix(2);
     lines.push_back(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines;
 }
