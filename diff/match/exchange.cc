@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <compare>
 #include <iterator>
-#include <map>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "diff/graph/keyed.h"
 
@@ -13,6 +15,43 @@ namespace {
 constexpr int kExchangeSweeps = 3;
 /// Nodes that one exchange may reach.
 constexpr size_t kMaxReach = 64;
+
+/// Partners as they would be: of before nodes that change theirs, none for no partner. Ascending;
+/// most have one to three nodes.
+class Plan {
+ public:
+  using Entry = std::pair<EntityId, EntityId>;
+
+  /// Null: the node keeps its partner.
+  const EntityId* Find(EntityId before) const {
+    for (const Entry& entry : entries_) {
+      if (entry.first >= before) return entry.first == before ? &entry.second : nullptr;
+    }
+    return nullptr;
+  }
+  bool Contains(EntityId before) const { return Find(before) != nullptr; }
+  bool Gives(EntityId after) const {
+    return std::ranges::find(entries_, after, &Entry::second) != entries_.end();
+  }
+  void Set(EntityId before, EntityId after) {
+    const auto at = std::ranges::lower_bound(entries_, before, {}, &Entry::first);
+    if (at != entries_.end() && at->first == before) {
+      at->second = after;
+    } else {
+      entries_.insert(at, {before, after});
+    }
+  }
+  void Erase(EntityId before) {
+    std::erase_if(entries_, [&](const Entry& entry) { return entry.first == before; });
+  }
+  void Clear() { entries_.clear(); }
+  bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_.size(); }
+  std::span<const Entry> entries() const { return entries_; }
+
+ private:
+  std::vector<Entry> entries_;
+};
 
 /// Lets nodes of one label exchange their partners where more edges agree then, or as many and the
 /// order is kept. A node without a partner takes that of another one, which may take a third one's.
@@ -74,12 +113,9 @@ class Exchanger {
            (matching_.matched(kBefore, before) || matching_.matched(kAfter, after));
   }
 
-  /// Partners as they would be: of before nodes that change theirs, -1 for none.
-  using Plan = std::map<EntityId, EntityId>;
-
   EntityId PartnerIn(const Plan& plan, EntityId before) const {
-    const auto found = plan.find(before);
-    return found != plan.end() ? found->second : matching_.partner(kBefore, before);
+    const EntityId* planned = plan.Find(before);
+    return planned != nullptr ? *planned : matching_.partner(kBefore, before);
   }
 
   /// What the images of a node's users read in its place, other than its own partner.
@@ -106,19 +142,17 @@ class Exchanger {
   /// place in it already.
   bool Give(EntityId before, EntityId after, Plan& plan) {
     const EntityId rival = matching_.partner(kAfter, after);
-    const auto known = plan.find(before);
-    if (known != plan.end() && known->second.valid()) return false;
-    if (rival.valid() && plan.contains(rival)) return false;
-    for (const auto& [unused, given] : plan) {
-      if (given == after) return false;
-    }
+    const EntityId* known = plan.Find(before);
+    if (known != nullptr && known->valid()) return false;
+    if (rival.valid() && plan.Contains(rival)) return false;
+    if (plan.Gives(after)) return false;
     const EntityId left = PartnerIn(plan, before);
-    plan[before] = after;
+    plan.Set(before, after);
     if (rival.valid()) {
-      plan[rival] = left.valid() && MayMatch(rival, left) ? left : EntityId{};
+      plan.Set(rival, left.valid() && MayMatch(rival, left) ? left : EntityId{});
     } else if (left.valid()) {
       const EntityId heir = Heir(before, left, after, plan);
-      if (heir.valid()) plan[heir] = left;
+      if (heir.valid()) plan.Set(heir, left);
     }
     return true;
   }
@@ -132,7 +166,7 @@ class Exchanger {
     const auto open = std::ranges::equal_range(open_, type, {}, &Keyed::key);
     const auto fits = [&](const Keyed& candidate) {
       const EntityId i = candidate.entity;
-      return !matching_.matched(kBefore, i) && !plan.contains(i) && MayMatch(i, left);
+      return !matching_.matched(kBefore, i) && !plan.Contains(i) && MayMatch(i, left);
     };
     const auto at = std::ranges::lower_bound(open, before, {}, &Keyed::entity);
     constexpr std::ptrdiff_t kMost = 8;
@@ -161,7 +195,7 @@ class Exchanger {
     };
     Gained gained;
     int lost = 0;
-    for (const auto& [node, partner] : longer) {
+    for (const auto& [node, partner] : longer.entries()) {
       if (!is_new(node)) continue;
       lost += PartnerIn(plan, node).valid() - partner.valid();
       int gain = 0;
@@ -172,7 +206,7 @@ class Exchanger {
         if (is_new(user.entity)) continue;
         const Labels::Edge edge{node, user.slot};
         const int change = Agrees(longer, user.entity, edge) - Agrees(plan, user.entity, edge);
-        (plan.contains(user.entity) ? gain : users) += change;
+        (plan.Contains(user.entity) ? gain : users) += change;
       }
       gained.merit += gain + std::clamp(users, -1, 1);
       gained.edges += gain + users;
@@ -209,47 +243,48 @@ class Exchanger {
   };
 
   bool Try(EntityId before, EntityId after) {
-    Plan start;
-    if (HasHub(before) || !Give(before, after, start)) return false;
-    return Grow(before, std::move(start));
+    plan_.Clear();
+    if (HasHub(before) || !Give(before, after, plan_)) return false;
+    return Grow(before);
   }
 
-  /// Makes a plan longer for as long as no step loses, and applies the best that it ever was. All
+  /// Makes `plan_` longer for as long as no step loses, and applies the best that it ever was. All
   /// in all no fewer edges agree then: the edit script grows no longer.
-  bool Grow(EntityId first, Plan plan) {
-    Gained gained = Gain({}, plan);
-    Plan best;
+  bool Grow(EntityId first) {
+    Gained gained = Gain({}, plan_);
+    best_.Clear();
     Worth most;
     const auto keep_best = [&] {
       if (gained.merit < most.merit || gained.edges < 0) return;
-      const Worth worth{gained.merit, NumUncrossed(plan)};
+      const Worth worth{gained.merit, NumUncrossed(plan_)};
       if (worth <= most) return;
       most = worth;
-      best = plan;
+      best_ = plan_;
     };
     keep_best();
     std::vector<EntityId> reached;
     const auto reach = [&](EntityId node) {
       reached.push_back(node);
-      const EntityId rival = matching_.partner(kAfter, plan.at(node));
-      if (rival.valid() && !PartnerIn(plan, rival).valid()) reached.push_back(rival);
+      const EntityId rival = matching_.partner(kAfter, *plan_.Find(node));
+      if (rival.valid() && !PartnerIn(plan_, rival).valid()) reached.push_back(rival);
     };
     reach(first);
-    for (size_t next = 0; next < reached.size() && plan.size() < kMaxReach; ++next) {
-      for (const auto& [x, y] : Following(reached[next], plan)) {
-        Plan longer = plan;
-        if (PartnerIn(plan, x) == y || HasHub(x) || !Give(x, y, longer)) continue;
-        const Gained step = Gain(plan, longer);
+    for (size_t next = 0; next < reached.size() && plan_.size() < kMaxReach; ++next) {
+      for (const auto& [x, y] : Following(reached[next], plan_)) {
+        if (PartnerIn(plan_, x) == y || HasHub(x)) continue;
+        longer_ = plan_;
+        if (!Give(x, y, longer_)) continue;
+        const Gained step = Gain(plan_, longer_);
         if (step.merit < 0) continue;
-        plan = std::move(longer);
+        std::swap(plan_, longer_);
         gained.merit += step.merit;
         gained.edges += step.edges;
         keep_best();
         reach(x);
       }
     }
-    if (best.empty()) return false;
-    Apply(first, best);
+    if (best_.empty()) return false;
+    Apply(first, best_);
     return true;
   }
 
@@ -259,7 +294,7 @@ class Exchanger {
     std::vector<std::pair<EntityId, EntityId>> following;
     const Labels& labels = matching_.labels(kBefore);
     const Labels& others = matching_.labels(kAfter);
-    const EntityId partner = plan.at(node);
+    const EntityId partner = *plan.Find(node);
     if (!partner.valid()) {
       for (const EntityId candidate : Candidates(node, plan))
         following.emplace_back(node, candidate);
@@ -289,8 +324,9 @@ class Exchanger {
   /// Pairs of the plan's nodes whose partners stand in the other order than they do: how many less.
   int NumUncrossed(const Plan& plan) const {
     int uncrossed = 0;
-    for (auto a = plan.begin(); a != plan.end(); ++a) {
-      for (auto b = std::next(a); b != plan.end(); ++b) {
+    const std::span<const Plan::Entry> entries = plan.entries();
+    for (auto a = entries.begin(); a != entries.end(); ++a) {
+      for (auto b = std::next(a); b != entries.end(); ++b) {
         const EntityId old_a = matching_.partner(kBefore, a->first);
         const EntityId old_b = matching_.partner(kBefore, b->first);
         if (!old_a.valid() || !old_b.valid() || !a->second.valid() || !b->second.valid()) continue;
@@ -306,14 +342,15 @@ class Exchanger {
 
   void Apply(EntityId first, Plan plan) {
     // A successor needs a reason, too.
-    std::erase_if(plan, [&](const auto& entry) {
-      return !matching_.matched(kBefore, entry.first) && entry.first != first &&
-             NumAgreeing(plan, entry.first) == 0;
-    });
-    for (const auto& [before, unused] : plan) {
+    const std::vector<Plan::Entry> planned(plan.entries().begin(), plan.entries().end());
+    for (const auto& [before, unused] : planned) {
+      if (!matching_.matched(kBefore, before) && before != first && NumAgreeing(plan, before) == 0)
+        plan.Erase(before);
+    }
+    for (const auto& [before, unused] : plan.entries()) {
       if (matching_.matched(kBefore, before)) matching_.Unmatch(before);
     }
-    for (const auto& [before, after] : plan) {
+    for (const auto& [before, after] : plan.entries()) {
       if (after.valid()) matching_.Match(before, after, Via::kLocal, kLocalConfidence);
     }
   }
@@ -324,6 +361,8 @@ class Exchanger {
   // asked for.
   std::vector<Keyed> open_;
   bool open_is_sorted_ = false;
+  // Of the exchange at hand; here to keep their memory.
+  Plan plan_, longer_, best_;
 };
 
 }  // namespace
