@@ -7,7 +7,8 @@
 namespace strata {
 namespace {
 
-/// Prefix maxima of (weight, point) over ranks: a Fenwick tree.
+/// Prefix maxima of (weight, point) over ranks: a Fenwick tree. Both calls stop at the end of a
+/// range of ranks when all that is asked for stands in it.
 class PrefixBest {
  public:
   struct Best {
@@ -16,17 +17,19 @@ class PrefixBest {
   };
   explicit PrefixBest(size_t size) : tree_(size + 1) {}
 
-  /// The best of ranks below `rank`.
-  Best Below(size_t rank) const {
+  /// The best of ranks from `begin` up to, not including, `rank`; or one that is lower.
+  Best Below(size_t rank, size_t begin) const {
     Best best;
-    for (size_t i = rank; i > 0; i -= i & (~i + 1)) {
+    for (size_t i = rank; i > begin; i -= i & (~i + 1)) {
       if (tree_[i].weight > best.weight) best = tree_[i];
     }
     return best;
   }
-  void Add(size_t rank, Best entry) {
-    for (size_t i = rank + 1; i < tree_.size(); i += i & (~i + 1)) {
-      if (entry.weight > tree_[i].weight) tree_[i] = entry;
+  /// For calls of `Below` with ranks up to `end`.
+  void Add(size_t rank, Best entry, size_t end) {
+    for (size_t i = rank + 1; i <= end; i += i & (~i + 1)) {
+      if (entry.weight <= tree_[i].weight) return;  // then what stands above has as much
+      tree_[i] = entry;
     }
   }
 
@@ -51,32 +54,38 @@ std::vector<bool> LargestOrderedSet(std::span<const OrderPoint> points) {
   for (const OrderPoint& point : points)
     ++smaller[place_of(point) + 1];
   std::partial_sum(smaller.begin(), smaller.end(), smaller.begin());
+  const auto rank_of = [&](size_t i) { return static_cast<size_t>(smaller[place_of(points[i])]); };
+  // A point is fixed if it has all others on the right side. What comes later continues from the
+  // last fixed one, or from a point in between. The next fixed one after all points before `i`:
+  const auto next_fixed = [&](size_t i) {
+    for (size_t end_of_ranks = i; i < n; ++i) {
+      const size_t rank = rank_of(i);
+      if (rank == i && end_of_ranks <= i) return i;
+      end_of_ranks = std::max(end_of_ranks, rank + 1);
+    }
+    return n;
+  };
   // One more point outweighs all preferences together.
   constexpr uint64_t kPoint = uint64_t{1} << 40;
   PrefixBest best(n);
   std::vector<int32_t> previous(n, -1);
-  PrefixBest::Best last;
-  // Most points have all others on the right side: what comes later continues from the last such
-  // one, or from what is between, which alone is in `best`.
-  PrefixBest::Best fixed;
-  size_t end_of_ranks = 0;  // of the points so far
-  bool any_between = false;
-  for (size_t i = 0; i < n; ++i) {
-    const auto rank = static_cast<size_t>(smaller[place_of(points[i])]);
-    PrefixBest::Best below = any_between ? best.Below(rank) : fixed;
-    if (below.weight < fixed.weight) below = fixed;
-    previous[i] = below.point;
-    const uint64_t weight = below.weight + kPoint + (points[i].preference & 0xFFFFF);
-    const PrefixBest::Best entry{weight, static_cast<int32_t>(i)};
-    const bool is_fixed = rank == i && end_of_ranks <= i;
-    end_of_ranks = std::max(end_of_ranks, rank + 1);
-    any_between = !is_fixed;
-    if (is_fixed) {
-      fixed = entry;
-    } else {
-      best.Add(rank, entry);
+  PrefixBest::Best last, fixed;
+  for (size_t begin = 0, end = 0; begin < n; begin = end + 1) {
+    end = next_fixed(begin);
+    for (size_t i = begin; i < std::min(end + 1, n); ++i) {
+      const size_t rank = rank_of(i);
+      PrefixBest::Best below = i > begin ? best.Below(rank, begin) : fixed;
+      if (below.weight < fixed.weight) below = fixed;
+      previous[i] = below.point;
+      const uint64_t weight = below.weight + kPoint + (points[i].preference & 0xFFFFF);
+      const PrefixBest::Best entry{weight, static_cast<int32_t>(i)};
+      if (weight > last.weight) last = entry;
+      if (i == end) {
+        fixed = entry;
+      } else {
+        best.Add(rank, entry, end);
+      }
     }
-    if (weight > last.weight) last = entry;
   }
   kept.assign(n, false);
   for (int32_t i = last.point; i >= 0; i = previous[static_cast<size_t>(i)])
