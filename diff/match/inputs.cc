@@ -30,8 +30,7 @@ class InputMatcher {
     if (kind_ == EntityKind::kConstant) ProposeBy(&InputMatcher::TypeKeys, true, 0.995);
     ProposeBy(&InputMatcher::DownKeys, true, 0.999);
     ProposeBy(&InputMatcher::ContextKeys, false, 0.998);
-    for (radius_ = 4; radius_ >= 2; radius_ /= 2)
-      ProposeBy(&InputMatcher::RadiusKeys, false, 0.995);
+    ProposeByRadius();
     ProposeBy(&InputMatcher::UseKeys, false, 0.995);
     MatchProposed();
     RunByPlace();
@@ -56,15 +55,22 @@ class InputMatcher {
   size_t PlaceOf(Side side, EntityId i) const { return scope_.PlaceOf(side, i); }
 
   /// Neither matched nor proposed.
+  bool IsOpen(Side side, EntityId i) const {
+    return matching_.labels(side).kind[i] == kind_ && !matching_.matched(side, i) &&
+           !matching_.forbidden(side, i) && !proposed_[side][PlaceOf(side, i)];
+  }
   std::vector<EntityId> Open(Side side) const {
     std::vector<EntityId> open;
     for (EntityId i : scope_.ids(side)) {
-      if (matching_.labels(side).kind[i] == kind_ && !matching_.matched(side, i) &&
-          !matching_.forbidden(side, i) && !proposed_[side][PlaceOf(side, i)]) {
-        open.push_back(i);
-      }
+      if (IsOpen(side, i)) open.push_back(i);
     }
     return open;
+  }
+  bool AnyOpen(Side side) const {
+    for (EntityId i : scope_.ids(side)) {
+      if (IsOpen(side, i)) return true;
+    }
+    return false;
   }
 
   uint64_t TypeOf(Side side, EntityId i) const { return matching_.labels(side).type[i]; }
@@ -170,10 +176,6 @@ class InputMatcher {
     return KeysOf(side, UseHashes(matching_, side, scope_, kSteps));
   }
 
-  std::vector<Keyed> RadiusKeys(Side side) const {
-    return KeysOf(side, RadiusHashes(matching_, side, scope_, LabelKind::kType, radius_));
-  }
-
   std::vector<Keyed> KeysOf(Side side, const std::vector<uint64_t>& hashes) const {
     std::vector<Keyed> keys;
     for (EntityId i : Open(side))
@@ -181,11 +183,36 @@ class InputMatcher {
     return keys;
   }
 
-  /// Proposes what has a key in common; several of one key in order, if they are equally many.
   void ProposeBy(std::vector<Keyed> (InputMatcher::*keys_of)(Side) const, bool in_any_order,
                  double confidence) {
-    std::vector<Keyed> before = (this->*keys_of)(kBefore), after = (this->*keys_of)(kAfter);
-    if (before.empty() || after.empty()) return;
+    if (!AnyOpen(kBefore) || !AnyOpen(kAfter)) return;
+    Propose((this->*keys_of)(kBefore), (this->*keys_of)(kAfter), in_any_order, confidence);
+  }
+
+  /// By what is around inputs: the larger radius first. Hashes of both grow together.
+  void ProposeByRadius() {
+    constexpr int kNear = 2, kFar = 4;
+    if (!AnyOpen(kBefore) || !AnyOpen(kAfter)) return;
+    std::array<std::vector<Keyed>, 2> near, far;
+    for (Side side : {kBefore, kAfter}) {
+      GrowingRadius growing(matching_, side, scope_, LabelKind::kType);
+      const std::vector<EntityId> nodes = NotMatched(matching_, side, scope_), open = Open(side);
+      for (int radius = 1; radius <= kFar; ++radius) {
+        growing.Grow(radius < kFar ? nodes : open);
+        if (radius != kNear && radius != kFar) continue;
+        for (EntityId i : open)
+          (radius == kNear ? near : far)[side].push_back({growing.hash(i), i});
+      }
+    }
+    Propose(std::move(far[kBefore]), std::move(far[kAfter]), false, 0.995);
+    for (Side side : {kBefore, kAfter})
+      std::erase_if(near[side], [&](const Keyed& keyed) { return !IsOpen(side, keyed.entity); });
+    Propose(std::move(near[kBefore]), std::move(near[kAfter]), false, 0.995);
+  }
+
+  /// Proposes what has a key in common; several of one key in order, if they are equally many.
+  void Propose(std::vector<Keyed> before, std::vector<Keyed> after, bool in_any_order,
+               double confidence) {
     ForEachCommonKey(before, after, [&](auto befores, auto afters) {
       if (befores.size() != afters.size()) return;
       ++num_sets_;
@@ -315,7 +342,6 @@ class InputMatcher {
   Matching& matching_;
   const ScopePair& scope_;
   const EntityKind kind_;
-  int radius_ = 4;
   std::vector<Proposal> proposals_;
   size_t num_sets_ = 0;
   bool is_disordered_ = false;

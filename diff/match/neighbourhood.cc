@@ -100,52 +100,6 @@ uint64_t Widened(const Matching& matching, Side side, const ScopePair& scope,
   return Mix(hash, HashOfUsers(matching, side, scope, last, i));
 }
 
-std::vector<EntityId> NotMatched(const Matching& matching, Side side, const ScopePair& scope) {
-  std::vector<EntityId> nodes;
-  for (EntityId i : scope.ids(side)) {
-    if (!matching.matched(side, i)) nodes.push_back(i);
-  }
-  return nodes;
-}
-
-/// Hashes of all nodes of a side, step by step to a larger radius.
-class GrowingRadius {
- public:
-  GrowingRadius(const Matching& matching, Side side, const ScopePair& scope, LabelKind labels_of)
-      : matching_(matching),
-        side_(side),
-        scope_(scope),
-        label_(labels_of),
-        hashes_(HashesOfRadiusZero(matching, side, scope, labels_of)) {}
-
-  /// One step for `nodes`; all others stay as they are.
-  void Grow(std::span<const EntityId> nodes) {
-    wider_.clear();
-    const Labels& labels = matching_.labels(side_);
-    for (size_t k = 0; k < nodes.size(); ++k) {
-      if (k + kAhead < nodes.size()) {
-        FetchAhead(hashes_, side_, scope_, labels.operands(nodes[k + kAhead]));
-        FetchAhead(hashes_, side_, scope_, labels.users(nodes[k + kAhead]));
-      }
-      const EntityId i = nodes[k];
-      const uint64_t token = matching_.token(side_, i);
-      const uint64_t own = token != 0 ? token : labels.Of(label_, i);
-      wider_.push_back(Widened(matching_, side_, scope_, hashes_, i, own));
-    }
-    for (size_t k = 0; k < nodes.size(); ++k)
-      hashes_[scope_.PlaceOf(side_, nodes[k])] = wider_[k];
-  }
-  uint64_t hash(EntityId i) const { return hashes_[scope_.PlaceOf(side_, i)]; }
-  std::vector<uint64_t> Take() { return std::move(hashes_); }
-
- private:
-  const Matching& matching_;
-  const Side side_;
-  const ScopePair& scope_;
-  const LabelKind label_;
-  std::vector<uint64_t> hashes_, wider_;
-};
-
 }  // namespace
 
 std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const ScopePair& scope,
@@ -164,13 +118,37 @@ std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const Scope
   return hashes;
 }
 
-std::vector<uint64_t> RadiusHashes(const Matching& matching, Side side, const ScopePair& scope,
-                                   LabelKind labels_of, int radius) {
-  const std::vector<EntityId> nodes = NotMatched(matching, side, scope);
-  GrowingRadius growing(matching, side, scope, labels_of);
-  for (int step = 0; step < radius; ++step)
-    growing.Grow(nodes);
-  return growing.Take();
+std::vector<EntityId> NotMatched(const Matching& matching, Side side, const ScopePair& scope) {
+  std::vector<EntityId> nodes;
+  for (EntityId i : scope.ids(side)) {
+    if (!matching.matched(side, i)) nodes.push_back(i);
+  }
+  return nodes;
+}
+
+GrowingRadius::GrowingRadius(const Matching& matching, Side side, const ScopePair& scope,
+                             LabelKind labels_of)
+    : matching_(matching),
+      side_(side),
+      scope_(scope),
+      label_(labels_of),
+      hashes_(HashesOfRadiusZero(matching, side, scope, labels_of)) {}
+
+void GrowingRadius::Grow(std::span<const EntityId> nodes) {
+  wider_.clear();
+  const Labels& labels = matching_.labels(side_);
+  for (size_t k = 0; k < nodes.size(); ++k) {
+    if (k + kAhead < nodes.size()) {
+      FetchAhead(hashes_, side_, scope_, labels.operands(nodes[k + kAhead]));
+      FetchAhead(hashes_, side_, scope_, labels.users(nodes[k + kAhead]));
+    }
+    const EntityId i = nodes[k];
+    const uint64_t token = matching_.token(side_, i);
+    const uint64_t own = token != 0 ? token : labels.Of(label_, i);
+    wider_.push_back(Widened(matching_, side_, scope_, hashes_, i, own));
+  }
+  for (size_t k = 0; k < nodes.size(); ++k)
+    hashes_[scope_.PlaceOf(side_, nodes[k])] = wider_[k];
 }
 
 CommonHashes::CommonHashes(const Matching& matching, const ScopePair& scope, LabelKind labels_of,

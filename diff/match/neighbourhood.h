@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "diff/graph/keyed.h"
@@ -24,16 +25,31 @@ std::vector<uint64_t> DownCones(const Matching& matching, Side side, const Scope
 std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const ScopePair& scope,
                                 int depth);
 
-/// Of everything at most `radius` edges away.
-/// Nodes with more than Matching::kMaxEdges operands (users) do not look at their operands (users):
-/// one change among them would make them unlike.
-std::vector<uint64_t> RadiusHashes(const Matching& matching, Side side, const ScopePair& scope,
-                                   LabelKind labels, int radius);
+std::vector<EntityId> NotMatched(const Matching& matching, Side side, const ScopePair& scope);
+
+/// Of everything at most a radius of edges away, step by step to a larger one; at first of the nodes
+/// alone. Nodes with more than Matching::kMaxEdges operands (users) do not look at their operands
+/// (users): one change among them would make them unlike.
+class GrowingRadius {
+ public:
+  GrowingRadius(const Matching& matching, Side side, const ScopePair& scope, LabelKind labels);
+
+  /// One step for `nodes`; all others stay as they are.
+  void Grow(std::span<const EntityId> nodes);
+  uint64_t hash(EntityId i) const { return hashes_[scope_.PlaceOf(side_, i)]; }
+
+ private:
+  const Matching& matching_;
+  const Side side_;
+  const ScopePair& scope_;
+  const LabelKind label_;
+  std::vector<uint64_t> hashes_, wider_;
+};
 
 /// Hashes of several radii of the nodes that may have an equal on the other side.
 class CommonHashes {
  public:
-  /// The same as RadiusHashes for both sides and all radii from `min_radius` to `max_radius`, of
+  /// The same as GrowingRadius for both sides and all radii from `min_radius` to `max_radius`, of
   /// nodes that are not matched. Costs little where the sides have little in common: a node without
   /// an equal is followed no further.
   CommonHashes(const Matching& matching, const ScopePair& scope, LabelKind labels, int min_radius,
