@@ -9,14 +9,16 @@ namespace strata {
 Matching::Matching(const Labels& before, const Labels& after) : labels_{&before, &after} {
   for (Side side : {kBefore, kAfter}) {
     const Labels& labels = *labels_[side];
-    nodes_[side].resize(labels.size());
     partners_[side].assign(labels.size(), {});
     forbidden_[side].assign(labels.size(), false);
     slotless_[side].assign(labels.size(), false);
+    made_of_[side].assign(labels.size(), -1);
+    changed_[side].assign(labels.size(), 0);
+    open_[side].resize(labels.size());
+    sums_[side].resize(labels.size());
     for (EntityId i : labels.ids()) {
-      NodeState& node = nodes_[side][i];
-      node.open_operands = static_cast<int32_t>(labels.operands(i).size());
-      node.open_users = static_cast<int32_t>(labels.users(i).size());
+      open_[side][i] = {static_cast<int32_t>(labels.operands(i).size()),
+                        static_cast<int32_t>(labels.users(i).size())};
     }
   }
 }
@@ -26,7 +28,7 @@ void Matching::Match(EntityId before, EntityId after, Via via, double confidence
   if (vetoed(before, after) || forbidden(kBefore, before) || forbidden(kAfter, after)) return;
   partners_[kBefore][before] = after;
   partners_[kAfter][after] = before;
-  nodes_[kBefore][before].made = nodes_[kAfter][after].made = static_cast<int32_t>(made_.size());
+  made_of_[kBefore][before] = made_of_[kAfter][after] = static_cast<int32_t>(made_.size());
   made_.push_back({before, after, via, confidence});
   Announce(kBefore, before, true);
   Announce(kAfter, after, true);
@@ -34,7 +36,7 @@ void Matching::Match(EntityId before, EntityId after, Via via, double confidence
 
 void Matching::LendToken(Side side, EntityId i, EntityId other) {
   STRATA_CHECK(!matched(side, i) && token(side, i) == 0 && matched(side, other));
-  nodes_[side][i].made = nodes_[side][other].made;
+  made_of_[side][i] = made_of_[side][other];
   Announce(side, i, true);
 }
 
@@ -42,49 +44,46 @@ void Matching::Unmatch(EntityId before) {
   STRATA_CHECK(matched(kBefore, before));
   ++taken_back_;
   const std::array<EntityId, 2> pair{before, partner(kBefore, before)};
-  Made& made = made_[static_cast<size_t>(nodes_[kBefore][before].made)];
+  Made& made = made_[static_cast<size_t>(made_of_[kBefore][before])];
   made.before = made.after = {};
   for (Side side : {kBefore, kAfter}) {
     Announce(side, pair[side], false);
-    NodeState& node = nodes_[side][pair[side]];
     partners_[side][pair[side]] = {};
-    node.made = -1;
+    made_of_[side][pair[side]] = -1;
   }
 }
 
 void Matching::PassOn(Side side, EntityId from, EntityId to, double confidence) {
-  NodeState& old_node = nodes_[side][from];
-  NodeState& new_node = nodes_[side][to];
   STRATA_CHECK(matched(side, from) && !matched(side, to));
   ++taken_back_;
   Announce(side, from, false);
   std::swap(partners_[side][from], partners_[side][to]);
-  std::swap(old_node.made, new_node.made);
+  std::swap(made_of_[side][from], made_of_[side][to]);
   Announce(side, to, true);
   partners_[1 - side][partner(side, to)] = to;
-  Made& made = made_[static_cast<size_t>(new_node.made)];
+  Made& made = made_[static_cast<size_t>(made_of_[side][to])];
   (side == kBefore ? made.before : made.after) = to;
   made.confidence = confidence;
 }
 
 void Matching::Announce(Side side, EntityId i, bool is_new) {
   const uint64_t token = this->token(side, i);
-  nodes_[side][i].changed = ++clock_;
+  changed_[side][i] = ++clock_;
   // What has left is subtracted: sums wrap around.
   const int32_t one = is_new ? 1 : -1;
   const uint64_t sign = is_new ? 1 : ~uint64_t{0};
   for (const Labels::Edge& user : labels_[side]->users(i)) {
-    NodeState& node = nodes_[side][user.entity];
-    node.changed = clock_;
-    node.open_operands -= one;
-    node.operand_sum += sign * Mix(token, static_cast<uint64_t>(SlotOfUser(side, user)));
-    node.operand_set += sign * token;
+    changed_[side][user.entity] = clock_;
+    open_[side][user.entity].operands -= one;
+    Sums& sums = sums_[side][user.entity];
+    sums.operands += sign * Mix(token, static_cast<uint64_t>(SlotOfUser(side, user)));
+    sums.operand_set += sign * token;
   }
   for (const Labels::Edge& operand : labels_[side]->operands(i)) {
-    NodeState& node = nodes_[side][operand.entity];
-    node.changed = clock_;
-    node.open_users -= one;
-    node.user_sum += sign * Mix(token, static_cast<uint64_t>(slotless(side, i) ? 0 : operand.slot));
+    changed_[side][operand.entity] = clock_;
+    open_[side][operand.entity].users -= one;
+    sums_[side][operand.entity].users +=
+        sign * Mix(token, static_cast<uint64_t>(slotless(side, i) ? 0 : operand.slot));
   }
 }
 

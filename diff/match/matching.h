@@ -75,11 +75,9 @@ class Matching {
   void PassOn(Side side, EntityId from, EntityId to, double confidence);
   /// How a matched node was matched.
   const Made& made(Side side, EntityId i) const {
-    return made_[static_cast<size_t>(nodes_[side][i].made)];
+    return made_[static_cast<size_t>(made_of_[side][i])];
   }
-  Via via(Side side, EntityId i) const {
-    return made_[static_cast<size_t>(nodes_[side][i].made)].via;
-  }
+  Via via(Side side, EntityId i) const { return made_[static_cast<size_t>(made_of_[side][i])].via; }
   /// The node stays unmatched. REQUIRES: it is.
   void Forbid(Side side, EntityId i) { forbidden_[side][i] = true; }
   bool forbidden(Side side, EntityId i) const { return forbidden_[side][i]; }
@@ -91,22 +89,22 @@ class Matching {
   /// Whether the node, or one next to it, found or lost its partner after `since`, a time of
   /// `clock`. What was looked at in vain need not be looked at again before.
   bool ChangedSince(Side side, EntityId i, uint32_t since) const {
-    return nodes_[side][i].changed > since;
+    return changed_[side][i] > since;
   }
 
   /// In order of making.
   const std::vector<Made>& made() const { return made_; }
 
   /// The same number on both sides of a pair, different for different pairs. 0: unmatched.
-  uint64_t token(Side side, EntityId i) const { return TokenOf(nodes_[side][i]); }
+  uint64_t token(Side side, EntityId i) const { return TokenOf(made_of_[side][i]); }
   /// Edges whose other end is not matched.
-  int32_t open_operands(Side side, EntityId i) const { return nodes_[side][i].open_operands; }
-  int32_t open_users(Side side, EntityId i) const { return nodes_[side][i].open_users; }
+  int32_t open_operands(Side side, EntityId i) const { return open_[side][i].operands; }
+  int32_t open_users(Side side, EntityId i) const { return open_[side][i].users; }
   /// A hash of the matched operands with their slots; of the matched users with theirs.
-  uint64_t operand_sum(Side side, EntityId i) const { return nodes_[side][i].operand_sum; }
-  uint64_t user_sum(Side side, EntityId i) const { return nodes_[side][i].user_sum; }
+  uint64_t operand_sum(Side side, EntityId i) const { return sums_[side][i].operands; }
+  uint64_t user_sum(Side side, EntityId i) const { return sums_[side][i].users; }
   /// The same of the matched operands in any order.
-  uint64_t operand_set(Side side, EntityId i) const { return nodes_[side][i].operand_set; }
+  uint64_t operand_set(Side side, EntityId i) const { return sums_[side][i].operand_set; }
 
   /// From here on the slots of `output`'s operands mean nothing: results were added or removed.
   /// REQUIRES: `output` is not matched yet.
@@ -146,7 +144,12 @@ class Matching {
 
   /// Frees what the search for pairs, `made` of a node and `Score` need. Pairs stay; no more are
   /// made.
-  void ForgetEvidence() { nodes_ = {}; }
+  void ForgetEvidence() {
+    made_of_ = {};
+    changed_ = {};
+    open_ = {};
+    sums_ = {};
+  }
   /// Frees `made()`.
   void ForgetMade() { made_ = {}; }
 
@@ -157,14 +160,14 @@ class Matching {
   std::vector<std::pair<EntityId, EntityId>> Anchors(const ScopePair& scope) const;
 
  private:
-  struct NodeState {
-    int32_t made = -1;  ///< its pair, or the one that lends its token
-    int32_t open_operands = 0, open_users = 0;
-    uint32_t changed = 0;  ///< when
-    uint64_t operand_sum = 0, operand_set = 0, user_sum = 0;
+  struct OpenEdges {
+    int32_t operands = 0, users = 0;
   };
-  static uint64_t TokenOf(const NodeState& node) {
-    return node.made < 0 ? 0 : Mix(static_cast<uint64_t>(node.made), 0x7061697273ull) | 1;
+  struct Sums {
+    uint64_t operands = 0, operand_set = 0, users = 0;
+  };
+  static uint64_t TokenOf(int32_t made) {
+    return made < 0 ? 0 : Mix(static_cast<uint64_t>(made), 0x7061697273ull) | 1;
   }
   static uint64_t KeyOf(EntityId before, EntityId after) {
     return static_cast<uint64_t>(static_cast<uint32_t>(before.index)) << 32 |
@@ -174,11 +177,13 @@ class Matching {
   void Announce(Side side, EntityId i, bool is_new);
 
   std::array<const Labels*, 2> labels_;
-  // Apart: who is matched with whom is asked far more often than anything else, of nodes that stand
-  // anywhere, and so is who may be matched.
+  // Each apart: most stages ask one of them about all nodes.
   std::array<IdVector<EntityId, EntityId>, 2> partners_;
   std::array<IdVector<EntityId, bool>, 2> forbidden_, slotless_;
-  std::array<IdVector<EntityId, NodeState>, 2> nodes_;
+  std::array<IdVector<EntityId, int32_t>, 2> made_of_;  // its pair, or the one that lends its token
+  std::array<IdVector<EntityId, uint32_t>, 2> changed_;  // when
+  std::array<IdVector<EntityId, OpenEdges>, 2> open_;
+  std::array<IdVector<EntityId, Sums>, 2> sums_;
   std::vector<Made> made_;
   uint32_t clock_ = 0, taken_back_ = 0;
   std::unordered_set<uint64_t> vetoes_;
