@@ -25,11 +25,12 @@ std::vector<uint64_t> DownCones(const Matching& matching, Side side, const Scope
 std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const ScopePair& scope,
                                 int depth);
 
+/// The nodes of a side that have no partner, ascending.
 std::vector<EntityId> NotMatched(const Matching& matching, Side side, const ScopePair& scope);
 
-/// Of everything at most a radius of edges away, step by step to a larger one; at first of the nodes
-/// alone. Nodes with more than Matching::kMaxEdges operands (users) do not look at their operands
-/// (users): one change among them would make them unlike.
+/// Of everything at most a radius of edges away, step by step to a larger one; at first of the
+/// nodes alone. Nodes with more than Matching::kMaxEdges operands (users) do not look at their
+/// operands (users): one change among them would make them unlike.
 class GrowingRadius {
  public:
   GrowingRadius(const Matching& matching, Side side, const ScopePair& scope, LabelKind labels);
