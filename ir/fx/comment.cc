@@ -83,18 +83,24 @@ void ForEachPair(std::string_view text, Fn&& fn) {
   }
 }
 
-/// `# seq_nr: 12 # Annotation: …`: most comments, of which only the number differs from node to
-/// node.
+/// `# seq_nr: 12 # Annotation: …`, or `# autograd_backward: True, seq_nr: 12 # Annotation: …`: most
+/// comments, of which only the number differs from node to node.
 struct NumberedComment {
+  bool is_backward = false;
   int32_t seq_nr = 0;
   std::string_view rest;  ///< from the second `#`
 };
 
 std::optional<NumberedComment> TakeNumber(std::string_view text) {
-  constexpr std::string_view kBegin = "# seq_nr: ";
+  constexpr std::string_view kBegin = "# ", kBackward = "autograd_backward: True, ",
+                             kNumber = "seq_nr: ";
   if (!text.starts_with(kBegin)) return std::nullopt;
   text.remove_prefix(kBegin.size());
   NumberedComment comment;
+  comment.is_backward = text.starts_with(kBackward);
+  if (comment.is_backward) text.remove_prefix(kBackward.size());
+  if (!text.starts_with(kNumber)) return std::nullopt;
+  text.remove_prefix(kNumber.size());
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), comment.seq_nr);
   comment.rest = text.substr(static_cast<size_t>(end - text.data()));
   if (error != std::errc() || comment.seq_nr < 0 || !comment.rest.starts_with(" # ")) {
@@ -121,6 +127,10 @@ Comment CommentReader::Read(std::string_view text) {
   const auto [known, is_new] = known_.try_emplace(numbered->rest);
   if (is_new) known->second = ReadParts(numbered->rest);
   Comment comment = known->second;
+  if (numbered->is_backward) {
+    comment.phase = Phase::kBackward;
+    comment.marks_backward_by_key = true;
+  }
   if (comment.seq_nr < 0) comment.seq_nr = numbered->seq_nr;
   return comment;
 }
