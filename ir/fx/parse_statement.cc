@@ -28,14 +28,13 @@ void Parser::SkipBlanks() {
 }
 
 std::string_view Parser::TakeName() {
-  const std::string_view rest = Rest();
-  size_t size = 0;
-  if (!rest.empty() && IsNameStart(rest[0])) {
-    while (size < rest.size() && IsNameChar(rest[size]))
-      ++size;
-  }
-  at_ += size;
-  return rest.substr(0, size);
+  const size_t begin = at_;
+  if (!IsNameStart(Peek())) return {};
+  size_t end = begin + 1;
+  while (end < limit_ && IsNameChar(text_[end]))
+    ++end;
+  at_ = end;
+  return text_.substr(begin, end - begin);
 }
 
 void Parser::SkipMembers() {

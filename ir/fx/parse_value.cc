@@ -276,6 +276,7 @@ bool Parser::ParseCallArgument(Scope& scope, Arg* value) {
 
 /// A value, or a list by its name: nested, a few lines of those could make a huge graph.
 bool Parser::ParseArgument(Scope& scope, Arg* value) {
+  if (lists_.empty()) return ParseValue(scope, value);
   const size_t begin = at_;
   const std::string_view name = IsNameStart(Peek()) ? TakeName() : std::string_view{};
   const Arg* list = name.empty() ? nullptr : FindList(name);
