@@ -154,8 +154,9 @@ class Encoder {
   SnapshotPools::NodeFacts FactsOf(const Graph& graph, NodeId id, size_t head_size) {
     const Node& node = graph.node(id);
     const auto first_element = static_cast<uint32_t>(pools_.element_facts.size());
-    std::string content = record_.substr(0, head_size), placements;
-    ByteWriter types(content), placed(placements);
+    content_.assign(record_, 0, head_size);
+    placements_.clear();
+    ByteWriter types(content_), placed(placements_);
     bool is_placed = false;
     for (size_t i = 0; i < node.num_results; ++i) {
       const Value& value = graph.value(graph.result(id, i));
@@ -171,8 +172,8 @@ class Encoder {
       is_placed |= type.placements != 0;
     }
     const auto elements = static_cast<uint32_t>(pools_.element_facts.size()) - first_element;
-    return {static_cast<uint64_t>(node.stable_id), SumBytes(content),
-            is_placed ? SumBytes(placements) : 0, first_element, 1 + elements};
+    return {static_cast<uint64_t>(node.stable_id), SumBytes(content_),
+            is_placed ? SumBytes(placements_) : 0, first_element, 1 + elements};
   }
 
   /// Returns the size of the part before the results.
@@ -386,7 +387,7 @@ class Encoder {
   std::vector<const Graph*> graphs_;
   std::vector<int32_t> body_index_;  // by GraphId: place in graphs_, -1: not part of the snapshot
   EncodedSnapshot snapshot_;
-  std::string record_;
+  std::string record_, content_, placements_;  // what is being encoded; kept for their memory
   uint32_t unknown_version_ = 0;
   bool too_deep_ = false;
 };

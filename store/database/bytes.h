@@ -26,8 +26,10 @@ class ByteWriter {
     Varint((static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
   }
   void Fixed64(uint64_t value) {
+    char bytes[8];
     for (int i = 0; i < 8; ++i)
-      Byte(static_cast<uint8_t>(value >> (8 * i)));
+      bytes[i] = static_cast<char>(value >> (8 * i));
+    out_.append(bytes, sizeof(bytes));
   }
   void Double(double value) { Fixed64(std::bit_cast<uint64_t>(value)); }
   /// Length, then bytes.
