@@ -263,6 +263,25 @@ TEST_CASE("fx: comment formats of all PyTorch versions are read") {
            "forward  -1");
 }
 
+TEST_CASE("fx: comments that differ only in number or direction keep theirs") {
+  const FxDocument document = Parse(Program("x", R"(
+        # seq_nr: 1 # Annotation: {'module_fqn': 'loss'} No stacktrace found for following nodes
+        a = f(x)
+        # autograd_backward: True, seq_nr: 2 # Annotation: {'module_fqn': 'loss'} No stacktrace found for following nodes
+        b = f(a)
+        # seq_nr: 3 # Annotation: {'module_fqn': 'loss'} No stacktrace found for following nodes
+        c = f(b)
+        return c
+)"));
+  std::string read;
+  for (int i = 1; i <= 3; ++i) {
+    const Node& node = document.graph().node(OrderedNode(document.graph(), i));
+    read += fmt::format("{} {} {}\n", ToString(node.phase), document.module->str(node.module),
+                        node.seq_nr);
+  }
+  CHECK_EQ(read, "forward loss 1\nbackward loss 2\nforward loss 3\n");
+}
+
 TEST_CASE("fx: a repr may span lines; the parser resynchronizes after an unterminated one") {
   CHECK_EQ(Body(R"(
         a = f(<Mesh
