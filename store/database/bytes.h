@@ -14,13 +14,9 @@ class ByteWriter {
 
   void Byte(uint8_t value) { out_.push_back(static_cast<char>(value)); }
   void Varint(uint64_t value) {
-    if (value < 0x80) return Byte(static_cast<uint8_t>(value));
-    char bytes[10];
-    size_t size = 0;
     for (; value >= 0x80; value >>= 7)
-      bytes[size++] = static_cast<char>(value | 0x80);
-    bytes[size++] = static_cast<char>(value);
-    out_.append(bytes, size);
+      Byte(static_cast<uint8_t>(value | 0x80));
+    Byte(static_cast<uint8_t>(value));
   }
   void Signed(int64_t value) {
     Varint((static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
