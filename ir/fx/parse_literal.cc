@@ -14,7 +14,7 @@ namespace strata::fx {
 
 bool IsSymbol(std::string_view name) {
   // Nearly all names begin otherwise.
-  if (name.empty() || std::string_view("suzp").find(name[0]) == std::string_view::npos)
+  if (name.empty() || (name[0] != 's' && name[0] != 'u' && name[0] != 'z' && name[0] != 'p'))
     return false;
   const size_t digits = name.find_first_of("0123456789");
   if (digits == std::string_view::npos || digits == 0) return false;

@@ -17,6 +17,24 @@ bool IsSizeFunction(std::string_view name) {
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
+/// Whether nothing of a value can follow a name before `c`.
+bool EndsName(char c) {
+  switch (c) {
+    case '\0':
+    case ',':
+    case ';':
+    case ')':
+    case ']':
+    case '}':
+    case ':':
+    case '\n':
+    case ' ':
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 bool Parser::ParseValue(Scope& scope, Arg* value) {
@@ -171,11 +189,9 @@ bool Parser::ParseNamedValue(Scope& scope, Arg* value) {
     if (first == "Ellipsis") return *value = Arg::Raw(module_.Intern(first)), true;
 
     const Binding* binding = Find(module_.Intern(first));
-    const bool continues =
-        next != '\0' && std::string_view(",;)]}:\n ").find(next) == std::string_view::npos;
     // Inside brackets `s77 + 3` is one size, though s77 may be a node too.
     const bool is_sum = depth_ > 0 && next == ' ' && (Peek(1) == '+' || Peek(1) == '-');
-    if (binding != nullptr && !continues && !is_sum) {
+    if (binding != nullptr && EndsName(next) && !is_sum) {
       if (binding->statement <= kFirstList) return FailAt(begin, "a list cannot stand here");
       if (binding->statement == kSkipped) return *value = Arg::Raw(module_.Intern(first)), true;
       *value = Use(binding->statement);
