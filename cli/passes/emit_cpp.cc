@@ -13,6 +13,7 @@
 
 #include "cli/passes/cpp_text.h"
 #include "embedded/strata_emit_cpp_assets.h"
+#include "ir/complex_literal.h"
 #include "ir/module.h"
 #include "passes/compile/pointwise.h"
 
@@ -226,6 +227,10 @@ class FunctionWriter {
       case ArgKind::kRaw:
         for (const auto& [text, literal] : kRawLiterals)
           if (text == module.str(arg.str())) return std::string(literal);
+        if (const auto number = ParseComplex(module.str(arg.str()))) {
+          return fmt::format("c10::complex<double>({}, {})", CppDouble(number->real()),
+                             CppDouble(number->imag()));
+        }
         return Error(ErrorCode::kUnsupported, "{} has no C++ form here", module.str(arg.str()));
       case ArgKind::kList:
       case ArgKind::kTuple: {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
+#include "ir/complex_literal.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 #include "ir/taken_elements.h"
@@ -110,9 +111,14 @@ Result<Argument> Evaluator::ArgumentOf(const Arg& arg) const {
       }
       return Argument{std::move(list)};
     }
+    case ArgKind::kRaw:
+      if (const auto number = ParseComplex(module.str(arg.str()))) {
+        return Argument{OfWords(Domain::kComplex, {},
+                                {FromLiteral(number->real()), FromLiteral(number->imag())})};
+      }
+      [[fallthrough]];
     case ArgKind::kString:
     case ArgKind::kDevice:
-    case ArgKind::kRaw:
       return Argument{std::string(module.str(arg.str()))};
     case ArgKind::kDict:
       if (arg.span_size() == 0) return Argument{};

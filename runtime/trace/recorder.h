@@ -86,6 +86,7 @@ class Recorder {
 
   Arg ToArg(const c10::IValue& value, const c10::Type& type);
   Arg TensorArg(const at::Tensor& tensor);
+  Arg ComplexArg(c10::complex<double> number);
   void Place(NodeId node, const CallSite& site);
   /// The node of flex attention's operators; none: of another one.
   std::optional<NodeId> CreateFlexNode(const c10::OperatorHandle& op, std::string_view name,

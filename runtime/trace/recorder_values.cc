@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/complex_literal.h"
 #include "runtime/aten/literals.h"
 #include "runtime/trace/recorder.h"
 
@@ -98,6 +99,7 @@ Arg Recorder::ToArg(const c10::IValue& value, const c10::Type& type) {
     }
   }
   if (value.isDouble()) return Arg::Float(value.toDouble());
+  if (value.isComplexDouble()) return ComplexArg(value.toComplexDouble());
   if (value.isString()) return Arg::String(module_.Intern(value.toStringView()));
   if (value.isDevice()) return DeviceArg(value.toDevice());
   if (value.isIntList()) {
@@ -120,9 +122,14 @@ Arg Recorder::TensorArg(const at::Tensor& tensor) {
     if (number.isBoolean()) return Arg::Bool(number.toBool());
     if (number.isIntegral(/*includeBool=*/false)) return Arg::Int(number.toLong());
     if (number.isFloatingPoint()) return Arg::Float(number.toDouble());
+    if (number.isComplex()) return ComplexArg(number.toComplexDouble());
   }
   operands_.push_back(tensor);
   return ValueOf(tensor);
+}
+
+Arg Recorder::ComplexArg(c10::complex<double> number) {
+  return Arg::Raw(module_.Intern(PrintComplex({number.real(), number.imag()})));
 }
 
 Arg Recorder::DeviceArg(c10::Device device) {

@@ -9,6 +9,7 @@
 
 #include <ATen/ScalarOps.h>
 
+#include "ir/complex_literal.h"
 #include "runtime/aten/literals.h"
 
 namespace strata {
@@ -181,6 +182,9 @@ class Binder {
         }
         if (const auto format = MemoryFormatFromTorchName(arg.text)) {
           return c10::IValue(static_cast<int64_t>(*format));
+        }
+        if (const auto number = ParseComplex(arg.text)) {
+          return Number(c10::complex<double>(number->real(), number->imag()), type);
         }
         return Error(ErrorCode::kUnsupported, "has the unknown value {}", arg.text);
       default:

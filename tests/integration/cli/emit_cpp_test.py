@@ -48,7 +48,9 @@ graph step
   linux = aten.neg.default(and) : f32[2, 3][3, 1]cpu {module=%"a.b\\\\"}
   (values, kernel_0) = aten.topk.default(linux, 2) as topk : (f32[2, 2][2, 1]cpu, i64[2, 2][2, 1]cpu)
   Tensor = aten.add.Tensor(values, kernel_0) : f32[2, 2][2, 1]cpu
-  output([Tensor, values])
+  turned = aten.mul.Tensor(and, raw('(1-2j)')) : c64[2, 3][3, 1]cpu
+  parts = aten.view_as_real.default(turned) : f32[2, 3, 2][6, 2, 1]cpu
+  output([Tensor, values, parts])
 """
 # A row for all, columns, an output None, a call without overload.
 LAID = """\
@@ -142,6 +144,7 @@ class EmitCppTest(unittest.TestCase):
             file.write(struct.pack("<Q", len(header)) + header + struct.pack("<6f", 1, -2, 3, -4, 5, -6))
         results = self.check_bits("g.txt", "hostile")
         self.assertEqual(struct.unpack("<4f", results["values"][2]), (2, -1, 6, 4))
+        self.assertEqual(struct.unpack("<12f", results["parts"][2])[:4], (1, -2, -2, 4))
         self.check_damaged("hostile/build/step")
 
     def test_inputs_lie_in_memory_as_the_graph_says(self):

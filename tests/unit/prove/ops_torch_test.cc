@@ -167,7 +167,10 @@ TEST_CASE("PV-3: views and copies are ATen's") {
   pairs = aten.view_as_complex.default(view) : c128[2, 2, 3]
   conj = aten._conj.default(pairs) : c128[2, 2, 3]
   square = aten.mul.Tensor(conj, pairs) : c128[2, 2, 3]
-  real = aten.view_as_real.default(square) : f64[2, 2, 3, 2]
+  turned = aten.mul.Tensor(square, raw('(1-2j)')) : c128[2, 2, 3]
+  full = aten.full.default([3], raw('2j'), dtype=torch.complex128) : c128[3]
+  sum = aten.add.Tensor(turned, full) : c128[2, 2, 3]
+  real = aten.view_as_real.default(sum) : f64[2, 2, 3, 2]
   back = aten.reshape.default(t, [3, 8]) : f64[3, 8]
   output([real, back])
 )");

@@ -58,11 +58,15 @@ TEST_CASE("a number in place of a tensor promotes as a number") {
   x = placeholder : i32[2]
   a = aten.mul.Tensor(x, 2)
   b = aten.mul.Tensor(x, 2.5)
-  output([a, b])
+  c = aten.mul.Tensor(x, raw('(1-2j)'))
+  d = aten.full.default([2], raw('2j'), dtype=torch.complex64)
+  output([a, b, c, d])
 )",
                               {x});
   CHECK(at::equal(out[0], at::full({2}, 2, at::kInt)));
   CHECK(at::equal(out[1], at::full({2}, 2.5, at::kFloat)));
+  CHECK(at::equal(out[2], at::full({2}, c10::complex<double>(1, -2), at::kComplexFloat)));
+  CHECK(at::equal(out[3], at::full({2}, c10::complex<double>(0, 2), at::kComplexFloat)));
 }
 
 TEST_CASE("lists in and out, optional lists, tuples, None") {

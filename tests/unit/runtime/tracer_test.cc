@@ -194,18 +194,25 @@ TEST_CASE("numbers in the place of tensors are literals, with the type promotion
       wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
       return wrapped;
     };
-    return Tensors{at::mul(inputs[0], number(0.5)), at::mul(inputs[1], number(0.5)),
-                   at::add(inputs[1], number(2)), at::logical_and(inputs[1], number(true))};
+    return Tensors{at::mul(inputs[0], number(0.5)),
+                   at::mul(inputs[1], number(0.5)),
+                   at::add(inputs[1], number(2)),
+                   at::logical_and(inputs[1], number(true)),
+                   at::mul(inputs[0], number(c10::complex<double>(1, -2))),
+                   at::full({2}, c10::complex<double>(0, 2))};
   });
   CHECK_EQ(traced.Text(), R"(
   mul = aten.mul.Tensor(x, 0.5)
   mul_1 = aten.mul.Tensor(y, 0.5)
   add = aten.add.Tensor(y, 2)
   logical_and = aten.logical_and.default(y, True)
-  output([mul, mul_1, add, logical_and])
+  mul_2 = aten.mul.Tensor(x, raw('(1-2j)'))
+  full = aten.full.default([2], raw('2j'))
+  output([mul, mul_1, add, logical_and, mul_2, full])
 )");
   CHECK_EQ(traced.Type("mul_1"), "f32[3][1]cpu");
   CHECK_EQ(traced.Type("add"), "i64[3][1]cpu");
+  CHECK_EQ(traced.Type("mul_2"), "c64[3][1]cpu");
   CHECK(traced.constants.empty());
 }
 
