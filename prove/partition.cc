@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/stated_constants.h"
 #include "prove/sizes/chosen_sizes.h"
 #include "prove/values/compare.h"
 
@@ -39,7 +40,13 @@ Result<Outputs> EvaluateAll(const Graph& joint, const Graph& forward, const Grap
   const std::vector<NodeId> placeholders = joint.placeholders();
   for (size_t i = 0; i < inputs.size(); ++i)
     values.emplace(joint.name(placeholders[i]), CopyOf(inputs[i]));
+  ConstantNumbers constants;
+  for (const Graph* half : {&forward, &backward})
+    for (std::string& text : AddStatedConstants(joint, *half, constants))
+      proof.assumptions.push_back({std::move(text)});
   Evaluator whole(joint, seed), first(forward, seed), second(backward, seed);
+  for (Evaluator* evaluator : {&whole, &first, &second})
+    evaluator->SetConstants(constants);
   whole.SeedGenerator();
   first.SeedGenerator();
   Outputs outputs;

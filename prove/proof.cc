@@ -16,6 +16,7 @@
 #include "prove/evaluation/evaluator.h"
 #include "prove/evaluation/kept_results.h"
 #include "prove/evaluation/rank_inputs.h"
+#include "prove/evaluation/stated_constants.h"
 #include "prove/sizes/reduce.h"
 #include "prove/values/compare.h"
 
@@ -69,7 +70,12 @@ void SetRight(const Value& expected, const Value& actual) {
 class Prover {
  public:
   Prover(const Graph& before, const Graph& after, const ProofOptions& options)
-      : before_(before), after_(after), options_(options) {}
+      : before_(before), after_(after), options_(options) {
+    // Passes of Strata keep constants; only a log can have one that became a literal.
+    if (options.stable_ids) return;
+    for (std::string& text : AddStatedConstants(before, after, constants_))
+      proof_.assumptions.push_back({std::move(text)});
+  }
 
   Proof Run() {
     if (const Status status = Compare(); !status) {
@@ -89,6 +95,7 @@ class Prover {
     STRATA_TRY(const std::vector<Value> for_after, InputsOfAfter(inputs_));
     Evaluator second(after_, seed_, options_.rounds);
     second.SeedGenerator();
+    second.SetConstants(constants_);
     Result<std::vector<Value>> actual =
         second.Run(for_after, [&](NodeId node, std::span<Value> results) { Check(node, results); });
     if (actual) {
@@ -124,6 +131,7 @@ class Prover {
       written_.push_back(CopyOf(input));
     Evaluator first(before_, seed, options_.rounds);
     first.SeedGenerator();
+    first.SetConstants(constants_);
     std::string wrong;
     STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Value> results) {
       if (options_.stable_ids) reference_.Keep(node, results);
@@ -255,6 +263,7 @@ class Prover {
   const Graph& before_;
   const Graph& after_;
   const ProofOptions& options_;
+  ConstantNumbers constants_;
   ReferenceValues reference_{before_, options_.max_kept_words};
   bool is_wrong_ = false;  // a value that differs was not kept, so nothing after it is right
   // Of the last evaluation of `before`.

@@ -9,11 +9,13 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/unicode.h"
 #include "cli/core/command.h"
 #include "cli/core/flags.h"
 #include "cli/prove/prove_ranks.h"
 #include "cli/prove/value_pairs.h"
 #include "ir/fingerprint.h"
+#include "ir/stated_constants.h"
 #include "refs/ref.h"
 #include "runtime/aten/threads.h"
 #include "runtime/exec/graph_ranks.h"
@@ -76,7 +78,7 @@ void AppendMismatches(JsonWriter& json, std::string_view key, const MatchedGraph
 }
 
 std::string ToJson(const Snapshot& before, const Snapshot& after, const MatchedGraphs& matched,
-                   const ValueComparison& comparison) {
+                   const ValueComparison& comparison, const std::vector<std::string>& inferred) {
   std::string text;
   JsonWriter json(text);
   json.BeginObject().Field("schema", "strata.compare-values/1");
@@ -87,6 +89,10 @@ std::string ToJson(const Snapshot& before, const Snapshot& after, const MatchedG
   json.Field("not_compared", not_compared).Field("outputs", outputs.compared);
   json.Field("different_outputs", outputs.different()).Field("written", written.compared);
   json.Field("different_written", written.different());
+  json.Key("inferred").BeginArray();
+  for (const std::string& what : inferred)
+    json.String(what);
+  json.EndArray();
   AppendMismatches(json, "mismatches", matched, nodes);
   AppendMismatches(json, "output_mismatches", matched, outputs);
   AppendMismatches(json, "written_mismatches", matched, written);
@@ -94,7 +100,8 @@ std::string ToJson(const Snapshot& before, const Snapshot& after, const MatchedG
   return text + "\n";
 }
 
-std::string ToText(const MatchedGraphs& matched, const ValueComparison& comparison) {
+std::string ToText(const MatchedGraphs& matched, const ValueComparison& comparison,
+                   const std::vector<std::string>& inferred) {
   const auto& [nodes, not_compared, outputs, written] = comparison;
   std::string text =
       fmt::format("{} values compared, {} differ; {} of {} outputs differ", nodes.compared,
@@ -106,6 +113,8 @@ std::string ToText(const MatchedGraphs& matched, const ValueComparison& comparis
   text += "\n";
   if (comparison.first() != nullptr)
     text += fmt::format("first difference: {}\n", DescribeFirst(matched, comparison));
+  for (const std::string& what : inferred)
+    text += fmt::format("inferred: {}\n", Visible(what));
   return text;
 }
 
@@ -130,8 +139,10 @@ std::string MeshText(const std::optional<GraphRanks>& ranks) {
   return ranks ? "the mesh " + ranks->mesh().Text() : "one rank";
 }
 
+/// `inferred`: receives what synthetic constants hold because `after` says so.
 Result<ValueComparison> CompareAlone(const Graph& before, const Graph& after,
-                                     const MatchedGraphs& matched, const CompareFlags& flags) {
+                                     const MatchedGraphs& matched, const CompareFlags& flags,
+                                     std::vector<std::string>& inferred) {
   NamedTensors inputs, more;
   if (flags.inputs) {
     STRATA_TRY(inputs, LoadTensors(*flags.inputs));
@@ -139,6 +150,11 @@ Result<ValueComparison> CompareAlone(const Graph& before, const Graph& after,
     const auto seed = static_cast<uint64_t>(flags.seed);
     STRATA_TRY(inputs, DrawInputs(before, seed));
     STRATA_TRY(more, DrawInputs(after, seed));
+    const StatedConstants constants = StatedConstantsOf(before, after);
+    SetStatedConstants(constants, inputs);
+    SetStatedConstants(constants, more);
+    for (const auto& [attribute, constant] : constants)
+      inferred.push_back(fmt::format("the constant {} is {}", attribute, constant.text));
   }
   NamedTensors after_inputs = TransferInputs(matched, inputs);
   after_inputs.merge(more);
@@ -165,17 +181,19 @@ Result<Exit> RunCompareValues(Args args) {
         "or two after it",
         before.ref, MeshText(ranks), after.ref, MeshText(others));
   }
+  std::vector<std::string> inferred;
   STRATA_TRY(const ValueComparison comparison,
              ranks ? CompareOnRanks(*ranks, before.graph(), after.graph(), matched, flags)
-                   : CompareAlone(before.graph(), after.graph(), matched, flags));
+                   : CompareAlone(before.graph(), after.graph(), matched, flags, inferred));
   if (comparison.compared() == 0) {
     return Error(
         "nothing to compare: {} and {}: no value of one stands for one of the other; name "
         "two states of one graph",
         before.ref, after.ref);
   }
-  STRATA_RETURN_IF_ERROR(WriteFile(
-      "-", flags.json ? ToJson(before, after, matched, comparison) : ToText(matched, comparison)));
+  STRATA_RETURN_IF_ERROR(WriteFile("-", flags.json
+                                            ? ToJson(before, after, matched, comparison, inferred)
+                                            : ToText(matched, comparison, inferred)));
   return comparison.first() != nullptr ? Exit::kDifferences : Exit::kOk;
 }
 

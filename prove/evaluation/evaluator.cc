@@ -180,6 +180,7 @@ Result<Call> Evaluator::CallOf(NodeId node) {
   call.run_body = [this](GraphId body, std::span<const Value> inputs) -> Result<Values> {
     Evaluator evaluator(graph_.module().graph(body), seed_, rounds_);
     evaluator.generator_ = generator_;
+    evaluator.constants_ = constants_;
     STRATA_TRY(Values results, evaluator.Run(inputs));
     generator_ = evaluator.generator_;
     opaque_.insert(evaluator.opaque().begin(), evaluator.opaque().end());
@@ -259,13 +260,23 @@ Result<Values> Evaluator::EvaluateCall(NodeId node) {
   return results;
 }
 
-/// The same random content for the same attribute: its real content is not in the graph.
+/// What is stated, else the same random content for the same attribute: its real content is not in
+/// the graph.
 Result<Value> Evaluator::Attribute(NodeId node) {
   for (const Arg& arg : graph_.args(node)) {
     if (arg.kind() == ArgKind::kGraph) return Value(arg.graph());
   }
   const TypeId type = graph_.value(graph_.result(node)).type;
-  return RandomValue(graph_.module(), type, Mix(seed_ ^ FunctionKey(graph_.op(node))));
+  STRATA_TRY(Value value,
+             RandomValue(graph_.module(), type, Mix(seed_ ^ FunctionKey(graph_.op(node)))));
+  const auto* tensor = std::get_if<Tensor>(&value);
+  if (constants_ == nullptr || tensor == nullptr) return value;
+  if (const auto stated = constants_->find(graph_.op(node)); stated != constants_->end()) {
+    STRATA_TRY(const Tensor same,
+               ConvertTo(stated->second, tensor->domain()).Expand(tensor->sizes()));
+    tensor->Write(same.Read());
+  }
+  return value;
 }
 
 Result<Values> Evaluator::EvaluateNode(NodeId node) {

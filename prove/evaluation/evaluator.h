@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "prove/evaluation/stated_constants.h"
 #include "prove/values/call.h"
 
 namespace strata::prove {
@@ -38,6 +39,9 @@ class Evaluator {
   void SeedGenerator() { generator_ = 0; }
   /// Draws the numbers that follow those of another graph, which ran to its end.
   void DrawAfter(const Evaluator& other) { generator_ = other.generator_; }
+
+  /// Numbers that constants hold. Others hold random ones. REQUIRES: outlives this.
+  void SetConstants(const ConstantNumbers& constants) { constants_ = &constants; }
 
   /// Runs the graph. `inputs`: one for each placeholder; operators may write to them. Returns what
   /// the output node returns, flattened. Errors: a call that fails in PyTorch too, by the name of
@@ -84,6 +88,7 @@ class Evaluator {
   const Graph& graph_;
   uint64_t seed_;
   bool rounds_;
+  const ConstantNumbers* constants_ = nullptr;
   std::span<const Value> inputs_;
   size_t next_input_ = 0;
   std::vector<Value> values_;         // by ValueId

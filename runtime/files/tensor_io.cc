@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 
 #include "base/random.h"
+#include "ir/complex_literal.h"
 #include "ir/module.h"
 #include "runtime/aten/literals.h"
 #include "runtime/files/safetensors.h"
@@ -126,6 +127,21 @@ bool AreOffsetsOfBags(const Graph& graph, NodeId placeholder) {
     return graph.op(use.user).starts_with("aten._embedding_bag") && args.size() > 2 &&
            args[2].is_value() && args[2].value() == value;
   });
+}
+
+at::Scalar ScalarOf(const StatedConstant& constant) {
+  switch (constant.literal.kind()) {
+    case ArgKind::kBool:
+      return constant.literal.as_bool();
+    case ArgKind::kInt:
+      return constant.literal.as_int();
+    case ArgKind::kFloat:
+      return constant.literal.as_float();
+    default: {
+      const auto number = ParseComplex(constant.text);
+      return c10::complex<double>(number->real(), number->imag());
+    }
+  }
 }
 
 }  // namespace
@@ -242,6 +258,13 @@ Result<NamedTensors> DrawInputs(const Graph& graph, uint64_t seed, Signs signs) 
     if (type) inputs.try_emplace(name, Draw(*type, Mix(seed) ^ HashText(name), signs));
   }
   return inputs;
+}
+
+void SetStatedConstants(const StatedConstants& constants, NamedTensors& inputs) {
+  for (const auto& [attribute, constant] : constants) {
+    if (const auto found = inputs.find(attribute); found != inputs.end())
+      found->second.fill_(ScalarOf(constant));
+  }
 }
 
 }  // namespace strata

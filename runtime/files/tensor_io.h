@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "ir/graph.h"
+#include "ir/stated_constants.h"
 #include "runtime/files/safetensors.h"
 
 namespace strata {
@@ -45,5 +46,8 @@ Result<std::vector<at::Tensor>> TakeInputs(const Graph& graph, const NamedTensor
 /// roots.
 enum class Signs : uint8_t { kPositive, kBoth };
 Result<NamedTensors> DrawInputs(const Graph& graph, uint64_t seed, Signs signs = Signs::kPositive);
+
+/// Makes the constants among `inputs` the numbers that another graph states.
+void SetStatedConstants(const StatedConstants& constants, NamedTensors& inputs);
 
 }  // namespace strata

@@ -113,6 +113,23 @@ class ValuesTest(unittest.TestCase):
         self.assertEqual(self.run_strata("compare-values", "a.txt", "b.txt"),
                          "4 values compared, 0 differ; 0 of 2 outputs differ\n")
 
+    def test_a_constant_is_what_the_second_graph_says(self):
+        text = ("graph g\n  x = placeholder : f32[4][1]cpu\n  k = attr _tensor_constant0 : f32[][]cpu\n"
+                "  mul = aten.mul.Tensor(x, k) : f32[4][1]cpu\n  add = aten.add.Tensor(mul, k) : f32[4][1]cpu\n"
+                "  output((add,))\n")
+        self.write("a.txt", text)
+        for literal, shown in (("3.0", "3"), ("raw('(1-2j)')", "(1-2j)")):
+            if shown != "3":
+                text = text.replace("f32", "c64").replace("x = placeholder : c64", "x = placeholder : f32")
+                self.write("a.txt", text)
+            folded = text.replace("attr _tensor_constant0", f"aten.full.default([], {literal}, dtype=torch.float32)")
+            self.write("b.txt", folded.replace("float32", "complex64") if shown != "3" else folded)
+            self.assertEqual(self.run_strata("compare-values", "a.txt", "b.txt"),
+                             "2 values compared, 0 differ; 0 of 1 outputs differ\n"
+                             f"inferred: the constant _tensor_constant0 is {shown}\n")
+        report = json.loads(self.run_strata("compare-values", "a.txt", "b.txt", "--json"))
+        self.assertEqual(report["inferred"], ["the constant _tensor_constant0 is (1-2j)"])
+
     def test_the_first_value_that_differs_is_named_with_its_error(self):
         # 3 and the next fp32: one unit in the last place, times 4.5 rounds to one again.
         self.write("b.txt", GRAPH.format(factor="3.000000238418579"))
