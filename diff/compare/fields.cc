@@ -225,6 +225,8 @@ FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, Enti
     if (!i || !j) return;
     const EntityId a = operands_before[*i].entity, b = operands_after[*j].entity;
     result.operand |= Joined(a, b);
+    // Equal labels are equal in all properties that both sides have.
+    if (matching_.labels(kBefore).value[a] == matching_.labels(kAfter).value[b]) return;
     const TypeText type_a = TypeTextOf(before_, a), type_b = TypeTextOf(after_, b, symbols_);
     result.dtype |= Differ(type_a.dtype, type_b.dtype);
     result.shape |= Differ(type_a.shape, type_b.shape);
