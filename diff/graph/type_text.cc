@@ -1,5 +1,7 @@
 #include "diff/graph/type_text.h"
 
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "ir/module.h"
@@ -14,7 +16,11 @@ TypeProperty Plain(std::string_view text) {
 /// A size: equal expressions under the same names are equal, however they are written.
 void AddDim(const DimTable& dims, DimId dim, const SymbolNames& symbols, TypeProperty& property) {
   dims.Print(dim, property.text);
-  property.canonical += dim.valid() ? fmt::format("{:x}", symbols.Hash(dims, dim)) : "?";
+  if (dim.valid()) {
+    fmt::format_to(std::back_inserter(property.canonical), "{:x}", symbols.Hash(dims, dim));
+  } else {
+    property.canonical += '?';
+  }
 }
 
 TypeProperty DimsProperty(const DimTable& dims, const std::vector<DimId>& list,
