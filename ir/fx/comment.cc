@@ -124,9 +124,12 @@ std::optional<std::string_view> PlainString(std::string_view literal) {
 Comment CommentReader::Read(std::string_view text) {
   const std::optional<NumberedComment> numbered = TakeNumber(text);
   if (!numbered) return ReadParts(text);
-  const auto [known, is_new] = known_.try_emplace(numbered->rest);
-  if (is_new) known->second = ReadParts(numbered->rest);
-  Comment comment = known->second;
+  if (last_ == nullptr || numbered->rest != last_->first) {
+    const auto [known, is_new] = known_.try_emplace(numbered->rest);
+    if (is_new) known->second = ReadParts(numbered->rest);
+    last_ = &*known;
+  }
+  Comment comment = last_->second;
   if (numbered->is_backward) {
     comment.phase = Phase::kBackward;
     comment.marks_backward_by_key = true;

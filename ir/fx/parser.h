@@ -54,6 +54,7 @@ class CommentReader {
 
   Module& module_;
   std::unordered_map<std::string_view, Comment> known_;  // comments without their number
+  const std::pair<const std::string_view, Comment>* last_ = nullptr;  // of known_: neighbours agree
   std::unordered_map<std::string_view, LocId> locations_;
   std::unordered_map<std::string_view, Annotation> annotations_;
 };
