@@ -220,6 +220,8 @@ PassProof PassProofOf(const prove::Proof& proof, std::string_view graph) {
   record.verdict = prove::ToString(proof.verdict);
   record.what = proof.reason;
   record.scope = ScopeText(proof);
+  for (const prove::Assumption& assumption : proof.assumptions)
+    record.scope += fmt::format("{}if {}", record.scope.empty() ? "" : "; ", assumption.text);
   if (!proof.findings.empty()) {
     const Finding& first = proof.findings.front();
     record.node = first.node;

@@ -156,6 +156,9 @@ TEST_CASE("a recorded verdict says what of the graph was evaluated") {
   CHECK_EQ(VerdictText(PassProofOf(proof, "g")), "✓ proven, " + layers);
   proof.reduced_sizes = {{4096, 6}};
   CHECK_EQ(VerdictText(PassProofOf(proof, "g")), "✓ proven, on reduced sizes; " + layers);
+  proof.assumptions = {{"the constant k is 3"}};
+  CHECK_EQ(VerdictText(PassProofOf(proof, "g")),
+           "✓ proven, on reduced sizes; " + layers + "; if the constant k is 3");
 }
 
 TEST_CASE("prove-exact: an unproven pass is recorded with one line of its reason") {
