@@ -11,15 +11,6 @@ function(strata_library name)
   strata_compile_together(${name})
 endfunction()
 
-# strata_inline_freely(NAME): for libraries whose small functions run per character or node. GCC stops inlining when a
-# unit has grown by 40 %, which the first files of a STRATA_UNITY unit use up, and never inlines a function that another
-# library could replace.
-function(strata_inline_freely name)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${name} PRIVATE -fno-semantic-interposition --param=inline-unit-growth=300)
-  endif()
-endfunction()
-
 # strata_executable(NAME SOURCES file… [DEPS target…]): a program in build/<preset>/bin.
 function(strata_executable name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS")
