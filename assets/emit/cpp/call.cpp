@@ -25,7 +25,8 @@ Arg Fit(const Arg& arg, const c10::TypePtr& type) {
   }
   if (type->kind() == c10::TypeKind::FloatType && arg.isInt()) return static_cast<double>(arg.toInt());
   if (type->kind() == c10::TypeKind::TensorType && arg.isScalar()) {
-    Tensor number = at::scalar_tensor(arg.toScalar(), at::TensorOptions(arg.isDouble() ? at::kDouble : at::kLong));
+    const at::ScalarType dtype = arg.isDouble() ? at::kDouble : arg.isComplexDouble() ? at::kComplexDouble : at::kLong;
+    Tensor number = at::scalar_tensor(arg.toScalar(), at::TensorOptions(dtype));
     number.unsafeGetTensorImpl()->set_wrapped_number(true);
     return number;
   }
