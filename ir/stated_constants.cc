@@ -1,7 +1,5 @@
 #include "ir/stated_constants.h"
 
-#include <algorithm>
-#include <array>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -9,21 +7,18 @@
 #include <fmt/format.h>
 
 #include "ir/complex_literal.h"
+#include "ir/copies.h"
 #include "ir/module.h"
 
 namespace strata {
 namespace {
 
 constexpr std::string_view kFull = "aten.full.default";
-constexpr std::array<std::string_view, 5> kCopies = {
-    "aten.lift_fresh_copy.default", "aten.lift_fresh.default", "aten.clone.default",
-    "aten.detach.default", "aten.alias.default"};
 
 /// The constant that a value is, or is a copy of; invalid: it is another value.
 NodeId ConstantOf(const Graph& graph, ValueId value) {
   NodeId node = graph.value(value).def;
-  while (graph.node(node).kind == NodeKind::kCall &&
-         std::ranges::find(kCopies, graph.op(node)) != kCopies.end()) {
+  while (graph.node(node).kind == NodeKind::kCall && IsPlainCopy(graph.op(node))) {
     const std::vector<ValueId> operands = graph.operands(node);
     if (operands.size() != 1) return {};
     node = graph.value(operands[0]).def;

@@ -11,7 +11,7 @@
 #include "diff/compare/split_replacement.h"
 #include "diff/compare/value_numbers.h"
 #include "diff/graph/union_find.h"
-#include "ir/ops.h"
+#include "ir/copies.h"
 
 namespace strata {
 namespace {
@@ -133,11 +133,9 @@ class RelationFinder {
 
   /// What an unmatched node that hands on its operand hands on.
   EntityId SourceOf(Side side, EntityId i) const {
-    static constexpr std::array<std::string_view, 4> kHandOn = {"alias", "detach", "clone",
-                                                                "lift_fresh_copy"};
     const Listing& listing = side == kBefore ? before_ : after_;
     while (IsOpen(side, i) && matching_.labels(side).operands(i).size() == 1 &&
-           std::ranges::find(kHandOn, BaseName(listing.target({i}))) != kHandOn.end())
+           IsPlainCopy(listing.target({i})))
       i = matching_.labels(side).operands(i)[0].entity;
     return i;
   }
