@@ -27,12 +27,21 @@ double ConfidenceOf(LabelKind level) {
 
 /// Whether unmatched nodes of both sides have a label in common.
 bool ShareLabels(const Matching& matching, const ScopePair& scope, LabelKind labels_of) {
+  const auto label_of = [&](Side side, EntityId i) {
+    return matching.labels(side).Of(labels_of, i);
+  };
+  const std::vector<EntityId> before = matching.Unmatched(kBefore, scope);
+  const std::vector<EntityId> after = matching.Unmatched(kAfter, scope);
+  // A graph may have as many labels as nodes.
+  HashFilter theirs(after.size());
+  for (EntityId i : after)
+    theirs.Add(label_of(kAfter, i));
   FlatMap<uint64_t, bool> labels;
-  for (EntityId i : matching.Unmatched(kBefore, scope))
-    labels.Emplace(matching.labels(kBefore).Of(labels_of, i), true);
-  return std::ranges::any_of(matching.Unmatched(kAfter, scope), [&](EntityId i) {
-    return labels.Contains(matching.labels(kAfter).Of(labels_of, i));
-  });
+  for (EntityId i : before) {
+    if (theirs.MayHave(label_of(kBefore, i))) labels.Emplace(label_of(kBefore, i), true);
+  }
+  return std::ranges::any_of(after,
+                             [&](EntityId i) { return labels.Contains(label_of(kAfter, i)); });
 }
 
 /// Whether unmatched nodes of one label have one label at the other level, too, and the reverse.
