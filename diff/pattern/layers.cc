@@ -218,6 +218,7 @@ void Layers::FindByStructure(const Labels& labels, const std::vector<EntityId>& 
   for (std::string_view layer : layers_)
     hash_of_layer.push_back(HashText(layer));
   for (EntityId i : sequence) {
+    if (place_of_[i] == 0) continue;
     const uint64_t label = labels.type[i];
     const uint64_t layer = hash_of_layer[place_of_[i]];
     roles_[i] = Mix(label, (*seen.Emplace(Mix(layer, label), 0).first)++);

@@ -28,7 +28,8 @@ class Layers {
   size_t num_places() const { return paths_.size(); }
   /// The path up to its first number: `layers.7`; "" when the path has none.
   std::string_view layer(EntityId entity) const { return layers_[place_of_[entity]]; }
-  /// What the node is in its layer: equal for corresponding nodes of different layers.
+  /// What the node is in its layer: equal for corresponding nodes of different layers. Means
+  /// nothing outside of all.
   uint64_t role(EntityId entity) const { return roles_[entity]; }
   /// An input or a constant that states its parameter, in whose module it is.
   bool is_parameter(EntityId entity) const { return by_structure_ && is_parameter_[entity]; }

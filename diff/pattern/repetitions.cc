@@ -203,7 +203,6 @@ std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<En
     place_of[sequence[k]] = static_cast<int32_t>(k);
     types.push_back(labels.type[sequence[k]]);
   }
-  const std::vector<int32_t> classes = ClassesOf(types);
   std::vector<uint64_t> hashes = types;
   std::vector<Repetition> best;
   int32_t most = 0;
@@ -214,6 +213,8 @@ std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<En
     auto [stretches, unused, repeated] = FindRepetitions(hashes);
     // With more around them, fewer nodes are alike.
     if (!ExplainEnough(repeated, hashes)) break;
+    if (stretches.empty()) continue;
+    const std::vector<int32_t> classes = ClassesOf(types);
     int32_t floor = 0, explained = 0;
     for (Repetition& stretch : stretches) {
       MoveBegins(types, floor, stretch);
