@@ -137,25 +137,24 @@ class Labeller {
   /// The traits in an operator's name.
   struct OpTraits {
     bool piece = false, pure = true, mutates = false;
-    uint64_t name = 0;  ///< Labels::name
+    uint64_t name = 0;  ///< Labels::name; 0: not known yet
   };
 
   const OpTraits& TraitsOf(const Graph& graph, StrId op) {
-    std::optional<OpTraits>& known = op_traits_[static_cast<size_t>(op.index)];
-    if (!known) {
-      known.emplace();
+    OpTraits& known = op_traits_[static_cast<size_t>(op.index)];
+    if (known.name == 0) {
       static constexpr std::string_view kPieces[] = {"getitem", "slice", "select", "narrow"};
       static constexpr std::string_view kImpure[] = {"rand",    "bernoulli",   "dropout", "normal",
                                                      "uniform", "multinomial", "empty",   "seed"};
       const std::string_view base = BaseName(graph.module().str(op));
-      known->piece = std::ranges::find(kPieces, base) != std::end(kPieces);
-      known->pure = std::ranges::none_of(kImpure, [&](std::string_view word) {
+      known.piece = std::ranges::find(kPieces, base) != std::end(kPieces);
+      known.pure = std::ranges::none_of(kImpure, [&](std::string_view word) {
         return base.find(word) != std::string_view::npos;
       });
-      known->mutates = strata::TraitsOf(graph.module().str(op)).mutates;
-      known->name = HashText(base.ends_with('_') ? base.substr(0, base.size() - 1) : base) | 1;
+      known.mutates = strata::TraitsOf(graph.module().str(op)).mutates;
+      known.name = HashText(base.ends_with('_') ? base.substr(0, base.size() - 1) : base) | 1;
     }
-    return *known;
+    return known;
   }
 
   uint64_t NameOf(const Graph& graph, const Node& node) {
@@ -264,8 +263,8 @@ class Labeller {
   Labels& labels_;
   ModuleHashes hashes_;
   std::vector<uint64_t> bodies_;
-  std::vector<std::optional<OpTraits>> op_traits_;  // by string
-  bool has_literals_ = false;                       // of the entity at hand
+  std::vector<OpTraits> op_traits_;  // by string
+  bool has_literals_ = false;        // of the entity at hand
 };
 
 }  // namespace
