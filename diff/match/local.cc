@@ -45,7 +45,8 @@ void LocalMatcher::Run(const ScopePair& scope) {
   EqualsOf(scope);
   TakeInNewPairs();
   for (size_t tier = 0; tier < kNumTiers;) {
-    const size_t num_visits = tier <= kFirstWeak ? visits_.size() : weaker_visits_.size();
+    if (tier == kFirstWeak) FindWeakerVisits();
+    const size_t num_visits = tier < kFirstWeak ? visits_.size() : weaker_visits_.size();
     if (next_visit_[tier] == num_visits) {
       ++tier;
       continue;
@@ -61,24 +62,34 @@ void LocalMatcher::Run(const ScopePair& scope) {
   // Pairs may be taken back before the next run.
   visits_.clear();
   weaker_visits_.clear();
+  next_weaker_ = 0;
   next_visit_ = {};
+}
+
+bool LocalMatcher::IsDone(EntityId before, EntityId after) const {
+  const auto is_done = [&](Side side, EntityId i) {
+    return matching_.open_operands(side, i) + matching_.open_users(side, i) == 0;
+  };
+  return is_done(kBefore, before) || is_done(kAfter, after);
 }
 
 EntityId LocalMatcher::NextVisit(size_t tier) {
   const size_t next = next_visit_[tier]++;
-  if (tier > kFirstWeak) {
+  if (tier >= kFirstWeak) {
     const Turn& turn = weaker_visits_[next];
     return (turn.tiers >> tier & 1) != 0 ? turn.before : EntityId{};
   }
-  const EntityId before = visits_[next], after = matching_.partner(kBefore, before);
-  const auto is_done = [&](Side side, EntityId i) {
-    return matching_.open_operands(side, i) + matching_.open_users(side, i) == 0;
-  };
-  if (is_done(kBefore, before) || is_done(kAfter, after)) return {};
-  if (tier < kFirstWeak) return before;
-  const uint32_t tiers = TiersWorthwhile(before, after);
-  if (tiers >> (kFirstWeak + 1) != 0) weaker_visits_.push_back({before, tiers});
-  return (tiers >> kFirstWeak & 1) != 0 ? before : EntityId{};
+  const EntityId before = visits_[next];
+  return IsDone(before, matching_.partner(kBefore, before)) ? EntityId{} : before;
+}
+
+void LocalMatcher::FindWeakerVisits() {
+  for (; next_weaker_ < visits_.size(); ++next_weaker_) {
+    const EntityId before = visits_[next_weaker_], after = matching_.partner(kBefore, before);
+    if (IsDone(before, after)) continue;
+    const uint32_t tiers = TiersWorthwhile(before, after);
+    if (tiers >> kFirstWeak != 0) weaker_visits_.push_back({before, tiers});
+  }
 }
 
 const std::vector<EqualNodes>& LocalMatcher::EqualsOf(const ScopePair& scope) {

@@ -28,12 +28,15 @@ class LocalMatcher {
   static const Tier kTiers[];
   static constexpr size_t kNumTiers = 20;
   /// The tiers before this one find most of what there is to find.
-  static constexpr size_t kFirstWeak = 2;
+  static constexpr size_t kFirstWeak = 3;
 
   void TakeInNewPairs();
-  /// The next pair to look around by a kind of evidence; none: there is none, or nothing is to be
-  /// found there.
+  /// Whether nothing is left to be found next to a pair.
+  bool IsDone(EntityId before, EntityId after) const;
+  /// The next pair to look around by a kind of evidence; none: nothing is to be found there.
   EntityId NextVisit(size_t tier);
+  /// Fills `weaker_visits_`. Stronger evidence has been looked for: it leaves little.
+  void FindWeakerVisits();
   /// The kinds of evidence, as bits, by which a visit may find anything now or later in this run:
   /// unmatched neighbours of the two have a label in common. Most pairs have none left.
   uint32_t TiersWorthwhile(EntityId before, EntityId after);
@@ -89,6 +92,7 @@ class LocalMatcher {
     uint32_t tiers;
   };
   std::vector<Turn> weaker_visits_;
+  size_t next_weaker_ = 0;                         // into visits_: which may be a weaker one
   std::array<size_t, kNumTiers> next_visit_{};     // into one of these two
   IdVector<EntityId, int32_t> open_when_visited_;  // of the before side, of repeated visits
   std::array<std::vector<Keyed>, 2> candidates_;
