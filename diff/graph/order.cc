@@ -65,24 +65,28 @@ std::vector<bool> LargestOrderedSet(std::span<const OrderPoint> points) {
     }
     return n;
   };
+  // A point next to the one before it in both orders is kept with it. So only the last one of such
+  // a run is looked for.
+  const auto continues = [&](size_t i) { return i < n && rank_of(i) == rank_of(i - 1) + 1; };
   // One more point outweighs all preferences together.
   constexpr uint64_t kPoint = uint64_t{1} << 40;
   PrefixBest best(n);
   std::vector<int32_t> previous(n, -1);
-  PrefixBest::Best last, fixed;
+  PrefixBest::Best entry, last, fixed;
   for (size_t begin = 0, end = 0; begin < n; begin = end + 1) {
     end = next_fixed(begin);
     for (size_t i = begin; i < std::min(end + 1, n); ++i) {
       const size_t rank = rank_of(i);
-      PrefixBest::Best below = i > begin ? best.Below(rank, begin) : fixed;
+      PrefixBest::Best below = fixed;
+      if (i > begin) below = continues(i) ? entry : best.Below(rank, begin);
       if (below.weight < fixed.weight) below = fixed;
       previous[i] = below.point;
       const uint64_t weight = below.weight + kPoint + (points[i].preference & 0xFFFFF);
-      const PrefixBest::Best entry{weight, static_cast<int32_t>(i)};
+      entry = {weight, static_cast<int32_t>(i)};
       if (weight > last.weight) last = entry;
       if (i == end) {
         fixed = entry;
-      } else {
+      } else if (!continues(i + 1)) {
         best.Add(rank, entry, end);
       }
     }
