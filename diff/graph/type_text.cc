@@ -1,40 +1,32 @@
 #include "diff/graph/type_text.h"
 
-#include <iterator>
+#include <string_view>
+#include <vector>
 
-#include <fmt/format.h>
-
+#include "diff/graph/hash.h"
 #include "ir/module.h"
 
 namespace strata {
 namespace {
 
 TypeProperty Plain(std::string_view text) {
-  return {std::string(text), std::string(text)};
+  return {std::string(text), HashText(text)};
 }
 
 /// A size: equal expressions under the same names are equal, however they are written.
 void AddDim(const DimTable& dims, DimId dim, const SymbolNames& symbols, TypeProperty& property) {
   dims.Print(dim, property.text);
-  if (dim.valid()) {
-    fmt::format_to(std::back_inserter(property.canonical), "{:x}", symbols.Hash(dims, dim));
-  } else {
-    property.canonical += '?';
-  }
+  property.hash = Mix(property.hash, dim.valid() ? symbols.Hash(dims, dim) : 0);
 }
 
 TypeProperty DimsProperty(const DimTable& dims, const std::vector<DimId>& list,
                           const SymbolNames& symbols) {
-  TypeProperty property{"[", "["};
+  TypeProperty property{"[", list.size()};
   for (size_t i = 0; i < list.size(); ++i) {
-    if (i > 0) {
-      property.text += ", ";
-      property.canonical += ", ";
-    }
+    if (i > 0) property.text += ", ";
     AddDim(dims, list[i], symbols, property);
   }
   property.text += ']';
-  property.canonical += ']';
   return property;
 }
 

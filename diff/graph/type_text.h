@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -7,13 +8,12 @@
 
 namespace strata {
 
-/// A property of a type as it is printed. Equal when the canonical spellings are: sizes may be
-/// written in several ways.
+/// A property of a type as it is printed. Equal when the hashes are: sizes may be written in
+/// several ways.
 struct TypeProperty {
-  std::string text, canonical;
-  friend bool operator==(const TypeProperty& a, const TypeProperty& b) {
-    return a.canonical == b.canonical;
-  }
+  std::string text;
+  uint64_t hash = 0;
+  friend bool operator==(const TypeProperty& a, const TypeProperty& b) { return a.hash == b.hash; }
 };
 
 /// The properties of an entity's value as FX annotations spell them; none: unknown. A symbolic
