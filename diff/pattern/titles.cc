@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,14 +22,19 @@ std::string Change(const FieldDiff& field) {
   return fmt::format("{} → {}", value(field.before), value(field.after));
 }
 
-void AddOnce(std::vector<std::string>& list, std::string_view text) {
+template <class Text>
+void AddOnce(std::vector<Text>& list, std::string_view text) {
   if (std::ranges::find(list, text) == list.end()) list.emplace_back(text);
 }
 
-std::string Few(const std::vector<std::string>& list) {
+template <class Text>
+std::string Few(const std::vector<Text>& list) {
   constexpr size_t kShown = 3;
-  const auto shown = std::span(list).first(std::min(list.size(), kShown));
-  std::string text = fmt::format("{}", fmt::join(shown, ", "));
+  std::string text;
+  for (size_t i = 0; i < std::min(list.size(), kShown); ++i) {
+    if (i > 0) text += ", ";
+    text += list[i];
+  }
   if (list.size() > kShown) text += fmt::format(" and {} more", list.size() - kShown);
   return text;
 }
@@ -76,7 +80,7 @@ std::string Titles::OfHunk(const Hunk& hunk, bool values) const {
 }
 
 std::string Titles::OfUnmatched(const Hunk& hunk, bool values) const {
-  std::vector<std::string> inserted, deleted, copied, added;
+  std::vector<std::string_view> inserted, deleted, copied, added;
   std::optional<RelationKind> kind;
   bool one_kind = true;
   const auto note = [&](const Relation* relation) {
@@ -112,7 +116,7 @@ std::string Titles::OfUnmatched(const Hunk& hunk, bool values) const {
                                        : fmt::format("insert {}", Few(inserted));
   if (!values) return title;
   title += Literals(hunk.inserted);
-  std::vector<std::string> consumers;
+  std::vector<std::string_view> consumers;
   for (PairId pair : hunk.pairs)
     AddOnce(consumers, OperatorOf(diff_.after, diff_.pairs[pair].after));
   if (consumers.size() == 1) title += fmt::format(" before {}", consumers[0]);
@@ -133,7 +137,8 @@ std::string Titles::Literals(const std::vector<EntityId>& inserted) const {
 }
 
 std::string Titles::OfPairs(const Hunk& hunk, bool values) const {
-  std::vector<std::string> changes, moves;
+  std::vector<std::string> changes;
+  std::vector<std::string_view> moves;
   for (PairId index : hunk.pairs) {
     const Pair& pair = diff_.pairs[index];
     const std::string_view before = OperatorOf(diff_.before, pair.before);
@@ -151,7 +156,7 @@ std::string Titles::OfPairs(const Hunk& hunk, bool values) const {
     } else {
       // Names of operands are those of one place.
       const bool tell = values && fields.size() == 1 && !fields[0]->path.starts_with("operands");
-      std::vector<std::string> paths;
+      std::vector<std::string_view> paths;
       for (const FieldDiff* field : fields)
         AddOnce(paths, field->path);
       AddOnce(changes, fmt::format("change {} of {}{}", Few(paths), before,
