@@ -41,6 +41,20 @@ class HashFilter {
   int shift_;
 };
 
+/// Which of a list of hashes are in it several times. Says so of some that are not, too: most that
+/// are like no other are told without a table of all.
+class RepeatFilter {
+ public:
+  explicit RepeatFilter(size_t size) : once_(size), again_(size) {}
+
+  void Add(uint64_t hash) { (once_.MayHave(hash) ? again_ : once_).Add(hash); }
+  /// REQUIRES: all were added.
+  bool MayRepeat(uint64_t hash) const { return again_.MayHave(hash); }
+
+ private:
+  HashFilter once_, again_;
+};
+
 /// Sorts by key, then by entity.
 template <class IdType>
 void SortKeys(std::vector<KeyedBy<IdType>>& keys) {

@@ -11,7 +11,7 @@ EqualNodes::EqualNodes(const Labels& labels, const ScopePair& scope, Side side)
     : ids_(scope.ids(side)) {
   const auto at = [&](EntityId i) { return scope.PlaceOf(side, i); };
   std::vector<uint64_t> numbers(ids_.size());
-  HashFilter once(ids_.size()), again(ids_.size());
+  RepeatFilter repeats(ids_.size());
   for (EntityId i : ids_) {
     uint64_t number = labels.type[i];
     if (!labels.pure[i]) number = Mix(number, static_cast<uint64_t>(i.index));
@@ -20,13 +20,13 @@ EqualNodes::EqualNodes(const Labels& labels, const ScopePair& scope, Side side)
       number = Mix(number, inside ? numbers[at(operand.entity)] : 0);
     }
     numbers[at(i)] = number;
-    if (labels.pure[i]) (once.MayHave(number) ? again : once).Add(number);
+    if (labels.pure[i]) repeats.Add(number);
   }
   // Most nodes are like no other.
   std::vector<Keyed> keyed;
   for (EntityId i : ids_) {
     const uint64_t number = numbers[at(i)];
-    if (labels.pure[i] && again.MayHave(number)) keyed.push_back({number, i});
+    if (labels.pure[i] && repeats.MayRepeat(number)) keyed.push_back({number, i});
   }
   SortKeys(keyed);
   for (size_t i = 0, j = 0; i < keyed.size(); i = j) {

@@ -259,11 +259,16 @@ class SynonymFinder {
 
   /// For each the first that says the same.
   static std::vector<uint32_t> FirstAlike(const LonelyOperators& ops) {
-    FlatMap<uint64_t, uint32_t> known(ops.size());
-    std::vector<uint32_t> first;
-    first.reserve(ops.size());
+    std::vector<uint64_t> signatures(ops.size());
+    RepeatFilter repeats(ops.size());
     for (size_t i = 0; i < ops.size(); ++i)
-      first.push_back(*known.Emplace(ops[i].Signature(), static_cast<uint32_t>(i)).first);
+      repeats.Add(signatures[i] = ops[i].Signature());
+    FlatMap<uint64_t, uint32_t> known;
+    std::vector<uint32_t> first(ops.size());
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const auto own = static_cast<uint32_t>(i);
+      first[i] = repeats.MayRepeat(signatures[i]) ? *known.Emplace(signatures[i], own).first : own;
+    }
     return first;
   }
 

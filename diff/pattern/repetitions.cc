@@ -6,6 +6,7 @@
 
 #include "base/flat_map.h"
 #include "diff/graph/hash.h"
+#include "diff/graph/keyed.h"
 
 namespace strata {
 namespace {
@@ -148,6 +149,15 @@ std::vector<int32_t> ClassesOf(const std::vector<uint64_t>& labels) {
   return classes;
 }
 
+/// How many labels occur more than once, or more.
+int32_t MayRepeat(const std::vector<uint64_t>& labels) {
+  RepeatFilter repeats(labels.size());
+  for (const uint64_t label : labels)
+    repeats.Add(label);
+  return static_cast<int32_t>(
+      std::ranges::count_if(labels, [&](uint64_t label) { return repeats.MayRepeat(label); }));
+}
+
 /// Whether `explained` labels in repetitions are enough to call these layers.
 bool ExplainEnough(int32_t explained, const std::vector<uint64_t>& labels) {
   return static_cast<size_t>(explained) * 4 >= labels.size();
@@ -156,6 +166,8 @@ bool ExplainEnough(int32_t explained, const std::vector<uint64_t>& labels) {
 }  // namespace
 
 Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
+  const int32_t may_repeat = MayRepeat(labels);
+  if (!ExplainEnough(may_repeat, labels)) return {{}, 0, may_repeat};
   const std::vector<int32_t> classes = ClassesOf(labels);
   std::vector<int32_t> counts;  // by class
   for (int32_t c : classes) {
