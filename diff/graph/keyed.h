@@ -41,8 +41,8 @@ class HashFilter {
   int shift_;
 };
 
-/// Which of a list of hashes are in it several times. Says so of some that are not, too: most that
-/// are like no other are told without a table of all.
+/// Which of a list of hashes are in it several times. Says so of some that are not, too: it finds
+/// most of those that are like no other without a table of all.
 class RepeatFilter {
  public:
   explicit RepeatFilter(size_t size) : once_(size), again_(size) {}
