@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
@@ -20,8 +21,12 @@ class InputMatcher {
  public:
   InputMatcher(Matching& matching, const ScopePair& scope, EntityKind kind)
       : matching_(matching), scope_(scope), kind_(kind), uses_(matching, scope) {
-    for (Side side : {kBefore, kAfter})
+    for (Side side : {kBefore, kAfter}) {
+      for (EntityId i : scope.ids(side)) {
+        if (matching.labels(side).kind[i] == kind) entities_[side].push_back(i);
+      }
       proposed_[side].assign(PlaceOf(side, scope.end[side]), false);
+    }
   }
 
   void Run() {
@@ -56,21 +61,17 @@ class InputMatcher {
 
   /// Neither matched nor proposed.
   bool IsOpen(Side side, EntityId i) const {
-    return matching_.labels(side).kind[i] == kind_ && !matching_.matched(side, i) &&
-           !matching_.forbidden(side, i) && !proposed_[side][PlaceOf(side, i)];
+    return !matching_.matched(side, i) && !matching_.forbidden(side, i) &&
+           !proposed_[side][PlaceOf(side, i)];
   }
   std::vector<EntityId> Open(Side side) const {
     std::vector<EntityId> open;
-    for (EntityId i : scope_.ids(side)) {
-      if (IsOpen(side, i)) open.push_back(i);
-    }
+    std::ranges::copy_if(entities_[side], std::back_inserter(open),
+                         [&](EntityId i) { return IsOpen(side, i); });
     return open;
   }
   bool AnyOpen(Side side) const {
-    for (EntityId i : scope_.ids(side)) {
-      if (IsOpen(side, i)) return true;
-    }
-    return false;
+    return std::ranges::any_of(entities_[side], [&](EntityId i) { return IsOpen(side, i); });
   }
 
   uint64_t TypeOf(Side side, EntityId i) const { return matching_.labels(side).type[i]; }
@@ -345,7 +346,8 @@ class InputMatcher {
   std::vector<Proposal> proposals_;
   size_t num_sets_ = 0;
   bool is_disordered_ = false;
-  std::array<std::vector<bool>, 2> proposed_;  // by place in the scope
+  std::array<std::vector<EntityId>, 2> entities_;  // of the kind
+  std::array<std::vector<bool>, 2> proposed_;      // by place in the scope
   const InputUses uses_;
 };
 
