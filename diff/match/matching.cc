@@ -1,6 +1,7 @@
 #include "diff/match/matching.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/result.h"
 
@@ -162,14 +163,13 @@ EntityId Matching::StandIn(Side side, EntityId i) const {
 }
 
 std::vector<EntityId> Matching::Unmatched(Side side, const ScopePair& scope) const {
-  const auto is_open = [&](EntityId i) { return !matched(side, i) && !forbidden(side, i); };
-  size_t count = 0;
-  for (EntityId i : scope.ids(side))
-    count += is_open(i) ? 1 : 0;
+  const std::span<const EntityId> partners =
+      std::span(partners_[side].values())
+          .subspan(static_cast<size_t>(scope.begin[side].index), scope.size(side));
   std::vector<EntityId> unmatched;
-  unmatched.reserve(count);
+  unmatched.reserve(static_cast<size_t>(std::ranges::count(partners, EntityId{})));
   for (EntityId i : scope.ids(side)) {
-    if (is_open(i)) unmatched.push_back(i);
+    if (!matched(side, i) && !forbidden(side, i)) unmatched.push_back(i);
   }
   return unmatched;
 }

@@ -108,8 +108,10 @@ class Matching {
 
   /// From here on the slots of `output`'s operands mean nothing: results were added or removed.
   /// REQUIRES: `output` is not matched yet.
-  void ForgetSlotsOf(Side side, EntityId output) { slotless_[side][output] = true; }
-  bool slotless(Side side, EntityId i) const { return slotless_[side][i]; }
+  void ForgetSlotsOf(Side side, EntityId output) {
+    slotless_[side][output] = any_slotless_[side] = true;
+  }
+  bool slotless(Side side, EntityId i) const { return any_slotless_[side] && slotless_[side][i]; }
   /// The slot as evidence: edge.entity uses something at edge.slot.
   int32_t SlotOfUser(Side side, const Labels::Edge& user) const {
     return slotless(side, user.entity) ? 0 : user.slot;
@@ -180,6 +182,7 @@ class Matching {
   // Each apart: most stages ask one of them about all nodes.
   std::array<IdVector<EntityId, EntityId>, 2> partners_;
   std::array<IdVector<EntityId, bool>, 2> forbidden_, slotless_;
+  std::array<bool, 2> any_slotless_{};
   std::array<IdVector<EntityId, int32_t>, 2> made_of_;  // its pair, or the one that lends its token
   std::array<IdVector<EntityId, uint32_t>, 2> changed_;  // when
   std::array<IdVector<EntityId, OpenEdges>, 2> open_;
