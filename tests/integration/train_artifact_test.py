@@ -121,7 +121,7 @@ class ArtifactTest(unittest.TestCase):
         for words, reason in ((["--set", "optimizer.beta2=0.9"], "made without optimizer.beta2, which is 0.9"),
                               (["--set", "seq_len=8"], "made with another seq_len: 16, now 8"),
                               (["--passes", "dce"], "made with another passes: dce,canonicalize,fuse, now dce"),
-                              (["--set", "parallelism.data_parallel_shard_degree=2"], "made with another mesh: ")):
+                              (["--set", "parallelism.data_parallel_shard_degree=2"], "made with another mesh: none, now ")):
             with self.subTest(reason):
                 alone, _ = self.train(*words, store=None)
                 made, said = self.train(*words)

@@ -161,6 +161,11 @@ std::map<std::string, std::string> ParseFields(std::string_view text) {
   return fields;
 }
 
+/// A value in a message: the mesh of one rank is empty.
+std::string_view OrNone(std::string_view value) {
+  return value.empty() ? "none" : value;
+}
+
 /// The first field that differs, in words; "": none.
 std::string Difference(const std::map<std::string, std::string>& stored,
                        const ArtifactFields& fields) {
@@ -169,13 +174,15 @@ std::string Difference(const std::map<std::string, std::string>& stored,
     now.emplace(Escaped(name), Escaped(value));
   for (const auto& [name, value] : now) {
     const auto found = stored.find(name);
-    if (found == stored.end()) return fmt::format("made without {}, which is {}", name, value);
+    if (found == stored.end())
+      return fmt::format("made without {}, which is {}", name, OrNone(value));
     if (found->second != value)
-      return fmt::format("made with another {}: {}, now {}", name, found->second, value);
+      return fmt::format("made with another {}: {}, now {}", name, OrNone(found->second),
+                         OrNone(value));
   }
   for (const auto& [name, value] : stored) {
     if (!now.contains(name) && name != kHashField)
-      return fmt::format("made with {} = {}, which is not given now", name, value);
+      return fmt::format("made with {} = {}, which is not given now", name, OrNone(value));
   }
   return "";
 }
