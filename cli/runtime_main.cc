@@ -14,6 +14,7 @@
 #include "cli/passes/place_trace.h"
 #include "cli/prove/prove_values.h"
 #include "runtime/aten/exceptions.h"
+#include "runtime/aten/operator_library.h"
 #include "runtime/aten/threads.h"
 
 namespace strata::cli {
@@ -38,6 +39,7 @@ namespace {
 Result<Exit> RunProvedOpt(Args args) {
   return RunOptWith(args, [](const ProveFlags& flags) -> Result<Prover> {
     SetThreads(ChooseThreads(flags.threads));
+    STRATA_RETURN_IF_ERROR(LoadOperators(flags.operators));
     NamedTensors inputs;
     if (flags.inputs) {
       STRATA_TRY(inputs, LoadTensors(*flags.inputs));

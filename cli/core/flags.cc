@@ -239,6 +239,11 @@ void Flags::Threads(int64_t* target) {
          kMaxThreads);
 }
 
+void Flags::Operators(std::vector<std::string>* target) {
+  Repeated("--operators", "FILE", target,
+           "load a shared library whose operators the graph calls (docs/own_models.md)");
+}
+
 void Flags::Tolerance(std::string_view ulps, std::string_view relative, ValueTolerance* target) {
   Option(ulps, "N", &target->ulps, "treat values within N ULPs as equal");
   Option(relative, "X", &target->relative,

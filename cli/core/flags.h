@@ -59,6 +59,8 @@ class Flags {
   /// `--threads N` of a command that executes graphs; 0, which cannot be given, is the default of
   /// runtime/aten/threads.h.
   void Threads(int64_t* target);
+  /// `--operators FILE`, of LoadOperators in runtime/aten/operator_library.h.
+  void Operators(std::vector<std::string>* target);
   /// How far values may be from equal: two options, the names of which are given.
   void Tolerance(std::string_view ulps, std::string_view relative, ValueTolerance* target);
   void Required(std::string_view name, std::string_view value, std::string* target,

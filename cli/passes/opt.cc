@@ -52,6 +52,7 @@ Result<bool> ParseFlags(Args args, OptFlags& out) {
                "after each pass, prove in exact arithmetic that the graphs compute what they "
                "computed before, as strata prove does");
   flags.Threads(&out.proof.threads);
+  flags.Operators(&out.proof.operators);
   flags.Option("--reproducer", "FILE", &out.reproducer, "if a pass fails, write the input graph");
   flags.Example("strata opt step.txt --passes dce,canonicalize");
   flags.Example("strata opt 'run.strata#graph=step' --passes canonicalize -o out/opt.strata");

@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/core/command.h"
 #include "passes/core/pass.h"
@@ -19,8 +20,9 @@ struct Prover {
 /// What `--prove` is given.
 struct ProveFlags {
   ValueTolerance tolerance;
-  std::optional<std::string> inputs;  ///< a safetensors file; none: inputs are synthetic
-  int64_t threads = 0;                ///< 0: the default
+  std::optional<std::string> inputs;   ///< a safetensors file; none: inputs are synthetic
+  int64_t threads = 0;                 ///< 0: the default
+  std::vector<std::string> operators;  ///< libraries
 };
 
 /// Makes it. Errors: a file that cannot be read.

@@ -17,6 +17,7 @@
 #include "ir/fingerprint.h"
 #include "ir/stated_constants.h"
 #include "refs/ref.h"
+#include "runtime/aten/operator_library.h"
 #include "runtime/aten/threads.h"
 #include "runtime/exec/graph_ranks.h"
 
@@ -27,6 +28,7 @@ struct CompareFlags {
   std::string before, after;
   std::optional<std::string> inputs;
   int64_t seed = 0, threads = 0;
+  std::vector<std::string> operators;
   ValueTolerance tolerance;
   bool json = false;
 };
@@ -42,6 +44,7 @@ Result<bool> ParseFlags(Args args, CompareFlags& out) {
   flags.Option("--seed", "N", &out.seed, "seed of synthetic inputs");
   flags.Tolerance("--ulps", "--tolerance", &out.tolerance);
   flags.Threads(&out.threads);
+  flags.Operators(&out.operators);
   flags.Switch("--json", &out.json, "print strata.compare-values/1");
   flags.Example("strata compare-values 't.strata#graph=step,pass=1:before' 't.strata#graph=step'");
   flags.Example("strata compare-values a.txt b.txt --inputs in.safetensors --ulps 4 --json");
@@ -168,6 +171,7 @@ Result<Exit> RunCompareValues(Args args) {
   STRATA_TRY(const bool go_on, ParseFlags(args, flags));
   if (!go_on) return Exit::kOk;
   SetThreads(ChooseThreads(flags.threads));
+  STRATA_RETURN_IF_ERROR(LoadOperators(flags.operators));
   STRATA_TRY(const SnapshotPair pair, LoadRefs(flags.before, flags.after));
   const auto& [before, after] = pair;
   const bool same_trace = !before.origin.empty() && before.origin == after.origin &&

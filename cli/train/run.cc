@@ -13,6 +13,7 @@
 #include "cli/core/command.h"
 #include "cli/core/flags.h"
 #include "refs/ref.h"
+#include "runtime/aten/operator_library.h"
 #include "runtime/aten/threads.h"
 #include "runtime/exec/graph_ranks.h"
 #include "runtime/exec/graph_run.h"
@@ -25,6 +26,7 @@ struct RunFlags {
   std::string ref;
   std::optional<std::string> inputs, outputs;
   int64_t seed = 0, threads = 0;
+  std::vector<std::string> operators;
 };
 
 Result<bool> ParseFlags(Args args, RunFlags& out) {
@@ -40,6 +42,7 @@ Result<bool> ParseFlags(Args args, RunFlags& out) {
   flags.Option("--outputs", "FILE", &out.outputs,
                "write the outputs, by node name, and the inputs that the graph wrote");
   flags.Threads(&out.threads);
+  flags.Operators(&out.operators);
   flags.Example(
       "strata run 't.strata#graph=step' --inputs in.safetensors --outputs out.safetensors");
   return flags.Parse(args);
@@ -89,6 +92,7 @@ Result<Exit> RunRun(Args args) {
         std::vector<NamedPath>{{"REF", ref.file}, {"--inputs", flags.inputs.value_or("")}}));
   }
   SetThreads(ChooseThreads(flags.threads));
+  STRATA_RETURN_IF_ERROR(LoadOperators(flags.operators));
   STRATA_TRY(const Snapshot snapshot, LoadRef(flags.ref));
   STRATA_TRY(const GraphRun run, RunSnapshot(snapshot.graph(), flags));
   const std::vector<std::pair<std::string, at::Tensor>> results = run.Results();

@@ -27,6 +27,7 @@
 #include "cli/train/train_trace.h"
 #include "refs/recording/recording.h"
 #include "refs/ref.h"
+#include "runtime/aten/operator_library.h"
 #include "runtime/aten/threads.h"
 #include "runtime/codegen/kernel_library.h"
 #include "runtime/ranks/processes/process_place.h"
@@ -374,6 +375,7 @@ Result<Exit> RunTrain(Args args) {
         flags.num_processes, flags.place->world);
   }
   if (!flags.is_first()) LeaveWarningsToOthers();
+  STRATA_RETURN_IF_ERROR(LoadOperators(flags.operators));
   Result<Exit> exit = TrainHere(flags, args);
   if (!exit && flags.place) {
     return std::move(exit).error().In(fmt::format("rank {}", flags.place->rank));

@@ -74,6 +74,7 @@ Result<bool> ParseTrainFlags(Args args, TrainFlags& out) {
                "start N processes, one for each rank (default: ranks are threads of one process)",
                1, 1024);
   flags.Threads(&out.threads);
+  flags.Operators(&out.operators);
   flags.Option("--control", "PATH", &out.control,
                "create a socket there, over which strata attach stops and inspects this training");
   flags.Switch("--control-wait", &out.control_wait,

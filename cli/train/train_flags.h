@@ -27,6 +27,7 @@ struct TrainFlags {
   std::optional<std::string> prove_inputs;
   std::optional<std::string> passes;
   int64_t threads = 0;
+  std::vector<std::string> operators;  ///< libraries
   std::optional<std::string> control;
   bool control_wait = false;
   int64_t num_processes = 0;

@@ -53,7 +53,9 @@ std::optional<c10::OperatorHandle> OutVariantOf(const c10::OperatorHandle& op) {
 Result<c10::OperatorHandle> FindOp(std::string_view op) {
   RegisterPrims();
   const auto found = c10::Dispatcher::singleton().findSchema(SchemaName(op));
-  if (!found) return Error(ErrorCode::kUnsupported, "no operator {}", op);
+  if (!found)
+    return Error(ErrorCode::kUnsupported, "no operator {}: load its library with --operators FILE",
+                 op);
   return *found;
 }
 

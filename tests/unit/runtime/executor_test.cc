@@ -294,7 +294,8 @@ TEST_CASE("plans that do not fit this LibTorch are refused when they are bound")
   a = mylib.fancy.default(x)
   output([a])
 )")),
-           "graph g cannot be executed: a: no operator mylib.fancy.default");
+           "graph g cannot be executed: a: no operator mylib.fancy.default: load its library "
+           "with --operators FILE");
   CHECK_EQ(MessageOf(Bind(R"(
   x = placeholder : f32[2]
   a = aten.add.Tensor(x)
