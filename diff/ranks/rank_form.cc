@@ -5,6 +5,7 @@
 #include <charconv>
 #include <functional>
 #include <map>
+#include <ranges>
 #include <set>
 #include <unordered_map>
 
@@ -20,42 +21,48 @@
 namespace strata {
 namespace {
 
-/// Positions of arguments that distinguish shards, by operator without overload.
+/// Arguments that distinguish shards, by operator without overload.
 struct RankArguments {
   std::string_view op;
-  uint32_t positions;  // a bit each
+  uint32_t positions = 0;          // a bit each; kAll: every argument, by position or name
+  std::string_view keywords = {};  // names, where arguments are given by name
 };
+constexpr uint32_t kAll = ~uint32_t{0};
 constexpr RankArguments kRankArguments[] = {
-    {"add", 0b11},
-    {"arange", 0b11},
-    {"as_strided", 0b1000},
-    {"constant_pad_nd", 0b10},
-    {"eq", 0b11},
-    {"fill", 0b10},
-    {"fill_", 0b10},
-    {"full", 0b10},
-    {"full_like", 0b10},
-    {"ge", 0b11},
-    {"gt", 0b11},
-    {"iadd", 0b11},
-    {"le", 0b11},
-    {"lt", 0b11},
-    {"masked_fill", 0b100},
-    {"masked_fill_", 0b100},
-    {"narrow", 0b100},
-    {"ne", 0b11},
-    {"new_full", 0b100},
-    {"pad", 0b10},
-    {"roll", 0b10},
-    {"rsub", 0b11},
-    {"scalar_tensor", 0b1},
-    {"select", 0b100},
-    {"select_backward", 0b1000},
-    {"select_scatter", 0b1000},
-    {"slice", 0b1100},
-    {"slice_backward", 0b11000},
-    {"slice_scatter", 0b11000},
-    {"sub", 0b11},
+    {"add", 0b11, "other"},
+    {"arange", 0b11, "start end"},
+    {"as_strided", 0b1000, "storage_offset"},
+    {"clamp", 0b110, "min max"},
+    {"clamp_max", 0b10, "max"},
+    {"clamp_min", 0b10, "min"},
+    {"constant_pad_nd", 0b10, "pad"},
+    {"eq", 0b11, "other"},
+    {"fill", 0b10, "value"},
+    {"fill_", 0b10, "value"},
+    {"full", 0b10, "fill_value"},
+    {"full_like", 0b10, "fill_value"},
+    {"ge", 0b11, "other"},
+    {"gt", 0b11, "other"},
+    {"iadd", 0b11, "other"},
+    {"iota", 0, "start"},
+    {"le", 0b11, "other"},
+    {"lt", 0b11, "other"},
+    {"masked_fill", 0b100, "value"},
+    {"masked_fill_", 0b100, "value"},
+    {"narrow", 0b100, "start"},
+    {"ne", 0b11, "other"},
+    {"new_full", 0b100, "fill_value"},
+    {"pad", 0b10, "pad"},
+    {"roll", 0b10, "shifts"},
+    {"rsub", 0b11, "other"},
+    {"scalar_tensor", 0b1, "s"},
+    {"select", 0b100, "index"},
+    {"select_backward", 0b1000, "index"},
+    {"select_scatter", 0b1000, "index"},
+    {"slice", 0b1100, "start end"},
+    {"slice_backward", 0b11000, "start end"},
+    {"slice_scatter", 0b11000, "start end"},
+    {"sub", 0b11, "other"},
 };
 
 /// All integers of operators whose peers are ranks, and what is split unevenly among ranks.
@@ -65,11 +72,22 @@ bool NamesRanks(std::string_view base) {
       kWords, [&](std::string_view word) { return base.find(word) != std::string_view::npos; });
 }
 
-uint32_t PositionsOf(std::string_view op) {
+RankArguments RankArgumentsOf(std::string_view op) {
   const std::string_view base = BaseName(op);
-  if (NamesRanks(base)) return ~uint32_t{0};
+  if (NamesRanks(base)) return {.op = base, .positions = kAll};
   const auto found = std::ranges::find(kRankArguments, base, &RankArguments::op);
-  return found == std::end(kRankArguments) ? 0 : found->positions;
+  return found == std::end(kRankArguments) ? RankArguments{.op = base} : *found;
+}
+
+bool IsRankPosition(const RankArguments& arguments, size_t position) {
+  return position < 32 && (arguments.positions >> position & 1) != 0;
+}
+
+bool IsRankKeyword(const RankArguments& arguments, std::string_view name) {
+  if (arguments.positions == kAll) return true;
+  return std::ranges::any_of(std::views::split(arguments.keywords, ' '), [&](const auto& word) {
+    return std::string_view(word.begin(), word.end()) == name;
+  });
 }
 
 bool TakesGroups(std::string_view op) {
@@ -133,7 +151,7 @@ class FormMaker {
  private:
   struct Op {
     uint64_t hash = 0;
-    uint32_t positions = 0;
+    RankArguments arguments;
     bool takes_groups = false;
   };
 
@@ -141,7 +159,7 @@ class FormMaker {
     const auto [found, is_new] = ops_.try_emplace(id);
     if (is_new && id.valid()) {
       const std::string_view name = module_.str(id);
-      found->second = {HashText(name), PositionsOf(name), TakesGroups(name)};
+      found->second = {HashText(name), RankArgumentsOf(name), TakesGroups(name)};
     }
     return found->second;
   }
@@ -182,18 +200,19 @@ class FormMaker {
         AddSite(id, args[i].as_int(), [] { return std::string("args[1]"); });
         continue;
       }
-      hash = Mix(hash, HashOfArg(args[i], i, [&] { return fmt::format("args[{}]", i); }));
+      const bool is_site = IsRankPosition(op.arguments, i);
+      hash = Mix(hash, HashOfArg(args[i], is_site, [&] { return fmt::format("args[{}]", i); }));
     }
     uint64_t keywords = 0;
     for (size_t i = 0; i < node.num_kwargs; ++i) {
       const NamedArg kwarg = graph.kwarg(entity.node, i);
-      const auto path = [&] { return fmt::format("kwargs.{}", module_.str(kwarg.name)); };
-      keywords += Mix(HashText(module_.str(kwarg.name)), HashOfArg(kwarg.value, kNoPosition, path));
+      const std::string_view name = module_.str(kwarg.name);
+      const auto path = [&] { return fmt::format("kwargs.{}", name); };
+      const bool is_site = IsRankKeyword(op.arguments, name);
+      keywords += Mix(HashText(name), HashOfArg(kwarg.value, is_site, path));
     }
     return Mix(hash, keywords);
   }
-
-  static constexpr size_t kNoPosition = 31;
 
   template <class Path>
   void AddSite(EntityId id, int64_t value, const Path& path) {
@@ -202,9 +221,8 @@ class FormMaker {
   }
 
   template <class Path>
-  uint64_t HashOfArg(const Arg& arg, size_t position, const Path& path) {
+  uint64_t HashOfArg(const Arg& arg, bool is_site, const Path& path) {
     const uint64_t kind = static_cast<uint64_t>(arg.kind()) + 0x100;
-    const bool is_site = position < 32 && (op_->positions >> position & 1) != 0;
     switch (arg.kind()) {
       case ArgKind::kNone:
         return kind;
@@ -245,27 +263,21 @@ class FormMaker {
         const bool is_slice = arg.kind() == ArgKind::kCall && !parts.empty() &&
                               module_.str(parts[0].str()) == "slice";
         const bool is_call = arg.kind() == ArgKind::kCall;
-        Op inside = *op_;
-        if (is_slice) inside.positions |= uint32_t{1} << kSlicePosition;
-        const Op* outside = std::exchange(op_, &inside);
         uint64_t hash = Mix(kind, parts.size());
         for (size_t i = 0; i < parts.size(); ++i) {
           // The leaf of a call is the whole call.
           const auto inner = [&] { return is_call ? path() : fmt::format("{}[{}]", path(), i); };
-          hash = Mix(hash, HashOfPart(parts[i], is_slice ? kSlicePosition : position, inner));
+          hash = Mix(hash, HashOfPart(parts[i], is_site || is_slice, inner));
         }
-        op_ = outside;
         return hash;
       }
     }
     return kind;
   }
   /// Paths of nested arguments have a type of their own, without end; here it ends.
-  uint64_t HashOfPart(const Arg& arg, size_t position, const std::function<std::string()>& path) {
-    return HashOfArg(arg, position, path);
+  uint64_t HashOfPart(const Arg& arg, bool is_site, const std::function<std::string()>& path) {
+    return HashOfArg(arg, is_site, path);
   }
-
-  static constexpr size_t kSlicePosition = 30;
 
   uint64_t GroupIndex(std::string_view name) {
     const auto known = std::ranges::find(form_.groups, name);
@@ -364,21 +376,30 @@ std::set<int64_t> SizesOf(const Graph& graph) {
 }
 
 bool MayDifferByRank(const GraphDiff& diff, const Pair& pair, const FieldDiff& field) {
+  static constexpr std::string_view kKeywords = "kwargs.";
   const Listing& listing = diff.before;
   const std::string_view op = listing.target(pair.before), path = field.path;
   if (path == "device") return true;
   if (path.starts_with("operands["))
     return PlaceOfShard(listing.graph(pair.before), listing[pair.before].node).has_value();
   if (path.starts_with("kwargs.group")) return TakesGroups(op);
-  if (!path.starts_with("args[") || !field.before || !field.after) return false;
+  if (!field.before || !field.after) return false;
+  const auto differ_in_integers = [&] {
+    return WithoutIntegers(*field.before) == WithoutIntegers(*field.after);
+  };
+  if (path.starts_with(kKeywords)) {
+    const std::string_view name = path.substr(kKeywords.size());
+    return IsRankKeyword(RankArgumentsOf(op), name.substr(0, name.find('['))) &&
+           differ_in_integers();
+  }
+  if (!path.starts_with("args[")) return false;
   size_t position = 0;
   std::from_chars(path.data() + 5, path.data() + path.size(), position);
   const bool is_group = IsGroup(listing, pair.before, position);
   if (is_group && IsGroup(diff.after, pair.after, position)) return true;
-  const bool is_site = BaseName(op) == "getitem"
-                           ? position == 1
-                           : position < 32 && (PositionsOf(op) >> position & 1) != 0;
-  return is_site && WithoutIntegers(*field.before) == WithoutIntegers(*field.after);
+  const bool is_site =
+      BaseName(op) == "getitem" ? position == 1 : IsRankPosition(RankArgumentsOf(op), position);
+  return is_site && differ_in_integers();
 }
 
 }  // namespace strata

@@ -89,9 +89,9 @@ std::optional<RankRule> RuleOf(std::span<const int32_t> ranks, std::span<const i
   }
   if (rule.exceptions * 3 > static_cast<int32_t>(ranks.size())) return std::nullopt;
   // Any two values are a straight line: one that does not begin at 0, or end where the next one
-  // begins, is there by chance. A rule with exceptions needs more than two.
+  // begins or just before it, is there by chance. A rule with exceptions needs more than two.
   const auto [factor, offset, shift] = *line;
-  const bool bounds = offset == 0 || offset == factor;
+  const bool bounds = offset == 0 || offset == factor || offset == factor - 1;
   if (coordinates.size() < 3) {
     if (!bounds || rule.exceptions > 0) return std::nullopt;
     rule.step = std::abs(factor);

@@ -32,6 +32,7 @@ TEST_CASE("ranks: rules of values") {
   CHECK_EQ(formula({0, 1}, {0, 16}), "16·rank");
   CHECK_EQ(formula({0, 1}, {16, 32}), "16·rank + 16");
   CHECK_EQ(formula({0, 1}, {1, 2}), "rank + 1");
+  CHECK_EQ(formula({0, 1}, {31, 63}), "32·rank + 31");
   CHECK_EQ(formula({0, 1}, {8, 9}), "none");
   CHECK_EQ(formula({0, 1}, {2, 6}), "none");
   CHECK_EQ(formula({0, 1}, {5, 3}), "none");
@@ -84,6 +85,29 @@ TEST_CASE("ranks: what may differ by rank is not in a form, everything else is")
   CHECK_NE(hash("c10d.all_reduce(x, \"sum\", \"0\")"), hash("c10d.all_reduce(x, \"max\", \"0\")"));
   CHECK_EQ(hash("aten.add.Tensor(x, 4)"), hash("aten.add.Tensor(x, 5)"));
   CHECK_NE(hash("aten.add.Tensor(x, 4.0)"), hash("aten.add.Tensor(x, 5.0)"));
+}
+
+TEST_CASE("ranks: arguments may be given by name") {
+  const auto form = [](std::string_view call) {
+    return RankFormOf(
+        ParseBody(fmt::format("  x = placeholder\n  s = {}\n  output(s)\n", call))->graph({0}));
+  };
+  const auto differ = [&](std::string_view call, std::string_view other) {
+    const RankForm one = form(call), two = form(other);
+    return std::pair(one.hash == two.hash ? "values" : "forms", two.values);
+  };
+  using Values = std::vector<int64_t>;
+  CHECK_EQ(
+      differ("prims.iota.default(4, start=0, step=1)", "prims.iota.default(4, start=4, step=1)"),
+      std::pair("values", Values{4}));
+  CHECK_EQ(differ("torch.clamp(x, min=0, max=31)", "torch.clamp(x, min=32, max=63)"),
+           std::pair("values", Values{32, 63}));
+  CHECK_EQ(
+      differ("prims.iota.default(4, start=0, step=1)", "prims.iota.default(4, start=0, step=2)")
+          .first,
+      "forms");
+  CHECK_EQ(differ("prims.iota.default(4, start=0)", "prims.iota.default(5, start=0)").first,
+           "forms");
 }
 
 TEST_CASE("ranks: which part of a split tensor is used follows from the rank") {
