@@ -54,5 +54,13 @@ TEST_CASE("log selector: errors list what exists") {
   CHECK_EQ(Selected({.rank = 7}), "no rank '7': log_rank_0.log: the log has 0, 1");
 }
 
+TEST_CASE("log selector: a log of a compilation that failed has no graphs") {
+  const Result<LogContent> log = ReadLog(Artifact("dynamo_error", "an error"), "failed.log");
+  REQUIRE_OK(log);
+  const auto choices = Choose(*log, {});
+  REQUIRE_FALSE(choices);
+  CHECK_EQ(choices.error().message(), "no graphs: failed.log: 'strata ls' shows what the log has");
+}
+
 }  // namespace
 }  // namespace strata

@@ -12,6 +12,10 @@
 namespace strata {
 namespace {
 
+Error NoGraphs(const LogContent& log) {
+  return Error(ErrorCode::kNotFound, "no graphs: {}: 'strata ls' shows what the log has", log.path);
+}
+
 Error NotThere(const LogContent& log, std::string_view kind, std::string_view name,
                std::vector<std::string> there) {
   std::vector<std::string> names;
@@ -52,7 +56,7 @@ Result<std::vector<Run>> ChooseRuns(const LogContent& log, const LogSelector& se
   if (!runs.empty()) return runs;
   if (selector.rank) return NotThere(log, "rank", std::to_string(*selector.rank), ranks);
   if (selector.run) return NotThere(log, "run", std::to_string(*selector.run), ids);
-  return Error(ErrorCode::kNotFound, "no graphs: {}: the log has none", log.path);
+  return NoGraphs(log);
 }
 
 /// Whether a graph begins with a snapshot of an earlier graph.
@@ -109,7 +113,8 @@ Result<std::vector<LogChoice>> Choose(const LogContent& log, const LogSelector& 
   }
   if (!choices.empty()) return choices;
   if (!records.empty()) return records;
-  return NotThere(log, "graph", selector.graph.value_or(""), std::move(names));
+  if (!selector.graph) return NoGraphs(log);
+  return NotThere(log, "graph", *selector.graph, std::move(names));
 }
 
 }  // namespace strata
