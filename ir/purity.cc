@@ -25,7 +25,7 @@ class Purity {
       case NodeKind::kErased:
         return false;
       case NodeKind::kCall: {
-        const OpTraits traits = TraitsOf(graph.op(node));
+        const OpTraits traits = TraitsOf(graph, node);
         if (traits.mutates || traits.effectful || traits.random) return true;
         // An operator states its effects in its schema; a function of Python may do anything.
         if (!traits.known && SplitOpName(graph.op(node)).overload.empty()) return true;
@@ -68,6 +68,19 @@ class Purity {
 };
 
 }  // namespace
+
+OpTraits TraitsOf(const Graph& graph, NodeId node) {
+  if (graph.node(node).kind != NodeKind::kCall) return {};
+  OpTraits traits = TraitsOf(graph.op(node));
+  if (traits.known) return traits;
+  bool returns_nothing = true;
+  for (size_t i = 0; i < graph.node(node).num_results; ++i) {
+    const Value& result = graph.value(graph.result(node, i));
+    returns_nothing = returns_nothing && !result.type.valid() && result.num_uses == 0;
+  }
+  traits.mutates = traits.mutates || returns_nothing;
+  return traits;
+}
 
 bool IsImpure(const Graph& graph, NodeId node) {
   return Purity(graph.module()).IsImpure(graph, node);

@@ -74,7 +74,7 @@ Result<Outputs> EvaluateAll(const Graph& joint, const Graph& forward, const Grap
   proof.opaque.assign(opaque.begin(), opaque.end());
   outputs.calls_before = whole.opaque_calls();
   outputs.calls_after = first.opaque_calls();
-  outputs.calls_after.insert(second.opaque_calls().begin(), second.opaque_calls().end());
+  outputs.calls_after.Add(second.opaque_calls());
   return outputs;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -322,14 +323,20 @@ Status AddFailure(const Graph& before, const Graph& after, NodeId node, const Er
 }
 
 void CheckOpaqueCalls(const OpaqueCalls& before, const OpaqueCalls& after, Proof& proof) {
-  if (proof.findings.empty() || before == after) return;
+  if (proof.findings.empty()) return;
   std::set<std::string> names;
-  for (const auto& [call, name] : after)
-    if (!before.contains(call)) names.insert(name);
-  for (const auto& [call, name] : before)
-    if (!after.contains(call)) names.insert(name);
-  proof.reason = fmt::format("{} may differ: nothing is known of {}, which reads other operands",
-                             proof.findings[0].node, fmt::join(names, ", "));
+  for (const auto& [call, name] : after.names)
+    if (!before.names.contains(call)) names.insert(name);
+  for (const auto& [call, name] : before.names)
+    if (!after.names.contains(call)) names.insert(name);
+  std::string_view what = "reads other operands";
+  if (names.empty()) {
+    std::ranges::set_union(before.writers, after.writers, std::inserter(names, names.end()));
+    what = "may write to its operands";
+  }
+  if (names.empty()) return;
+  proof.reason = fmt::format("{} may differ: nothing is known of {}, which {}",
+                             proof.findings[0].node, fmt::join(names, ", "), what);
   proof.findings.clear();
   proof.verdict = Verdict::kUnproven;
 }

@@ -85,7 +85,7 @@ class PieceFinder {
   /// The memory that a node writes to: its results that are operands show that, or else it may be
   /// any operand's.
   std::vector<ValueId> WrittenBy(NodeId node) const {
-    const OpTraits traits = TraitsOf(graph_.op(node));
+    const OpTraits traits = TraitsOf(graph_, node);
     if (traits.view || IsWait(graph_, node)) return {};
     std::vector<ValueId> owners;
     for (size_t i = 0; i < graph_.node(node).num_results; ++i) {

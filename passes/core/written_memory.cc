@@ -10,7 +10,7 @@ ValueId OwnerOf(const Graph& graph, ValueId value) {
 }
 
 bool Mutates(const Graph& graph, NodeId node) {
-  return graph.node(node).kind == NodeKind::kCall && TraitsOf(graph.op(node)).mutates;
+  return TraitsOf(graph, node).mutates;
 }
 
 std::set<ValueId> WrittenMemory(const Graph& graph) {

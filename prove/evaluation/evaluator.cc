@@ -184,7 +184,7 @@ Result<Call> Evaluator::CallOf(NodeId node) {
     STRATA_TRY(Values results, evaluator.Run(inputs));
     generator_ = evaluator.generator_;
     opaque_.insert(evaluator.opaque().begin(), evaluator.opaque().end());
-    opaque_calls_.insert(evaluator.opaque_calls().begin(), evaluator.opaque_calls().end());
+    opaque_calls_.Add(evaluator.opaque_calls());
     evaluations_ += evaluator.evaluations();
     at_bound_ += evaluator.at_bound();
     return results;
@@ -200,19 +200,21 @@ Result<uint64_t> Evaluator::Draw(const Call& call) {
 }
 
 Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
-  const OpTraits traits = TraitsOf(call.op());
+  const OpTraits traits = TraitsOf(graph_, node);
   uint64_t hash = FunctionKey(call.Literals());
   if (traits.random) {
     STRATA_TRY(hash, Draw(call));
-  } else if (traits.mutates) {
+  } else if (TraitsOf(call.op()).mutates) {
     return Error(ErrorCode::kUnsupported, "an unknown operator that writes to an operand");
   }
   hash = HashOfOperands(graph_.module(), hash, call);
   if (!traits.random || ReadsTensors(call)) {
     const std::string unknown = UnknownOpOf(call);
     opaque_.insert(unknown);
-    opaque_calls_.emplace(hash, unknown);
+    opaque_calls_.names.emplace(hash, unknown);
+    if (traits.mutates) opaque_calls_.writers.insert(unknown);
   }
+  if (traits.mutates) OverwriteOperands(hash, call);
   Values results;
   const std::vector<TypeId> taken = TypesOfTakenElements(graph_, node);
   for (size_t i = 0; i < call.num_results(); ++i) {
@@ -247,8 +249,8 @@ Result<Values> Evaluator::EvaluateCall(NodeId node) {
              definition == nullptr ? EvaluateOpaque(node, call) : definition->evaluate(call));
   if (definition != nullptr && definition->moves_data) KeepLaws(*definition, call, results);
   if (TruncatesUnknown(call, results))
-    opaque_calls_.emplace(HashOfOperands(graph_.module(), FunctionKey(call.Literals()), call),
-                          call.op());
+    opaque_calls_.names.emplace(HashOfOperands(graph_.module(), FunctionKey(call.Literals()), call),
+                                call.op());
   if (IsAtBound(call, results)) ++at_bound_;
   const Argument* target = call.Find(SIZE_MAX, "out");
   if (target == nullptr && IsInPlace(call.op())) target = call.Find(0, {});

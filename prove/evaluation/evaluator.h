@@ -16,8 +16,16 @@
 
 namespace strata::prove {
 
-/// Calls of operators without a definition: names by a hash of operator, literals and operands.
-using OpaqueCalls = std::map<uint64_t, std::string>;
+/// Calls of operators without a definition.
+struct OpaqueCalls {
+  std::map<uint64_t, std::string> names;  ///< by a hash of operator, literals and operands
+  std::set<std::string> writers;          ///< those that may write to any of their operands
+
+  void Add(const OpaqueCalls& others) {
+    names.insert(others.names.begin(), others.names.end());
+    writers.insert(others.writers.begin(), others.writers.end());
+  }
+};
 
 /// Whether an operator draws random numbers. Those with a definition draw none that are evaluated.
 bool DrawsNumbers(std::string_view op);

@@ -39,14 +39,6 @@ Residue RandomNumber(uint64_t key, uint64_t index) {
   return 1 + RandomBits(key, index) % (kPrime - 1);
 }
 
-Tensor RandomNumbers(Domain domain, Sizes sizes, uint64_t key) {
-  Tensor tensor(domain, std::move(sizes), 0);
-  std::vector<uint64_t>& words = tensor.storage()->words;
-  for (size_t i = 0; i < words.size(); ++i)
-    words[i] = RandomNumber(key, i);
-  return tensor;
-}
-
 /// What an integer input is read as.
 struct IndexUse {
   int64_t bound = 0;               ///< the number of elements that it indexes; 0: unknown
@@ -147,6 +139,14 @@ void FillIntegers(const Tensor& tensor, const IndexUse& use, uint64_t key,
 }
 
 }  // namespace
+
+Tensor RandomNumbers(Domain domain, Sizes sizes, uint64_t key) {
+  Tensor tensor(domain, std::move(sizes), 0);
+  std::vector<uint64_t>& words = tensor.storage()->words;
+  for (size_t i = 0; i < words.size(); ++i)
+    words[i] = RandomNumber(key, i);
+  return tensor;
+}
 
 Result<Value> RandomValue(const Module& module, TypeId id, uint64_t key) {
   if (id == TypeId{}) return Error(ErrorCode::kUnsupported, "a value of unknown type");

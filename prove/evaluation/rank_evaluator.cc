@@ -278,7 +278,7 @@ void RankEvaluator::SeedGenerators() {
 OpaqueCalls RankEvaluator::opaque_calls() const {
   OpaqueCalls all;
   for (const Evaluator& rank : ranks_)
-    all.insert(rank.opaque_calls().begin(), rank.opaque_calls().end());
+    all.Add(rank.opaque_calls());
   return all;
 }
 

@@ -17,7 +17,7 @@ bool HasBodyThatWrites(const Graph& graph, NodeId node) {
     if (arg.kind() != ArgKind::kGraph) return false;
     const Graph& body = graph.module().graph(arg.graph());
     return std::ranges::any_of(body.nodes().Snapshot(), [&](NodeId inner) {
-      return TraitsOf(body.op(inner)).mutates || HasBodyThatWrites(body, inner);
+      return TraitsOf(body, inner).mutates || HasBodyThatWrites(body, inner);
     });
   });
 }
@@ -65,7 +65,7 @@ std::vector<ValueId> WrittenBy(const Graph& graph, NodeId node) {
     written.push_back(out->value());
   if (is_in_place && !operands.empty()) {
     written.push_back(operands[0]);
-  } else if ((TraitsOf(op).mutates && written.empty()) || HasBodyThatWrites(graph, node)) {
+  } else if ((TraitsOf(graph, node).mutates && written.empty()) || HasBodyThatWrites(graph, node)) {
     written = operands;
   }
   return written;

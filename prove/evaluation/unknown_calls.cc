@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "ir/fingerprint.h"
 #include "ir/ops.h"
+#include "prove/evaluation/inputs.h"
 
 namespace strata::prove {
 namespace {
@@ -35,7 +36,33 @@ uint64_t HashOf(const Module& module, uint64_t hash, const Argument& argument) {
   return hash;
 }
 
+/// Returns the hash of what comes next.
+uint64_t Overwrite(uint64_t hash, const Argument& argument) {
+  hash = Mix(hash ^ 1);
+  if (const auto* tensor = std::get_if<Tensor>(&argument.value)) {
+    std::vector<uint64_t> words = tensor->Read();
+    if (tensor->domain() == Domain::kInteger) {
+      if (!words.empty())
+        std::ranges::rotate(words, words.begin() + static_cast<ptrdiff_t>(hash % words.size()));
+    } else {
+      words = RandomNumbers(tensor->domain(), tensor->sizes(), hash).Read();
+    }
+    tensor->Write(words);
+  } else if (const auto* list = std::get_if<List>(&argument.value)) {
+    for (const Argument& element : *list)
+      hash = Overwrite(hash, element);
+  }
+  return hash;
+}
+
 }  // namespace
+
+void OverwriteOperands(uint64_t hash, Call& call) {
+  for (const Argument& argument : call.args())
+    hash = Overwrite(hash, argument);
+  for (const auto& [name, argument] : call.kwargs())
+    hash = Overwrite(hash, argument);
+}
 
 uint64_t HashOfOperands(const Module& module, uint64_t hash, Call& call) {
   for (const Argument& argument : call.args())

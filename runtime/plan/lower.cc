@@ -157,7 +157,7 @@ class Lowering {
   /// Without arguments and results.
   PlanStep StepOf(NodeId node) const {
     const Node& n = graph().node(node);
-    const OpTraits traits = TraitsOf(graph().op(node));
+    const OpTraits traits = TraitsOf(graph(), node);
     return {.node = scope_.fused.valid() ? scope_.fused : node,
             .op = std::string(graph().op(node)),
             .args = {},

@@ -109,7 +109,8 @@ TEST_CASE("a node is impure if it writes, has an effect, is random, or runs unkn
   add_ = aten.add_.Tensor(x, x)
   rand = aten.rand_like.default(x)
   wait = _c10d_functional.wait_tensor.default(x)
-  operator = mylib.fused.default(x)
+  operator = mylib.fused.default(x) : f32[2]
+  nothing = mylib.write.default(x)
   python = torch.nn.attention._sdpa_kernel([x])
   relu = torch.relu(x)
   ge = _operator.ge(x, 0)
@@ -121,7 +122,26 @@ TEST_CASE("a node is impure if it writes, has an effect, is random, or runs unkn
   for (NodeId id : graph.nodes()) {
     if (IsImpure(graph, id)) impure += fmt::format("{} ", graph.name(id));
   }
-  CHECK_EQ(impure, "x add_ rand wait python output ");
+  CHECK_EQ(impure, "x add_ rand wait nothing python output ");
+}
+
+TEST_CASE("an unknown operator that returns nothing writes to an operand") {
+  auto module = ParseText(R"(graph g
+  x = placeholder : f32[2]
+  nothing = mylib.write.default(x)
+  typed = mylib.write.default(x) : f32[2]
+  read = mylib.write.default(x)
+  known = aten.neg.default(x)
+  y = aten.add.Tensor(read, x) : f32[2]
+  output(y)
+)");
+  REQUIRE(module);
+  const Graph& graph = *(*module)->FindGraph("g");
+  std::string writers;
+  for (NodeId id : graph.nodes()) {
+    if (TraitsOf(graph, id).mutates) writers += fmt::format("{} ", graph.name(id));
+  }
+  CHECK_EQ(writers, "nothing ");
 }
 
 }  // namespace

@@ -45,5 +45,35 @@ TEST_CASE("PV-74: operands that an unknown call has by keyword, in a list or as 
   }
 }
 
+TEST_CASE("PV-74: an operator that returns nothing may write to any operand") {
+  constexpr std::string_view kText = R"(
+  x = placeholder : f32[4, 6]
+  rows = placeholder : i64[4]
+  sum = aten.zeros_like.default(x) : f32[4, 6]
+  {}
+  y = aten.mul.Tensor(x, sum) : f32[4, 6]
+  {}
+  output(y)
+)";
+  constexpr std::string_view kWrite = "nothing = mylib.add_rows.default(x, rows, [sum])";
+  const auto text = [&](std::string_view first, std::string_view second) {
+    return fmt::format(kText, first, second);
+  };
+  const std::string before = text(kWrite, "");
+  const Proof same = ProveTexts(
+      before, text("dead = aten.neg.default(x) : f32[4, 6]\n  " + std::string(kWrite), ""));
+  CHECK(same.verdict == Verdict::kProven);
+  // Read before it is written.
+  const Proof moved = ProveTexts(before, text("", kWrite));
+  CHECK(moved.verdict == Verdict::kUnproven);
+  CHECK_EQ(
+      moved.reason,
+      "y may differ: nothing is known of mylib.add_rows.default, which may write to its operands");
+  const Proof removed = ProveTexts(before, text("", ""));
+  CHECK(removed.verdict == Verdict::kUnproven);
+  CHECK_EQ(removed.reason,
+           "y may differ: nothing is known of mylib.add_rows.default, which reads other operands");
+}
+
 }  // namespace
 }  // namespace strata::prove

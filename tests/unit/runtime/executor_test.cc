@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <torch/library.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -286,6 +287,35 @@ TEST_CASE("an operator of GPUs alone is told in a sentence") {
            "graph g failed: a: a = aten._convert_weight_to_int4pack.default(x: i32[8, 8][8, "
            "1]cpu, 2): Could not run 'aten::_convert_weight_to_int4pack' with arguments from the "
            "'CPU' backend");
+}
+
+TEST_CASE("an operator of a library that returns nothing writes to its operand") {
+  static const torch::Library library = [] {
+    torch::Library own(torch::Library::DEF, "strata_test", std::nullopt, __FILE__, __LINE__);
+    own.def("add_into(Tensor x, Tensor(a!) sum) -> ()");
+    own.impl("add_into", c10::DispatchKey::CPU,
+             [](const Tensor& x, const Tensor& sum) { sum.add_(x); });
+    return own;
+  }();
+  const auto module = ParseBody(R"(
+  x = placeholder : f32[3][1]cpu
+  sum = aten.full.default([3], 1.0, dtype=torch.float32, device=device('cpu')) : f32[3][1]cpu
+  first = aten.mul.Tensor(x, sum) : f32[3][1]cpu
+  nothing = strata_test.add_into.default(x, sum)
+  second = aten.mul.Tensor(x, sum) : f32[3][1]cpu
+  output([first, second])
+)");
+  const Tensor x = at::tensor({1.0F, 2.0F, 3.0F});
+  for (const PlanOptions& options :
+       {PlanOptions{}, PlanOptions{.static_memory = true},
+        PlanOptions{.fold_views = true, .static_memory = true, .hoist_constants = true}}) {
+    Executor executor = OrDie(Executor::Bind(OrDie(Lower(*module->FindGraph("g"), options)), {}));
+    for (int run = 0; run < 3; ++run) {
+      const Tensors out = OrDie(executor.Run(Tensors{x}));
+      CHECK(at::equal(out[0], x));
+      CHECK(at::equal(out[1], x * (x + 1)));
+    }
+  }
 }
 
 TEST_CASE("plans that do not fit this LibTorch are refused when they are bound") {
