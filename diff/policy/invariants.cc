@@ -88,7 +88,7 @@ class InvariantChecker {
     const auto sequence = [&](const Listing& listing) {
       std::vector<EntityId> ids;
       for (EntityId id : listing.ids())
-        if (!listing.target(id).empty() && test(TraitsOf(listing.target(id)))) ids.push_back(id);
+        if (!listing.target(id).empty() && test(TraitsAt(listing, id))) ids.push_back(id);
       return ids;
     };
     const std::vector<EntityId> before = sequence(diff_.before), after = sequence(diff_.after);
@@ -100,6 +100,13 @@ class InvariantChecker {
     }
     if (before.size() == after.size()) return "";
     return fmt::format("{} {}, not {}", after.size(), what, before.size());
+  }
+
+  static OpTraits TraitsAt(const Listing& listing, EntityId id) {
+    const Entity& entity = listing[id];
+    const Graph& graph = listing.graph(id);
+    const bool is_call = !entity.element.valid() && graph.node(entity.node).kind == NodeKind::kCall;
+    return is_call ? TraitsOf(graph, entity.node) : TraitsOf(listing.target(id));
   }
 
   /// `_c10d_functional.all_reduce.default(_, 'sum', 'tp')`: groups and reductions count, names do

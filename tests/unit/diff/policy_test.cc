@@ -113,6 +113,13 @@ TEST_CASE("a collective that is swapped is found") {
 collectives differ at 0: b is _c10d_functional.all_gather_into_tensor.default(_, 2, 'dp'), not _c10d_functional.all_reduce.default(_, 'sum', 'dp') as a | same_collectives by p:2)");
 }
 
+TEST_CASE("a custom operator that returns nothing is a mutation") {
+  const DiffCase c("x = placeholder : f32[4]\nw = mylib.write.default(x)\noutput(x)",
+                   "x = placeholder : f32[4]\noutput(x)");
+  CHECK_EQ(Check(c, "[require]\nsame_mutations = true"), R"(
+0 mutations, not 1 | same_mutations by p:2)");
+}
+
 TEST_CASE("a collective of another group is another collective") {
   const DiffCase c(
       "x = placeholder\na = _c10d_functional.all_reduce.default(x, 'sum', 'dp')\noutput(a)",
