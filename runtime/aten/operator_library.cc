@@ -1,10 +1,12 @@
 #include "runtime/aten/operator_library.h"
 
+#include <cerrno>
 #include <dlfcn.h>
 #include <filesystem>
-#include <string_view>
 
 #include <c10/util/Exception.h>
+
+#include "base/file.h"
 
 namespace strata {
 namespace {
@@ -13,25 +15,25 @@ namespace {
 /// compiler must not see which function this is.
 void* (*volatile open_library)(const char*, int) = ::dlopen;
 
-Status LoadOperatorLibrary(const std::string& path) {
+}  // namespace
+
+Result<void*> OpenTorchLibrary(const std::string& path, std::string_view what) {
+  if (path.empty()) return ReadError(path, ENOENT);
   try {
     // A name without a slash would be looked for where the system has its libraries.
     const std::string file = std::filesystem::absolute(path);
-    if (open_library(file.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return Ok();
-    return Error("cannot load the operators: {}: build them against the LibTorch of this program",
+    if (void* library = open_library(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    return Error("cannot load the {}: {}: build it against the LibTorch of this program", what,
                  ::dlerror());
   } catch (const c10::Error& error) {
     const std::string_view message = error.what_without_backtrace();
-    return Error("cannot register the operators: {}: {}", path,
-                 message.substr(0, message.find('\n')));
+    return Error("cannot load the {}: {}: {}", what, path, message.substr(0, message.find('\n')));
   }
 }
 
-}  // namespace
-
 Status LoadOperators(std::span<const std::string> paths) {
   for (const std::string& path : paths)
-    STRATA_RETURN_IF_ERROR(LoadOperatorLibrary(path));
+    STRATA_RETURN_IF_ERROR(OpenTorchLibrary(path, "library of operators"));
   return Ok();
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/models/library_model.h"
 
 #include <dlfcn.h>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <source_location>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "include/strata/model.h"
+#include "runtime/aten/operator_library.h"
 #include "runtime/trace/scope.h"
 
 namespace strata {
@@ -28,13 +28,7 @@ class Libraries {
   Status Load(const std::string& path) {
     const std::lock_guard lock(mutex_);
     if (makers_.contains(path)) return Ok();
-    // A name without a slash would be looked for where the system has its libraries.
-    const std::string file = std::filesystem::absolute(path);
-    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      return Error("cannot load the model: {}: build it against the LibTorch of this program",
-                   dlerror());
-    }
+    STRATA_TRY(void* const library, OpenTorchLibrary(path, "model"));
     const auto version = reinterpret_cast<int (*)()>(dlsym(library, "strata_model_interface"));
     const auto make = reinterpret_cast<MakeModelFn>(dlsym(library, "strata_make_model"));
     if (version == nullptr || make == nullptr) {

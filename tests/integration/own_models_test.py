@@ -263,6 +263,7 @@ class OwnModelsTest(unittest.TestCase):
         self.assertIn("'dim'", self.run_strata("train", "config.toml", "--program", "g.txt", "--set", "dim=8", status=2))
         self.assertIn("cannot load the model",
                       self.run_strata("train", "config.toml", "--model", "none.so", status=2))
+        self.assertIn("empty file name", self.run_strata("train", "config.toml", "--model", "", status=2))
         self.assertIn("are two models", self.run_strata("train", "config.toml", "--model", "a.so", "--program", "g.txt",
                                                         status=2))
 
@@ -454,9 +455,11 @@ class OwnModelsTest(unittest.TestCase):
 
         self.assertIn("no operator mine.gated.default: load its library with --operators FILE",
                       self.run_strata("run", "joint.txt", status=2))
-        self.assertIn("cannot load the operators", self.run_strata("run", "joint.txt", "--operators", "no.so", status=2))
+        self.assertIn("cannot load the library of operators",
+                      self.run_strata("run", "joint.txt", "--operators", "no.so", status=2))
+        self.assertIn("empty file name", self.run_strata("run", "joint.txt", "--operators", "", status=2))
         shutil.copy(self.path("build/libgated.so"), self.path("again.so"))
-        self.assertIn("cannot register the operators: again.so",
+        self.assertIn("cannot load the library of operators: again.so: Only a single TORCH_LIBRARY",
                       self.run_strata("run", "joint.txt", *load, "--operators", "again.so", status=2))
 
     def test_a_model_in_a_library_trains(self):
