@@ -122,6 +122,8 @@ template <class T> STRATA_INLINE T strata_silu_backward(T g, T x) {
   return g * s * ((T)1 + x * ((T)1 - s));
 }
 template <class T> STRATA_INLINE T strata_max(T a, T b) { return a > b || a != a ? a : b; }
+// OpenMP's own max loses nan.
+#pragma omp declare reduction(strata_max : float, double : omp_out = strata_max(omp_out, omp_in)) initializer(omp_priv = -__builtin_inf())
 }  // namespace
 )";
 
@@ -229,7 +231,7 @@ class CppEmitter final : public Emitter {
       }
       const bool is_sum = o.code == "sum";
       Line("{} v{} = {};", ComputeType(o.dtype), op, is_sum ? "0" : "-__builtin_inf()");
-      reductions += fmt::format(" reduction({}:v{})", is_sum ? "+" : "max", op);
+      reductions += fmt::format(" reduction({}:v{})", is_sum ? "+" : "strata_max", op);
     }
     EmitUniformLoads(stage);
     const size_t first = schedule().num_outer_dims, rank = kernel().sizes.size();
@@ -286,7 +288,7 @@ class CppEmitter final : public Emitter {
       } else if (Op(op).code == "sum") {
         Line("v{0} += v{1};", op, operand);
       } else {
-        Line("v{0} = v{1} > v{0} ? v{1} : v{0};", op, operand);
+        Line("v{0} = strata_max(v{0}, v{1});", op, operand);
       }
     }
     EmitStores(stage.column_stores);

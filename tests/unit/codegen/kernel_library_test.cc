@@ -1,5 +1,6 @@
 #include "runtime/codegen/kernel_library.h"
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -175,6 +176,22 @@ TEST_CASE("softmax, and functions near the ends of their range") {
                doctest::Approx(softmax + value / (1 + std::exp(-value))).epsilon(1e-6));
     }
   }
+}
+
+TEST_CASE("the largest element of a row is nan where one is nan") {
+  constexpr size_t kColumns = 37;
+  const Kernel kernel = SmallKernel(R"(
+  x = placeholder : f32[37, 37][37, 1]cpu
+  y = aten.amax.default(x, [-1]) : f32[37][1]cpu
+  output([y])
+)");
+  Floats x = Numbers(kColumns * kColumns, 3), y(kColumns);
+  for (size_t row = 1; row < kColumns; ++row)
+    x[row * kColumns + row] = NAN;
+  Run(kernel, {x.data(), y.data()});
+  CHECK_EQ(y[0], *std::max_element(x.begin(), x.begin() + kColumns));
+  for (size_t row = 1; row < kColumns; ++row)
+    CHECK(std::isnan(y[row]));
 }
 
 TEST_CASE("strides, broadcasts and writes in place") {
