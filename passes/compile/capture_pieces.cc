@@ -7,6 +7,7 @@
 #include "ir/ops.h"
 #include "passes/compile/cuda_graph.h"
 #include "passes/core/collectives.h"
+#include "passes/core/written_memory.h"
 
 namespace strata {
 namespace {
@@ -61,11 +62,7 @@ class PieceFinder {
   }
 
   /// The value whose memory this one shares.
-  ValueId Owner(ValueId value) const {
-    while (graph_.value(value).alias_of.valid())
-      value = graph_.value(value).alias_of;
-    return value;
-  }
+  ValueId Owner(ValueId value) const { return OwnerOf(graph_, value); }
 
   /// The same memory in every run, where pieces read it in place.
   bool IsState(ValueId owner) const {

@@ -1,12 +1,31 @@
 #include "passes/core/written_memory.h"
 
+#include <string_view>
+#include <vector>
+
 #include "ir/ops.h"
+#include "ir/taken_elements.h"
 
 namespace strata {
 
+ValueId SharedOperand(const Graph& graph, NodeId node) {
+  if (graph.node(node).kind != NodeKind::kCall) return {};
+  if (const Arg* out = graph.FindKwarg(node, "out"); out != nullptr && out->is_value())
+    return out->value();
+  const std::string_view op = graph.op(node), name = BaseName(op);
+  const bool is_in_place = name.ends_with('_') && !name.ends_with("__");
+  if (!TraitsOf(op).view && !is_in_place && op != kGetItemOp) return {};
+  const std::vector<ValueId> operands = graph.operands(node);
+  return operands.empty() ? ValueId() : operands[0];
+}
+
 ValueId OwnerOf(const Graph& graph, ValueId value) {
-  const ValueId owner = graph.value(value).alias_of;
-  return owner.valid() ? owner : value;
+  while (true) {
+    ValueId owner = graph.value(value).alias_of;
+    if (!owner.valid() && graph.is_foreign()) owner = SharedOperand(graph, graph.value(value).def);
+    if (!owner.valid()) return value;
+    value = owner;
+  }
 }
 
 bool Mutates(const Graph& graph, NodeId node) {

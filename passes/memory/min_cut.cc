@@ -76,7 +76,7 @@ class Network {
   bool IsView(NodeId node) const {
     if (graph_.node(node).num_results == 0 || Mutates(graph_, node)) return false;
     for (size_t i = 0; i < graph_.node(node).num_results; ++i)
-      if (!graph_.value(graph_.result(node, i)).alias_of.valid()) return false;
+      if (OwnerOf(graph_, graph_.result(node, i)) == graph_.result(node, i)) return false;
     return true;
   }
 

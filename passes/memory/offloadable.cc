@@ -75,13 +75,13 @@ bool IsViewNode(const Graph& graph, NodeId node) {
   const Node& n = graph.node(node);
   if (n.kind != NodeKind::kCall || n.num_results == 0 || Mutates(graph, node)) return false;
   for (size_t i = 0; i < n.num_results; ++i)
-    if (!graph.value(graph.result(node, i)).alias_of.valid()) return false;
+    if (OwnerOf(graph, graph.result(node, i)) == graph.result(node, i)) return false;
   return true;
 }
 
 int64_t OffloadableBytes(const Graph& graph, ValueId value) {
   const Value& v = graph.value(value);
-  if (!v.type.valid() || v.alias_of.valid()) return 0;
+  if (!v.type.valid() || OwnerOf(graph, value) != value) return 0;
   const Type& type = graph.module().types()[v.type];
   if (type.kind != TypeKind::kTensor || !IsContiguous(graph.module(), type)) return 0;
   const int64_t bytes = graph.module().types().Bytes(v.type).value_or(kSmallestOffload);

@@ -77,8 +77,8 @@ bool Replay::IsFresh(ValueId value) const {
   for (;;) {
     const NodeId def = graph_.value(value).def;
     if (!can_copy_[def]) return false;
-    const ValueId owner = graph_.value(value).alias_of;
-    if (!owner.valid() || graph_.value(owner).def == def) return true;
+    const ValueId owner = OwnerOf(graph_, value);
+    if (owner == value || graph_.value(owner).def == def) return true;
     ValueId base;  // the operand that the result is a view of
     graph_.ForEachOperand(def, [&](ValueId operand) {
       if (!base.valid() && OwnerOf(graph_, operand) == owner) base = operand;

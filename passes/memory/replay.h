@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "passes/core/written_memory.h"
 
 namespace strata {
 
@@ -58,8 +59,7 @@ void Replay::ForEachSource(NodeId reader, Fn&& fn) const {
     const NodeId def = graph_.value(operand).def;
     if (!can_copy_[def]) return;
     fn(def);
-    const ValueId owner = graph_.value(operand).alias_of;
-    for (const NodeId writer : WritersOf(owner.valid() ? owner : operand)) {
+    for (const NodeId writer : WritersOf(OwnerOf(graph_, operand))) {
       const bool is_earlier = position(writer) < position(reader);
       if (is_earlier && writer != def && can_copy_[writer]) fn(writer);
     }

@@ -12,6 +12,7 @@
 #include "passes/compile/dynamic_kernel.h"
 #include "passes/compile/fast_products.h"
 #include "passes/compile/pointwise.h"
+#include "passes/core/written_memory.h"
 #include "passes/flex/flex_body.h"
 #include "passes/flex/flex_node.h"
 #include "passes/memory/offloadable.h"
@@ -329,7 +330,7 @@ class Lowering {
   /// Bytes of a value that shares no memory; 0 if unknown.
   int64_t OwnBytes(ValueId value) const {
     const Value& v = graph().value(value);
-    if (!v.type.valid() || v.alias_of.valid() || WaitedFor(value).valid()) return 0;
+    if (!v.type.valid() || SharedBy(value).valid()) return 0;
     const std::optional<PlanLayout> layout = LayoutOf(module_, v.type, plan_.sizes);
     return layout ? layout->storage_bytes() : 0;
   }
@@ -342,10 +343,18 @@ class Lowering {
     return !args.empty() && args[0].is_value() ? args[0].value() : ValueId();
   }
 
+  /// The value whose memory a new one shares, or may share: views of a foreign graph are not known
+  /// as such (`PlanStep::is_view`), but must outlive what they view.
+  ValueId SharedBy(ValueId value) const {
+    if (const ValueId owner = graph().value(value).alias_of; owner.valid()) return owner;
+    if (const ValueId waited = WaitedFor(value); waited.valid()) return waited;
+    return program_.is_foreign() ? SharedOperand(graph(), graph().value(value).def) : ValueId();
+  }
+
   SlotId NewSlot(ValueId value) {
     const Value& v = graph().value(value);
     const SlotId slot = plan_.slots.end_id();
-    const ValueId shared = v.alias_of.valid() ? v.alias_of : WaitedFor(value);
+    const ValueId shared = SharedBy(value);
     const SlotId owner = shared.valid() ? SlotOf(shared) : SlotId();
     plan_.slots.Add({.value = scope_.fused.valid() ? ValueId{} : value,
                      .name = graph().unique_value_name(value),

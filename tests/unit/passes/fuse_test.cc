@@ -204,6 +204,24 @@ TEST_CASE("writes to memory that is read later through an older alias are not fu
   CHECK(OrDie(Fuse().Run(*module)) == Changed::kNo);
 }
 
+TEST_CASE("writes through a view keep their place where the text states no aliases") {
+  const auto module = testing::ParseOrDie(R"(graph g foreign
+  x = placeholder : f32[4, 8][8, 1]cpu
+  memory = aten.mul.Tensor(x, 2) : f32[4, 8][8, 1]cpu
+  view = aten.view.default(memory, [32]) : f32[32][1]cpu
+  before = aten.add.Tensor(memory, 1) : f32[4, 8][8, 1]cpu
+  doubled = aten.mul.Tensor(before, 2) : f32[4, 8][8, 1]cpu
+  written = aten.sin_.default(view) : f32[32][1]cpu
+  after = aten.mul.Tensor(memory, 3) : f32[4, 8][8, 1]cpu
+  both = aten.sub.Tensor(doubled, after) : f32[4, 8][8, 1]cpu
+  output([both])
+)");
+  OrDie(Fuse().Run(*module));
+  CHECK_OK(Verify(*module));
+  CHECK_EQ(OpsOf(*module, 1), "aten.mul.Tensor aten.add.Tensor ");
+  CHECK_EQ(OpsOf(*module, 2), "aten.mul.Tensor aten.mul.Tensor aten.sub.Tensor ");
+}
+
 TEST_CASE("members look through views; other readers keep them") {
   const auto module = Fused(R"(
   x = placeholder : f32[2, 4, 8][32, 8, 1]cpu

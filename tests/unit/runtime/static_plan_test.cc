@@ -143,6 +143,38 @@ TEST_CASE("GR-13: a plan holds neither inputs nor separate outputs after a run")
   }
 }
 
+TEST_CASE("views whose text states no aliases outlive what they view") {
+  constexpr std::string_view kText = R"(graph g foreign
+  x = placeholder : f32[4, 6][6, 1]cpu
+  a = aten.sin.default(x) : f32[4, 6][6, 1]cpu
+  flat = aten.view.default(a, [24]) : f32[24][1]cpu
+  b = aten.cos.default(x) : f32[4, 6][6, 1]cpu
+  turned = aten.t.default(b) : f32[6, 4][1, 6]cpu
+  copied = aten.reshape.default(turned, [24]) : f32[24][1]cpu
+  rows = aten.select.int(b, 0, 1) : f32[6][1]cpu
+  c = aten.tanh.default(x) : f32[4, 6][6, 1]cpu
+  d = aten.exp.default(c) : f32[4, 6][6, 1]cpu
+  e = aten.mm.default(turned, d) : f32[6, 6][6, 1]cpu
+  added = aten.add_.Tensor(rows, 1) : f32[6][1]cpu
+  both = aten.add.Tensor(flat, copied) : f32[24][1]cpu
+  output([flat, e, both, b, added])
+)";
+  const auto module = testing::ParseOrDie(kText);
+  const auto run = [&](const PlanOptions& options) {
+    Executor executor = OrDie(Executor::Bind(OrDie(Lower(*module->FindGraph("g"), options)), {}));
+    OrDie(executor.Run(Tensors{at::zeros({4, 6})}));
+    return OrDie(executor.Run(Tensors{at::arange(24.0F).view({4, 6})}));
+  };
+  const Tensors expected = run({});
+  for (const PlanOptions& options :
+       {PlanOptions{.fold_views = true}, PlanOptions{.static_memory = true}, Folding(true)}) {
+    const Tensors outputs = run(options);
+    REQUIRE_EQ(outputs.size(), expected.size());
+    for (size_t i = 0; i < outputs.size(); ++i)
+      CHECK_MESSAGE(at::equal(outputs[i], expected[i]), i);
+  }
+}
+
 TEST_CASE("what an operator lays out otherwise than was traced is laid out as traced") {
   PlanOptions adopts = PlanOptions::Fastest();
   adopts.arena_results = adopts.dynamic_arena = false;
