@@ -26,17 +26,18 @@ function(strata_executable name)
   strata_compile_together(${name})
 endfunction()
 
-option(STRATA_UNITY "Compile many files of a folder at a time" OFF)
-set(STRATA_UNITY_FILES 20 CACHE STRING "As many as this, with STRATA_UNITY")
+option(STRATA_UNITY "Compile many files of a target at a time" OFF)
+set(STRATA_UNITY_FILES 32 CACHE STRING "As many as this, with STRATA_UNITY")
 
-# Two thirds of a compilation are headers, and what they instantiate. With STRATA_UNITY files of a folder share them, so
-# names in anonymous namespaces are unique in a folder. Groups of a folder are equally large. Files of other folders do
-# not matter: a new file moves nothing elsewhere. The preset no-runtime and `./dev lint` compile each file by itself,
-# which shows a missing include.
+# strata_compile_together(TARGET [APART]): with STRATA_UNITY files share headers, and what these instantiate, which are
+# two thirds of a compilation. Names in anonymous namespaces are therefore unique in a target, or with APART in a folder
+# of it. Folders stay whole: small ones share a group, and groups of a large one are equally large. The preset no-runtime
+# and `./dev lint` compile each file by itself, which shows a missing include.
 function(strata_compile_together target)
   if(NOT STRATA_UNITY)
     return()
   endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "APART" "" "")
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     cmake_path(GET source PARENT_PATH folder)
@@ -45,14 +46,20 @@ function(strata_compile_together target)
     list(APPEND sources_${folder} ${source})
   endforeach()
   list(REMOVE_DUPLICATES folders)
+  set(in_group 0)
   foreach(folder IN LISTS folders)
     list(LENGTH sources_${folder} count)
     math(EXPR groups "(${count} + ${STRATA_UNITY_FILES} - 1) / ${STRATA_UNITY_FILES}")
+    math(EXPR in_group "${in_group} + ${count}")
+    if(arg_APART OR in_group GREATER STRATA_UNITY_FILES OR in_group EQUAL count)
+      set(first_folder ${folder})
+      set(in_group ${count})
+    endif()
     set(number 0)
     foreach(source IN LISTS sources_${folder})
       math(EXPR group "${number} * ${groups} / ${count}")
       math(EXPR number "${number} + 1")
-      set_property(SOURCE ${source} PROPERTY UNITY_GROUP "${target}${folder}_${group}")
+      set_property(SOURCE ${source} PROPERTY UNITY_GROUP "${target}${first_folder}_${group}")
     endforeach()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)

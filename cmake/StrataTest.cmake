@@ -29,7 +29,7 @@ function(strata_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE strata_flags strata_doctest_main ${arg_DEPS})
   strata_prepare_for_torch(${name} strata_torch_test_headers ${arg_DEPS})
-  strata_compile_together(${name})
+  strata_compile_together(${name} APART)
   string(REGEX REPLACE "_test$" "" prefix ${name})
 
   # To optimize a test takes longer than to run it; the libraries are optimized.

@@ -19,7 +19,7 @@
 namespace strata::prove {
 namespace {
 
-constexpr std::string_view kAxisIndexOp = "strata.axis_index.default";
+constexpr std::string_view kAxisIndex = "strata.axis_index.default";
 
 /// How far a part has been copied.
 struct Cursor {
@@ -114,7 +114,7 @@ class Joiner {
         KeepOutputs(cursor);
       } else if (CollectiveOf(part, node) && IsOverParts(GroupOf(part, node))) {
         Launch(cursor, node);
-      } else if (part.op(node) == kAxisIndexOp &&
+      } else if (part.op(node) == kAxisIndex &&
                  IsOverParts(part.module().str(part.args(node)[0].str()))) {
         AddNumber(cursor, node);
       } else if (IsWait(part, node) && cursor.sent.contains(part.args(node)[0].value())) {

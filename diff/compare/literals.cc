@@ -33,10 +33,10 @@ bool PathBefore(std::string_view a, std::string_view b) {
 
 /// What a side has at each path: the literal where there is one, else the operand that the text
 /// shows.
-using Spots = std::unordered_map<std::string_view, const Leaf*>;
+using SpotLeaves = std::unordered_map<std::string_view, const Leaf*>;
 
-Spots SpotsOf(const ListedLeaves& node, const OperandPlaces& places, size_t side) {
-  Spots spots;
+SpotLeaves SpotLeavesOf(const ListedLeaves& node, const OperandPlaces& places, size_t side) {
+  SpotLeaves spots;
   size_t operand = 0;
   for (const Leaf& leaf : node.leaves) {
     if (leaf.operand.valid() && !places.InText(side, operand++)) continue;
@@ -81,8 +81,8 @@ void AddLiteralDiffs(const ListedLeaves& before, const ListedLeaves& after,
   const auto same = [&](std::string_view a, std::string_view b) {
     return a == b || (!symbols.empty() && a == symbols.Translate(b));
   };
-  const Spots spots_before = SpotsOf(before, places, 0);
-  const Spots spots_after = SpotsOf(after, places, 1);
+  const SpotLeaves spots_before = SpotLeavesOf(before, places, 0);
+  const SpotLeaves spots_after = SpotLeavesOf(after, places, 1);
   for (const auto& [path, leaf] : spots_before) {
     const auto found = spots_after.find(path);
     if (found == spots_after.end()) {

@@ -14,7 +14,7 @@ namespace strata {
 namespace {
 
 /// A pair, an inserted or a deleted node, as rules see it.
-struct Change {
+struct JudgedChange {
   EntityId before, after;  // none: inserted, deleted
   const Pair* pair = nullptr;
   std::vector<std::string_view> atoms;      // what must be allowed
@@ -88,8 +88,8 @@ class Checker {
     }
   }
 
-  Change ChangeOf(const Pair& pair) const {
-    Change change = Described(pair.before, pair.after);
+  JudgedChange ChangeOf(const Pair& pair) const {
+    JudgedChange change = Described(pair.before, pair.after);
     change.pair = &pair;
     if (pair.status.renamed) change.atoms.emplace_back("renamed");
     if (pair.status.moved) change.atoms.emplace_back("moved");
@@ -98,8 +98,8 @@ class Checker {
     return change;
   }
 
-  Change ChangeOf(EntityId before, EntityId after) const {
-    Change change = Described(before, after);
+  JudgedChange ChangeOf(EntityId before, EntityId after) const {
+    JudgedChange change = Described(before, after);
     const auto& relations = before.valid() ? before_relations_ : after_relations_;
     const auto found = relations.find(before.valid() ? before : after);
     if (found != relations.end()) change.relations = found->second;
@@ -107,8 +107,8 @@ class Checker {
     return change;
   }
 
-  Change Described(EntityId before, EntityId after) const {
-    Change change;
+  JudgedChange Described(EntityId before, EntityId after) const {
+    JudgedChange change;
     change.before = before;
     change.after = after;
     const auto add = [&](const Listing& listing, EntityId id,
@@ -127,7 +127,7 @@ class Checker {
     return change;
   }
 
-  void Judge(const Change& change) {
+  void Judge(const JudgedChange& change) {
     for (const Policy::Rule& rule : policy_.forbid) {
       if (Speaks(rule, change)) return Add(change, "forbidden by", rule);
     }
@@ -145,13 +145,13 @@ class Checker {
   }
 
   /// Names are not a change, and consequences are judged with their causes.
-  static bool NeedsAllowance(const Change& change) {
+  static bool NeedsAllowance(const JudgedChange& change) {
     return std::ranges::any_of(
         change.atoms, [](std::string_view atom) { return atom != "renamed" && atom != "derived"; });
   }
 
   /// True when a forbidding rule means this change: one side, one atom, one field are enough.
-  static bool Speaks(const Policy::Rule& rule, const Change& change) {
+  static bool Speaks(const Policy::Rule& rule, const JudgedChange& change) {
     const auto any = [](const std::vector<NamePattern>& patterns, const auto& texts) {
       return patterns.empty() || std::ranges::any_of(texts, [&](const auto& text) {
                return MatchesAny(patterns, text);
@@ -178,7 +178,7 @@ class Checker {
   }
 
   /// True when an allowing rule covers all of this change: both sides, all atoms, all own fields.
-  static bool Covers(const Policy::Rule& rule, const Change& change) {
+  static bool Covers(const Policy::Rule& rule, const JudgedChange& change) {
     const auto all = [](const std::vector<NamePattern>& patterns, const auto& texts) {
       return patterns.empty() || std::ranges::all_of(texts, [&](const auto& text) {
                return MatchesAny(patterns, text);
@@ -209,7 +209,7 @@ class Checker {
   }
 
   /// "inserted mm_3 (aten.mm.default) in layers.0", "changed view -> reshape (…): target".
-  static std::string WhatOf(const Change& change) {
+  static std::string WhatOf(const JudgedChange& change) {
     std::string text = fmt::format("{}", change.atoms.empty() ? "changed" : "");
     for (std::string_view atom : change.atoms) {
       if (atom == "renamed" && change.atoms.size() > 1) continue;
@@ -230,7 +230,7 @@ class Checker {
     return text + fields;
   }
 
-  void Add(const Change& change, std::string_view how, const Policy::Rule& rule) {
+  void Add(const JudgedChange& change, std::string_view how, const Policy::Rule& rule) {
     violations_.push_back({WhatOf(change), Because(how, rule.where, rule.why), Side(change.before),
                            Side(change.after)});
   }

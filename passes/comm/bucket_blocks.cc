@@ -6,18 +6,9 @@
 #include "ir/rewriter.h"
 #include "passes/comm/bucket_members.h"
 #include "passes/comm/prefetch.h"
-#include "passes/memory/tags.h"
+#include "passes/memory/tag_memory.h"
 
 namespace strata {
-namespace {
-
-bool HasBackward(const Graph& graph) {
-  for (const NodeId node : graph.nodes())
-    if (IsBackward(graph, node)) return true;
-  return false;
-}
-
-}  // namespace
 
 void BucketTransformerBlocks::Options::Bind(OptionList& list) {
   list.Add("plan", plan,

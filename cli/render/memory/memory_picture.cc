@@ -17,7 +17,7 @@ constexpr double kWidth = 720, kHeight = 260, kLeft = 84, kRight = 16, kTop = 16
 std::string Mebibytes(double bytes) {
   return fmt::format("{:.2f} MiB", bytes / (1024.0 * 1024.0));
 }
-std::string Milliseconds(double us) {
+std::string ExtraMilliseconds(double us) {
   return fmt::format("+{:.3f} ms", us / 1e3);
 }
 
@@ -42,7 +42,7 @@ class Picture {
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}, {}: {} recomputed, {} "
           "offloaded</title></circle>\n",
           X(plan), Y(plan.us), Mebibytes(static_cast<double>(plan.peak_bytes)),
-          Milliseconds(plan.us), plan.num_recomputed, plan.num_offloaded);
+          ExtraMilliseconds(plan.us), plan.num_recomputed, plan.num_offloaded);
     }
     return svg;
   }
@@ -64,7 +64,7 @@ class Picture {
       svg += fmt::format(
           "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n"
           "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
-          kLeft, kWidth - kRight, y, kLeft - 8, y + 4, Milliseconds(most_us_ * share));
+          kLeft, kWidth - kRight, y, kLeft - 8, y + 4, ExtraMilliseconds(most_us_ * share));
       const std::string_view anchor = share == 0 ? "start" : share == 1 ? "end" : "middle";
       svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", x,
                          kHeight - kBottom + 20, anchor, Mebibytes(low_ + (high_ - low_) * share));

@@ -12,7 +12,7 @@
 namespace strata::cli {
 namespace {
 
-constexpr double kWidth = 1000.0, kLeft = 56.0, kLane = 22.0, kGap = 3.0, kTitle = 22.0;
+constexpr double kLanesWidth = 1000.0, kLanesLeft = 56.0, kLane = 22.0, kGap = 3.0, kTitle = 22.0;
 constexpr double kCharacter = 6.2;  // width of a letter on an action
 
 const Action& SpanAction(const PipelineSchedule& schedule, const ActionSpan& span) {
@@ -63,7 +63,7 @@ double Rounded(double us) {
 void AppendSpan(const TimedSchedule& timed, const ActionSpan& span, double scale, double top,
                 std::string& svg) {
   const Action& action = SpanAction(timed.schedule, span);
-  const double x = kLeft + span.begin * scale, width = (span.end - span.begin) * scale;
+  const double x = kLanesLeft + span.begin * scale, width = (span.end - span.begin) * scale;
   if (width < 0.05) return;
   const std::string name = ToString(action);
   const double height = IsWait(action.type) ? 3.0 : kLane - kGap;
@@ -93,14 +93,14 @@ void AppendLanes(const TimedSchedule& timed, double scale, double top, std::stri
     svg += fmt::format(
         R"(<text x="0" y="{:.1f}" font-size="11" fill="currentColor">rank {}</text><rect x="{:g}" y="{:.1f}" width="{:.1f}" height="{:g}" fill="none" stroke="currentColor" stroke-opacity="0.25"/>)"
         "\n",
-        y + 14.0, rank, kLeft, y, timed.times.makespan * scale, kLane - kGap);
+        y + 14.0, rank, kLanesLeft, y, timed.times.makespan * scale, kLane - kGap);
   }
   for (const ActionSpan& span : timed.times.spans)
     AppendSpan(timed, span, scale, top, svg);
 }
 
 void AppendLegend(double top, std::string& svg) {
-  double x = kLeft;
+  double x = kLanesLeft;
   for (const ActionClass& kind : kClasses) {
     svg += fmt::format(
         R"(<rect x="{:.1f}" y="{:.1f}" width="10" height="10" fill="{}" stroke="currentColor" stroke-opacity="0.25"/><text x="{:.1f}" y="{:.1f}" font-size="11" fill="currentColor">{}</text>)",
@@ -118,11 +118,11 @@ std::string ScheduleSvg(const std::vector<TimedSchedule>& schedules) {
     longest = std::max(longest, timed.times.makespan);
     height += 2.0 * kTitle + kLane * static_cast<double>(timed.schedule.num_ranks());
   }
-  const double scale = longest > 0.0 ? (kWidth - kLeft) / longest : 0.0;
+  const double scale = longest > 0.0 ? (kLanesWidth - kLanesLeft) / longest : 0.0;
   std::string svg = fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:g} {:g}" width="100%" class="lanes" role="img" font-family="sans-serif">)"
       "\n<title>Ranks of a pipeline over time</title>\n",
-      kWidth, height);
+      kLanesWidth, height);
   double top = 0.0;
   for (const TimedSchedule& timed : schedules) {
     AppendLanes(timed, scale, top, svg);

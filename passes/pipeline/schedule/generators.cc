@@ -289,7 +289,7 @@ struct KindEntry {
   Check check;
 };
 
-const std::vector<KindEntry>& Entries() {
+const std::vector<KindEntry>& KindEntries() {
   constexpr bool kSingle = false, kMulti = true;
   const auto any = [](const PipelineSize&) { return Status(Ok()); };
   static const std::vector<KindEntry> entries = {
@@ -320,7 +320,7 @@ std::string Lowered(std::string_view text) {
 const std::vector<ScheduleKind>& ScheduleKinds() {
   static const std::vector<ScheduleKind> kinds = [] {
     std::vector<ScheduleKind> made;
-    for (const KindEntry& entry : Entries())
+    for (const KindEntry& entry : KindEntries())
       made.push_back(entry.kind);
     return made;
   }();
@@ -340,8 +340,8 @@ Result<ScheduleKind> FindScheduleKind(std::string_view name) {
 
 Result<PipelineSchedule> MakeSchedule(const ScheduleKind& kind, const PipelineSize& size) {
   const auto entry = std::ranges::find_if(
-      Entries(), [&](const KindEntry& of) { return of.kind.name == kind.name; });
-  STRATA_CHECK(entry != Entries().end());
+      KindEntries(), [&](const KindEntry& of) { return of.kind.name == kind.name; });
+  STRATA_CHECK(entry != KindEntries().end());
   const auto refuse = [&](std::string_view why) {
     return Error("{}: {} ranks, {} stages per rank, {} microbatches: {}", kind.name, size.ranks,
                  size.stages_per_rank, size.microbatches, why);

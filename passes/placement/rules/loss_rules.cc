@@ -6,7 +6,7 @@ namespace strata {
 namespace {
 
 /// The `reduction` of the loss functions of ATen.
-enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
+enum LossReduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
 /// Rows are independent, and summed. A rank that has some classes knows the losses of their labels.
 Status NllForward(RuleBuilder& b) {

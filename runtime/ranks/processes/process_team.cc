@@ -62,7 +62,7 @@ std::span<std::byte> BytesOf(Head& head) {
   return std::as_writable_bytes(std::span(&head, 1));
 }
 
-std::string Where(std::string_view call, std::string_view node) {
+std::string CallPlace(std::string_view call, std::string_view node) {
   return fmt::format("{}{}{}", call, node.empty() ? "" : " in ", node);
 }
 
@@ -99,7 +99,7 @@ class ProcessTeam::Member final : public RankGroup {
     offer.call += fmt::format(" over {}", name());
     deadline_ = steady_clock::now() + team_.timeout;
     node_ = offer.node;
-    where_ = Where(offer.call, node_);
+    where_ = CallPlace(offer.call, node_);
     offers_.push_back(std::move(offer));  // until `Leave`: others read its parts
     const Offer& mine = offers_.back();
     const std::vector<std::span<std::byte>> places = Places(mine);
@@ -229,9 +229,9 @@ class ProcessTeam::Member final : public RankGroup {
 
   std::string DescribeCalls(size_t i, const Offer& mine) const {
     const Head& theirs = peers_[i].theirs;
-    std::string ours = fmt::format("rank {} {}", ranks()[index()], Where(mine.call, node_));
+    std::string ours = fmt::format("rank {} {}", ranks()[index()], CallPlace(mine.call, node_));
     std::string other =
-        fmt::format("rank {} {}", ranks()[i], Where(theirs.call.data(), theirs.node.data()));
+        fmt::format("rank {} {}", ranks()[i], CallPlace(theirs.call.data(), theirs.node.data()));
     if (i < index()) std::swap(ours, other);
     return fmt::format("ranks call different collectives: {}; {}", ours, other);
   }
