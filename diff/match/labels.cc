@@ -321,7 +321,7 @@ void Labels::ForgetDetails() {
   for (Column* column : {&value, &arguments, &name})
     *column = {};
   pure = telling = {};
-  attributes_ = {};
+  attributes_ = std::vector<Attribute>();  // `{}` would keep the memory
 }
 
 LabelledSides LabelSides(const Listing& before, const Listing& after) {

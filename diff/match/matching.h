@@ -153,7 +153,7 @@ class Matching {
     sums_ = {};
   }
   /// Frees `made()`.
-  void ForgetMade() { made_ = {}; }
+  void ForgetMade() { made_ = std::vector<Made>(); }  // `{}` would keep the memory
 
   /// Entities of a scope pair that may be matched yet, ascending.
   std::vector<EntityId> Unmatched(Side side, const ScopePair& scope) const;
