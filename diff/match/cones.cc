@@ -15,8 +15,10 @@ constexpr double kEqualValueConfidence = 0.95;
 /// Unmatched entities of a side with their hashes.
 std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& scope,
                         const std::vector<uint64_t>& hashes) {
+  const std::vector<EntityId> unmatched = matching.Unmatched(side, scope);
   std::vector<Keyed> keys;
-  for (EntityId i : matching.Unmatched(side, scope))
+  keys.reserve(unmatched.size());
+  for (EntityId i : unmatched)
     keys.push_back({hashes[scope.PlaceOf(side, i)], i});
   return keys;
 }

@@ -160,6 +160,7 @@ class LabelAligner {
 
   std::vector<Keyed> Keys(Side side, std::span<const EntityId> entities, LabelKind label) const {
     std::vector<Keyed> keys;
+    keys.reserve(entities.size());
     for (EntityId i : entities) {
       if (!matching_.matched(side, i)) keys.push_back({matching_.labels(side).Of(label, i), i});
     }

@@ -103,7 +103,7 @@ void Regions::Grow(EntityId seed, int32_t first_new) {
     if (!is_large) reach(labels_.users(members_[next]));
   }
   if (is_large) members_.resize(begin);
-  regions_.push_back({0, begin, members_.size()});
+  regions_.push_back({0, static_cast<uint32_t>(begin), static_cast<uint32_t>(members_.size())});
   const std::span<EntityId> nodes = std::span(members_).subspan(begin);
   std::ranges::sort(nodes);
   regions_.back().around = Around(nodes);

@@ -31,8 +31,8 @@ class Regions {
 
  private:
   struct Region {
-    uint64_t around = 0;        ///< 0: nothing, or not kept
-    size_t begin = 0, end = 0;  ///< in members_
+    uint64_t around = 0;          ///< 0: nothing, or not kept
+    uint32_t begin = 0, end = 0;  ///< in members_; a graph may have a region per node
   };
   /// Regions that have the same around them.
   struct Alike {
