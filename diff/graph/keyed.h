@@ -64,9 +64,12 @@ void SortKeys(std::vector<KeyedBy<IdType>>& keys) {
     std::ranges::sort(keys);
     return;
   }
-  // Keys are hashes: their first bits cut a long list into many short ones that fit the cache.
-  const auto bucket_of = [](const KeyedBy<IdType>& keyed) {
-    return static_cast<size_t>(keyed.key >> 52);
+  // Keys are hashes, or places: the first bits that they have cut a long list into many short ones
+  // that fit the cache.
+  const uint64_t most = std::ranges::max(keys, {}, &KeyedBy<IdType>::key).key;
+  const int shift = std::max(64 - std::countl_zero(most) - std::countr_zero(kBuckets), 0);
+  const auto bucket_of = [shift](const KeyedBy<IdType>& keyed) {
+    return static_cast<size_t>(keyed.key >> shift);
   };
   std::vector<size_t> end(kBuckets, 0);
   for (const KeyedBy<IdType>& keyed : keys)
