@@ -298,10 +298,12 @@ const Entry* FindEntry(const OpName& name, std::string_view op) {
       entries.emplace(entry.op, &entry);
     return entries;
   }();
-  for (const std::string_view key : {op, name.qualified}) {
-    if (const auto entry = kByOp.find(key); entry != kByOp.end()) return entry->second;
-  }
-  return nullptr;
+  const auto find = [&](std::string_view key) {
+    const auto entry = kByOp.find(key);
+    return entry == kByOp.end() ? nullptr : entry->second;
+  };
+  const Entry* own = find(op);
+  return own != nullptr || name.overload.empty() ? own : find(name.qualified);
 }
 
 // ATen's naming rules: `add_`, `__iadd__`, `mm.out`.
