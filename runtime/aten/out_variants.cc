@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "ir/op_name.h"
 #include "runtime/aten/literals.h"
 #include "runtime/aten/prims.h"
 
@@ -53,10 +54,15 @@ std::optional<c10::OperatorHandle> OutVariantOf(const c10::OperatorHandle& op) {
 Result<c10::OperatorHandle> FindOp(std::string_view op) {
   RegisterPrims();
   const auto found = c10::Dispatcher::singleton().findSchema(SchemaName(op));
-  if (!found)
-    return Error(ErrorCode::kUnsupported, "no operator {}: load its library with --operators FILE",
+  if (found) return *found;
+  if (SplitOpName(op).overload.empty()) {
+    return Error(ErrorCode::kUnsupported,
+                 "{} is a function of Python: name a graph that AOTAutograd made, such as "
+                 "aot_joint_graph",
                  op);
-  return *found;
+  }
+  return Error(ErrorCode::kUnsupported, "no operator {}: load its library with --operators FILE",
+               op);
 }
 
 bool IsPlain(const at::Tensor& tensor) {

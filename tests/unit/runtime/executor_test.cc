@@ -328,6 +328,13 @@ TEST_CASE("plans that do not fit this LibTorch are refused when they are bound")
            "with --operators FILE");
   CHECK_EQ(MessageOf(Bind(R"(
   x = placeholder : f32[2]
+  a = torch.nn.functional.relu(x)
+  output([a])
+)")),
+           "graph g cannot be executed: a: torch.nn.functional.relu is a function of Python: name "
+           "a graph that AOTAutograd made, such as aot_joint_graph");
+  CHECK_EQ(MessageOf(Bind(R"(
+  x = placeholder : f32[2]
   a = aten.add.Tensor(x)
   output([a])
 )")),
