@@ -9,18 +9,13 @@
 #include <fmt/format.h>
 
 #include "passes/flex/flex_body.h"
+#include "runtime/aten/exceptions.h"
 #include "runtime/aten/literals.h"
 #include "runtime/exec/boxed/boxed_program.h"
 #include "runtime/plan/plan.h"
 
 namespace strata {
 namespace {
-
-template <class T>
-T OrThrow(Result<T> result) {
-  TORCH_CHECK(result.has_value(), result.has_value() ? "" : result.error().message());
-  return *std::move(result);
-}
 
 struct Evaluator {
   Module module;

@@ -21,6 +21,7 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/sum.h>
 
+#include "runtime/aten/exceptions.h"
 #include "runtime/aten/literals.h"
 #include "runtime/models/rope.h"
 #include "runtime/models/wide_type.h"
@@ -82,12 +83,6 @@ Tensor FeedForward::operator()(const Tensor& x, std::source_location location) c
 }
 
 namespace {
-
-template <class T>
-T OrThrow(Result<T> result) {
-  TORCH_CHECK(result.has_value(), result.has_value() ? "" : result.error().message());
-  return *std::move(result);
-}
 
 /// Each head of keys or values as often as queries share it.
 Tensor RepeatHeads(const Tensor& x, int64_t heads) {
