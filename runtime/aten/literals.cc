@@ -108,7 +108,7 @@ std::optional<c10::MemoryFormat> MemoryFormatFromTorchName(std::string_view name
   return FindIn(kMemoryFormats, name);
 }
 
-std::string OpName(const c10::FunctionSchema& schema) {
+std::string OperatorName(const c10::FunctionSchema& schema) {
   std::string name = schema.name();
   if (const size_t colons = name.find("::"); colons != std::string::npos) {
     name.replace(colons, 2, ".");

@@ -30,7 +30,7 @@ std::optional<c10::Layout> LayoutFromTorchName(std::string_view name);
 std::optional<c10::MemoryFormat> MemoryFormatFromTorchName(std::string_view name);
 
 /// `aten.mm.default`.
-std::string OpName(const c10::FunctionSchema& schema);
+std::string OperatorName(const c10::FunctionSchema& schema);
 /// The operator that `OpName` spells `op`; without an overload (`aten.clone`) the default one.
 c10::OperatorName SchemaName(std::string_view op);
 

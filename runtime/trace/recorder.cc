@@ -88,7 +88,7 @@ NodeId Recorder::Begin(const c10::OperatorHandle& op, std::span<const c10::IValu
                        const CallSite& site) {
   const std::vector<c10::Argument>& arguments = op.schema().arguments();
   operands_.clear();
-  const std::string name = OpName(op.schema());
+  const std::string name = OperatorName(op.schema());
   if (const std::optional<NodeId> flex = CreateFlexNode(op, name, args)) {
     Place(*flex, site);
     rewriter_.SetSeqNr(*flex, site.seq_nr);

@@ -62,7 +62,7 @@ class Session {
 
   void Call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     called_ = op;
-    op_ = OpName(op.schema());
+    op_ = OperatorName(op.schema());
     where_ = Where();
     backward_called_ = backward_.empty() ? -1 : backward_.back();
     if (op_ == "aten._local_scalar_dense.default") {
