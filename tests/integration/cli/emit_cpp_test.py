@@ -16,6 +16,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
+from strata_case import sets  # noqa: E402
 from tensor_files import read_tensors, write_tensors  # noqa: E402
 
 COMMON = """\
@@ -85,56 +86,77 @@ class EmitCppTest(unittest.TestCase):
         with open(self.path(name), "rb") as file:
             return file.read()
 
+    def torch(self):
+        """Folder of LibTorch."""
+        torch = glob.glob(os.path.join(ROOT, ".venv", "lib", "python3*", "site-packages", "torch"))
+        if not torch or shutil.which("cmake") is None:
+            self.skipTest("needs CMake and LibTorch in .venv")
+        return torch[0]
+
     def build(self, folder):
         """Builds a program outside of Strata's tree, against LibTorch alone.
 
         With ccache, sources that programs have in common are compiled once: below the base folder, ccache compares
         paths from there.
         """
-        torch = glob.glob(os.path.join(ROOT, ".venv", "lib", "python3*", "site-packages", "torch"))
-        if not torch or shutil.which("cmake") is None:
-            self.skipTest("needs CMake and LibTorch in .venv")
         launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         base = os.path.dirname(self.path(folder))
-        self.run_command("cmake", "-S", folder, "-B", f"{base}/build", f"-DTORCH={torch[0]}", *launcher)
+        self.run_command("cmake", "-S", folder, "-B", f"{base}/build", f"-DTORCH={self.torch()}", *launcher)
         self.run_command("cmake", "--build", f"{base}/build", "-j2", CCACHE_BASEDIR=base, CCACHE_NOHASHDIR="1")
         return f"{base}/build/step"
 
-    def check_bits(self, ref, folder):
+    def build_as(self, folder, built):
+        """Builds a program whose sources are those of one that is built, except step.cpp.
+
+        LibTorch's headers of a tensor, which take most of its compilation, are precompiled.
+        """
+        libraries = [f"{self.torch()}/lib/lib{name}.so" for name in ("torch_cpu", "c10")]
+        compile_command = ["c++", "-std=gnu++17", "-DNDEBUG", "-Winvalid-pch", "-isystem", f"{self.torch()}/include"]
+        if not os.path.exists(self.path("tensor.h.gch")):
+            with open(self.path("tensor.h"), "w", encoding="utf-8") as file:
+                file.write("#include <ATen/core/Tensor.h>\n#include <ATen/core/ivalue.h>\n")
+            self.run_command(*compile_command, "-x", "c++-header", "tensor.h", "-o", "tensor.h.gch")
+        for name in sorted({*os.listdir(self.path(folder)), *os.listdir(self.path(f"{built}/program"))} - {"step.cpp"}):
+            self.assertEqual(self.read(f"{folder}/{name}"), self.read(f"{built}/program/{name}"), name)
+        self.run_command(*compile_command, "-include", "tensor.h", "-c", f"{folder}/step.cpp", "-o", "step.o")
+        shared = [f"{built}/build/CMakeFiles/step.dir/{name}.cpp.o" for name in ("call", "main", "tensors")]
+        self.run_command("c++", "step.o", *shared, *libraries, f"-Wl,-rpath,{self.torch()}/lib", "-o", "step")
+        return self.path("step")
+
+    def check_bits(self, ref, folder, built=""):
         """The program of a graph, in FOLDER/program, gives what the executor gives."""
         os.mkdir(self.path(folder))
-        self.run_command(self.strata, "emit", ref, "--lang", "cpp", "-o", f"{folder}/program")
-        self.run_command(self.build(f"{folder}/program"), "in.safetensors", "program.safetensors")
+        source = f"{folder}/program"
+        self.run_command(self.strata, "emit", ref, "--lang", "cpp", "-o", source)
+        step = self.build_as(source, built) if built else self.build(source)
+        self.run_command(step, "in.safetensors", "program.safetensors")
         self.run_command(self.strata, "run", ref, "--inputs", "in.safetensors", "--outputs", "executor.safetensors",
                          "--threads", "1")
         program = self.tensors("program.safetensors")
         self.assertEqual(program, self.tensors("executor.safetensors"))
         return program
 
-    def test_fused_graphs_of_each_family_have_the_bits_of_the_executor(self):
-        for family, widths in FAMILIES.items():
+    def test_programs_of_each_family_have_the_bits_of_the_executor(self):
+        """Fused graphs; sizes from data, narrow types and recomputed results."""
+        built = ""
+        for name, family, graphs, settings in (
+                *((family, family, ("step", "optimizer"), []) for family in FAMILIES),
+                ("sizes", "deepseek_v3", ("step",), ["moe.use_grouped_mm=false"]),
+                ("bf16", "deepseek_v3", ("step",), ["training.mixed_precision_param=bfloat16"]),
+                ("full", "llama3", ("step",), ["compile.inductor_compilation=full"])):
             with open(self.path("config.toml"), "w", encoding="utf-8") as file:
-                file.write(f'model = "{family}"\n{COMMON}{widths}')
-            self.run_command(self.strata, "train", "config.toml", "--trace", f"{family}.strata", "--dump-inputs",
-                             "in.safetensors", "--overwrite")
-            for graph in ("step", "optimizer"):
-                with self.subTest(family=family, graph=graph):
-                    results = self.check_bits(f"{family}.strata#graph={graph}", f"{family}-{graph}")
+                file.write(f'model = "{family}"\n{COMMON}{FAMILIES[family]}')
+            self.run_command(self.strata, "train", "config.toml", "--trace", f"{name}.strata", "--dump-inputs",
+                             "in.safetensors", "--overwrite", *sets(*settings))
+            for graph in graphs:
+                with self.subTest(name=name, graph=graph):
+                    results = self.check_bits(f"{name}.strata#graph={graph}", f"{name}-{graph}", built)
                     self.assertGreater(len(results), 10)
-            program = self.read(f"{family}-step/program/step.cpp").decode()
-            self.assertIn("static std::vector<Tensor> kernel_0(", program)
-            self.assertIn("// layers.0.attention.", program)
-
-    def test_sizes_from_data_narrow_types_and_recomputed_results_have_the_bits_of_the_executor(self):
-        for name, family, setting in (("sizes", "deepseek_v3", "moe.use_grouped_mm=false"),
-                                      ("bf16", "deepseek_v3", "training.mixed_precision_param=bfloat16"),
-                                      ("full", "llama3", "compile.inductor_compilation=full")):
-            with self.subTest(name):
-                with open(self.path("config.toml"), "w", encoding="utf-8") as file:
-                    file.write(f'model = "{family}"\n{COMMON}{FAMILIES[family]}')
-                self.run_command(self.strata, "train", "config.toml", "--trace", f"{name}.strata", "--dump-inputs",
-                                 "in.safetensors", "--overwrite", "--set", setting)
-                self.assertGreater(len(self.check_bits(f"{name}.strata#graph=step", name)), 10)
+                    built = built or f"{name}-{graph}"
+            if not settings:
+                program = self.read(f"{name}-step/program/step.cpp").decode()
+                self.assertIn("static std::vector<Tensor> kernel_0(", program)
+                self.assertIn("// layers.0.attention.", program)
 
     def test_names_of_any_kind_build(self):
         with open(self.path("g.txt"), "w", encoding="utf-8") as file:
