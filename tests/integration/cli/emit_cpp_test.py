@@ -137,7 +137,7 @@ class EmitCppTest(unittest.TestCase):
         return program
 
     def test_programs_of_each_family_have_the_bits_of_the_executor(self):
-        """Fused graphs; sizes from data, narrow types and recomputed results."""
+        """Fused graphs; data-dependent sizes, narrow types and recomputed results."""
         built = ""
         for name, family, graphs, settings in (
                 *((family, family, ("step", "optimizer"), []) for family in FAMILIES),
