@@ -162,6 +162,13 @@ void Debugger::BeginGraph(const Graph& graph) {
   graph_ = &graph;
 }
 
+std::optional<size_t> Debugger::Executed::PlaceOf(size_t result) const {
+  if (node_results.empty()) return result;
+  const auto found = std::ranges::find(node_results, static_cast<int32_t>(result));
+  if (found == node_results.end()) return std::nullopt;
+  return static_cast<size_t>(found - node_results.begin());
+}
+
 NodeSite Debugger::SiteOf(const Executed& executed) const {
   const Graph& graph = *executed.graph;
   const Node& node = graph.node(executed.node);
@@ -205,7 +212,7 @@ std::optional<std::string> Debugger::ReasonAtNode(std::span<const Tensor> result
 
 void Debugger::OnStep(const PlanStep& step, std::span<const Tensor> results) {
   Lock lock(mutex_);
-  executed_.push_back({.graph = graph_, .node = step.node});
+  executed_.push_back({.graph = graph_, .node = step.node, .node_results = step.node_results});
   CheckWanted(results);
   auto reason = ReasonAtNode(results);
   last_module_ = SiteOf(executed_.back()).module;

@@ -101,6 +101,9 @@ class Debugger final : public PassInstrumentation, public TrainingObserver {
   struct Executed {
     const Graph* graph = nullptr;
     NodeId node;
+    std::vector<int32_t> node_results;  ///< as PlanStep's
+    /// Where the step has this result of the node; none: another step of it has.
+    std::optional<size_t> PlaceOf(size_t result) const;
   };
   /// A value that a run back looks at on its way.
   struct Wanted {

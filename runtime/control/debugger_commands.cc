@@ -252,6 +252,7 @@ Result<ControlAnswer> Debugger::RunPrint(std::string_view rest, Reply& reply) {
       if (graph.value_name(graph.result(executed.node, r)) == name) result = r;
     }
     if (!result && graph.name(executed.node) == name) result = 0;
+    if (result) result = executed.PlaceOf(*result);
     if (!result) continue;
     wanted_ = Wanted{.at = {.steps_done = steps_done_, .nodes = i},
                      .result = *result,

@@ -37,9 +37,11 @@ class ResultObserver final : public ExecutionObserver {
  public:
   ResultObserver(const Graph& graph, Fn fn) : graph_(graph), fn_(std::move(fn)) {}
   void OnStep(const PlanStep& step, std::span<const Tensor> results) override {
-    const size_t count = std::min<size_t>(results.size(), graph_.node(step.node).num_results);
-    for (size_t i = 0; i < count; ++i)
-      fn_(graph_.result(step.node, i), results[i]);
+    for (size_t i = 0; i < results.size(); ++i) {
+      const std::optional<size_t> result = step.ResultOfNode(i);
+      if (result && *result < graph_.node(step.node).num_results)
+        fn_(graph_.result(step.node, *result), results[i]);
+    }
   }
 
  private:

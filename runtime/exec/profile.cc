@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/isnan.h>
@@ -27,26 +28,29 @@ ValueStatistics Measure(const at::Tensor& tensor) {
 void NodeProfiler::BeginRun(bool with_values) {
   with_values_ = with_values;
   times_.Clear();
+  last_node_ = {};
   last_ = std::chrono::steady_clock::now();
 }
 
 void NodeProfiler::OnStep(const PlanStep& step, std::span<const at::Tensor> results) {
   const auto now = std::chrono::steady_clock::now();
   NodeProfile& profile = nodes_[step.node];
+  const bool begins = std::exchange(last_node_, step.node) != step.node;
+  if (begins) profile.bytes = 0;
   if (!times_.has_run()) {
-    ++profile.calls;
+    profile.calls += begins ? 1 : 0;
     profile.time += now - last_;
   }
-  profile.bytes = 0;
-  for (const at::Tensor& result : results) {
-    if (result.defined() && !step.is_view) profile.bytes += static_cast<int64_t>(result.nbytes());
-  }
-  if (with_values_ && !results.empty() && results[0].defined()) {
-    profile.values = Measure(results[0]);
-    last_ = std::chrono::steady_clock::now();
-    return;
-  }
   last_ = now;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const std::optional<size_t> result = step.ResultOfNode(i);
+    if (!result || !results[i].defined()) continue;
+    if (!step.is_view) profile.bytes += static_cast<int64_t>(results[i].nbytes());
+    if (with_values_ && *result == 0) {
+      profile.values = Measure(results[i]);
+      last_ = std::chrono::steady_clock::now();
+    }
+  }
 }
 
 void NodeProfiler::EndRun(const Plan& plan) {
@@ -57,8 +61,9 @@ void NodeProfiler::EndRun(const Plan& plan) {
     for (const StepId id : steps) {
       const PlanStep& step = plan.steps[id];
       int64_t bytes = 0;
-      for (const SlotId slot : step.results) {
-        if (!slot.valid() || step.is_view) continue;
+      for (size_t i = 0; i < step.results.size(); ++i) {
+        const SlotId slot = step.results[i];
+        if (!slot.valid() || step.is_view || !step.ResultOfNode(i)) continue;
         const std::optional<PlanLayout>& layout = plan.slots[slot].layout;
         if (layout) bytes += layout->num_elements() * ByteSize(layout->dtype);
       }
@@ -73,11 +78,14 @@ void NodeProfiler::EndRun(const Plan& plan) {
 std::map<NodeId, NodeProfile> NodeProfiler::nodes() const {
   std::map<NodeId, NodeProfile> nodes = nodes_;
   for (const auto& [plan, timed] : timed_) {
+    int64_t bytes = 0;
     for (size_t i = 0; i < timed.nodes.size(); ++i) {
       NodeProfile& profile = nodes[timed.nodes[i]];
-      profile.calls += timed.runs;
+      const bool begins = i == 0 || timed.nodes[i] != timed.nodes[i - 1];
+      profile.calls += begins ? timed.runs : 0;
       profile.time += std::chrono::nanoseconds(std::llround(timed.nanoseconds[i]));
-      if (timed.bytes[i] > 0) profile.bytes = timed.bytes[i];
+      bytes = timed.bytes[i] + (begins ? 0 : bytes);
+      if (bytes > 0) profile.bytes = bytes;
     }
   }
   return nodes;

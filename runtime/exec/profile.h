@@ -57,6 +57,7 @@ class NodeProfiler final : public ExecutionObserver {
   std::map<NodeId, NodeProfile> nodes_;  // by OnStep
   std::map<Fingerprint, TimedRuns> timed_;
   StepTimes times_;
+  NodeId last_node_;  // of the run; a fused node may be several steps
   bool with_values_ = false;
   std::chrono::steady_clock::time_point last_;
 };

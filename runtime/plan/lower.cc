@@ -170,6 +170,7 @@ class Lowering {
             .is_outside = program_.attribute(scope_.fused.valid() ? scope_.fused : node,
                                              "cuda_graph") == "outside",
             .results = {},
+            .node_results = {},
             .kills = {},
             .where = WhereOf(graph(), node)};
   }
@@ -281,19 +282,34 @@ class Lowering {
     for (size_t i = 0; i < args.size(); ++i) {
       inner.slot_of[body.result(placeholders[i])] = SlotOf(args[i].value());
     }
+    const StepId first = plan_.steps.end_id();
     std::swap(scope_, inner);
     for (const NodeId inside : body.nodes()) {
       if (body.node(inside).kind == NodeKind::kCall) STRATA_RETURN_IF_ERROR(AddStep(inside));
     }
     std::swap(scope_, inner);
-    size_t index = 0;
+    std::map<SlotId, int32_t> result_of;
+    int32_t index = 0;
     for (const Arg& output : body.elements(body.args(body.output())[0])) {
-      const ValueId result = graph().result(node, index++);
+      const ValueId result = graph().result(node, index);
       const SlotId slot = inner.slot_of[output.value()];
       scope_.slot_of[result] = slot;
       if (is_outermost) plan_.slots[slot].value = result;
+      result_of.emplace(slot, index++);
     }
+    if (is_outermost) NameNodeResults(first, result_of);
     return Ok();
+  }
+
+  /// Says of the steps of a fused node, from `first` on, which of its results they give.
+  void NameNodeResults(StepId first, const std::map<SlotId, int32_t>& result_of) {
+    for (StepId id = first; id < plan_.steps.end_id(); ++id.index) {
+      PlanStep& step = plan_.steps[id];
+      for (const SlotId slot : step.results) {
+        const auto found = result_of.find(slot);
+        step.node_results.push_back(found == result_of.end() ? -1 : found->second);
+      }
+    }
   }
 
   Status AddOutputs(NodeId node) {

@@ -1,12 +1,20 @@
 #include "runtime/plan/plan.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 #include <xxhash.h>
 
 #include "runtime/plan/fast_products.h"
 
 namespace strata {
+
+std::optional<size_t> PlanStep::ResultOfNode(size_t i) const {
+  if (node_results.empty()) return i;
+  if (i >= node_results.size() || node_results[i] < 0) return std::nullopt;
+  return static_cast<size_t>(node_results[i]);
+}
 
 Fingerprint Plan::fingerprint() const {
   uint64_t flags = 0;

@@ -126,12 +126,17 @@ struct PlanStep {
   int32_t stream = 0;           ///< of the device; 0: the one that computes
   bool is_outside = false;      ///< of the pieces that device graphs hold (Capture::kPieces)
   std::vector<SlotId> results;  ///< per result; invalid: unused
-  int64_t unread_bytes = 0;     ///< of results without a slot: there until the step is done
+  /// Of a step inside a fused node that is executed as its body: which result of the node each of
+  /// `results` is; -1: none. Empty: the step is the node.
+  std::vector<int32_t> node_results = {};
+  int64_t unread_bytes = 0;  ///< of results without a slot: there until the step is done
   /// Slots whose last reader is this step, ascending. Their tensors are released, unless a view of
   /// them lives on.
   std::vector<SlotId> kills;
   std::string where;  ///< "layers.0.attention.wo (runtime/models/llama3.cc:79)", for messages
 
+  /// Which result of `node` results[i] is; none: a value inside of it.
+  std::optional<size_t> ResultOfNode(size_t i) const;
   /// Calls `fn(slot)` for every value among the arguments, with repetitions.
   template <class Fn>
   void ForEachOperand(Fn&& fn) const;

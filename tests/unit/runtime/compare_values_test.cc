@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <vector>
 
 #include <ATen/ops/full.h>
@@ -10,6 +11,9 @@
 
 #include <doctest/doctest.h>
 
+#include "runtime/exec/executor.h"
+#include "runtime/exec/profile.h"
+#include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/support/temp_dir.h"
 
@@ -60,6 +64,52 @@ TEST_CASE("the worst element is told, wherever it lies in memory") {
   CHECK_EQ(difference.where, 4);
   CHECK_EQ(difference.before, 3.0);
   CHECK_EQ(difference.after, 7.0);
+}
+
+/// A region whose last step is not its first result.
+constexpr std::string_view kRegion = R"(graph g
+  x = placeholder : f32[4][1]cpu
+  region_0 = attr region_0(graph(1))
+  (a, b) = strata.fused.default(region_0, x, region=True) as both : (f32[4][1]cpu, f32[4][1]cpu)
+  c = aten.mul.Tensor(a, b) : f32[4][1]cpu
+  output([c])
+graph region_0 body
+  x = placeholder : f32[4][1]cpu
+  n = aten.neg.default(x) : f32[4][1]cpu
+  e = aten.exp.default(n) : f32[4][1]cpu
+  f = aten.full_like.default(e, 7) : f32[4][1]cpu
+  output([f, e])
+)";
+
+TEST_CASE("results of a region are compared, not what its body has at their places") {
+  const auto module = testing::ParseOrDie(kRegion);
+  const Graph& graph = *module->FindGraph("g");
+  std::vector<ValuePair> pairs;
+  for (const std::string_view name : {"a", "b", "c"})
+    pairs.push_back({testing::ValueNamed(graph, name), testing::ValueNamed(graph, name)});
+  const NamedTensors inputs = {{"x", at::full({4}, 2.0)}};
+  const auto same = CompareValues(graph, graph, pairs, inputs, inputs);
+  REQUIRE_OK(same);
+  CHECK_EQ(same->nodes.compared, 3);
+  CHECK_EQ(same->nodes.different(), 0);
+}
+
+TEST_CASE("a region is one call, whose values are those of its first result") {
+  const auto module = testing::ParseOrDie(kRegion);
+  const Graph& graph = *module->FindGraph("g");
+  for (const PlanOptions& options : {PlanOptions(), PlanOptions::Fastest()}) {
+    Executor executor = testing::OrDie(Executor::Bind(testing::OrDie(Lower(graph, options)), {}));
+    NodeProfiler profiler;
+    for (const bool with_values : {false, true}) {
+      profiler.BeginRun(with_values);
+      testing::OrDie(executor.Run(std::vector<Tensor>{at::full({4}, 2.0)}, &profiler));
+      profiler.EndRun(executor.plan());
+    }
+    const NodeProfile region = profiler.nodes().at(testing::NodeNamed(graph, "both"));
+    CHECK_EQ(region.calls, 2);
+    CHECK_EQ(region.bytes, 32);
+    CHECK_EQ(region.values.mean, 7.0);
+  }
 }
 
 TEST_CASE("tensors of every kind come back from a file") {
