@@ -1,5 +1,6 @@
 #include "passes/core/written_memory.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -7,6 +8,16 @@
 #include "ir/taken_elements.h"
 
 namespace strata {
+namespace {
+
+/// Operators whose results lie in their first operand, though their schemas do not say so.
+bool SharesUnsafely(std::string_view op) {
+  constexpr std::string_view kOps[] = {"aten._unsafe_view", "aten.lift", "aten.unsafe_chunk",
+                                       "aten.unsafe_split", "aten.unsafe_split_with_sizes"};
+  return std::ranges::any_of(kOps, [&](std::string_view base) { return IsOverloadOf(op, base); });
+}
+
+}  // namespace
 
 ValueId SharedOperand(const Graph& graph, NodeId node) {
   if (graph.node(node).kind != NodeKind::kCall) return {};
@@ -14,7 +25,7 @@ ValueId SharedOperand(const Graph& graph, NodeId node) {
     return out->value();
   const std::string_view op = graph.op(node), name = BaseName(op);
   const bool is_in_place = name.ends_with('_') && !name.ends_with("__");
-  if (!TraitsOf(op).view && !is_in_place && op != kGetItemOp) return {};
+  if (!TraitsOf(op).view && !is_in_place && !SharesUnsafely(op) && op != kGetItemOp) return {};
   const std::vector<ValueId> operands = graph.operands(node);
   return operands.empty() ? ValueId() : operands[0];
 }

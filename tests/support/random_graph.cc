@@ -1,6 +1,7 @@
 #include "tests/support/random_graph.h"
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -91,6 +92,8 @@ class Generator {
     for (size_t i = 0; i < graph_.node(node).num_results; ++i) {
       const ValueId result = graph_.result(node, i);
       rewriter_.SetType(result, TypeOf(Tensor(result)));
+      const ValueId owner = owners_.emplace(Tensor(result).storage.get(), result).first->second;
+      if (options_.states_aliases && owner != result) rewriter_.SetAlias(result, owner);
       values_.push_back(result);
     }
   }
@@ -189,10 +192,10 @@ class Generator {
       case 13:
         return Call("aten.mul_.Tensor", {x, Arg::Int(2)});
       case 14:
-        if (rank <= 2 && !IsInput(x)) Call("aten.t_.default", {x});
+        if (ReshapesInPlace(x)) Call("aten.t_.default", {x});
         return;
       default:
-        if (rank <= 2 && !IsInput(x)) Call("aten.unsqueeze_.default", {x, Arg::Int(0)});
+        if (ReshapesInPlace(x)) Call("aten.unsqueeze_.default", {x, Arg::Int(0)});
         return;
     }
   }
@@ -201,8 +204,9 @@ class Generator {
     Call("aten.t.default", {x});
     return values_.back();
   }
-  bool IsInput(ValueId x) const {
-    return graph_.node(graph_.value(x).def).kind == NodeKind::kPlaceholder;
+  bool ReshapesInPlace(ValueId x) const {
+    const bool is_input = graph_.node(graph_.value(x).def).kind == NodeKind::kPlaceholder;
+    return options_.reshapes_in_place && Tensor(x).sizes.size() <= 2 && !is_input;
   }
 
   RandomGraphOptions options_;
@@ -212,6 +216,7 @@ class Generator {
   Rewriter rewriter_;
   MiniInterpreter interpreter_;
   std::vector<ValueId> values_;
+  std::map<const void*, ValueId> owners_;  // of storages, the first value in each
 };
 
 }  // namespace

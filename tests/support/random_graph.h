@@ -8,7 +8,9 @@ namespace strata::testing {
 
 struct RandomGraphOptions {
   int num_nodes = 40;
-  bool in_place = true;  ///< with writes to aliases and in-place changes of shape
+  bool in_place = true;           ///< with writes to aliases
+  bool reshapes_in_place = true;  ///< with in_place: and changes of their shapes
+  bool states_aliases = false;    ///< as traced graphs do
 };
 
 /// A module with one typed graph "g" that `Evaluate` can run: elementwise operators, matrix

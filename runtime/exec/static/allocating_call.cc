@@ -103,8 +103,10 @@ class AllocatingCall final : public Step {
     }
     const SlotId owner = state.plan.slots[slot].storage;
     const bool is_adopted = state.StorageOf(slot).kind == StaticStorage::Kind::kAdopted;
+    // One that is an operand, unknown to the plan, lies in memory that others reuse.
     const bool has_layout = HasLayout(result, tensor.sizes(), tensor.strides()) &&
-                            result.storage_offset() == tensor.storage_offset();
+                            result.storage_offset() == tensor.storage_offset() &&
+                            !(is_adopted && state.IsInBlock(result));
     if (!has_layout) {
       if (is_adopted) state.TakeStorage(owner);
       copies.emplace_back(tensor, result.clone());  // it may lie where it belongs

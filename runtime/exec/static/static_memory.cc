@@ -88,6 +88,12 @@ int64_t StaticState::BytesNow(SlotId slot) const {
       [&](int32_t size) { return *numbers[SlotId{size}]; });
 }
 
+bool StaticState::IsInBlock(const Tensor& tensor) const {
+  if (scratch == nullptr && block.memory == nullptr) return false;
+  const auto* const data = static_cast<const char*>(tensor.storage().data());
+  return data >= Base() && data < Base() + block_bytes;
+}
+
 void* StaticState::AllocateInArena(SlotId slot, int64_t bytes) {
   const std::optional<int64_t> offset = dynamic_arena.Allocate(slot, bytes);
   return offset ? Base() + *offset : nullptr;

@@ -142,6 +142,8 @@ struct StaticState {
   char* Base() const {
     return static_cast<char*>(scratch != nullptr ? scratch : block.memory->get());
   }
+  /// Whether a tensor lies in the block, or in the scratch memory instead of it.
+  bool IsInBlock(const at::Tensor& tensor) const;
   /// Memory for a value of data-dependent size; null: there is no room, an allocator must give it.
   void* AllocateInArena(SlotId slot, int64_t bytes);
   int64_t BytesNow(SlotId slot) const;

@@ -143,6 +143,25 @@ TEST_CASE("GR-13: a plan holds neither inputs nor separate outputs after a run")
   }
 }
 
+TEST_CASE("an operator that returns its operand, which no alias says, gives an output of its own") {
+  constexpr std::string_view kReturnsOperand = R"(
+  x = placeholder : f32[64][1]cpu
+  a = aten.sin.default(x) : f32[64][1]cpu
+  same = aten.dropout.default(a, 0.5, False) : f32[64][1]cpu
+  b = aten.cos.default(x) : f32[64][1]cpu
+  c = aten.exp.default(b) : f32[64][1]cpu
+  output([same, c])
+)";
+  PlanOptions options = PlanOptions::Fastest();
+  options.separate_outputs = true;
+  Executor executor = BindStatic(kReturnsOperand, options);
+  const Tensor x = at::arange(64.0F);
+  const Tensors outputs = OrDie(executor.Run(Tensors{x}));
+  OrDie(executor.Run(Tensors{at::zeros({64})}));
+  CHECK(at::equal(outputs[0], at::sin(x)));
+  CHECK(at::equal(outputs[1], at::exp(at::cos(x))));
+}
+
 TEST_CASE("views whose text states no aliases outlive what they view") {
   constexpr std::string_view kText = R"(graph g foreign
   x = placeholder : f32[4, 6][6, 1]cpu
