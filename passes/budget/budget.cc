@@ -4,6 +4,7 @@
 
 #include "passes/budget/live_peak.h"
 #include "passes/budget/recorded_times.h"
+#include "passes/memory/foreign_phases.h"
 #include "passes/memory/tag_memory.h"
 
 namespace strata {
@@ -37,6 +38,7 @@ Result<Changed> Budget::Run(Module& module) {
   for (const GraphId id : module.programs()) {
     Graph& graph = module.graph(id);
     if (!HasBackward(graph)) continue;
+    CompleteBackward(graph);
     STRATA_TRY(MemoryCosts costs, CostsOf(graph, options_.topology));
     UseTimes(times, graph, costs);
     STRATA_TRY(const BudgetedPlan plan,

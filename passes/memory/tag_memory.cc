@@ -12,6 +12,7 @@
 #include "ir/ops.h"
 #include "ir/rewriter.h"
 #include "passes/core/fsdp_patterns.h"
+#include "passes/memory/foreign_phases.h"
 #include "passes/memory/min_cut.h"
 #include "passes/memory/overrides.h"
 #include "passes/memory/replay.h"
@@ -259,6 +260,7 @@ Result<Changed> TagMemory::Run(Module& module) {
   for (const GraphId id : module.programs()) {
     Graph& graph = module.graph(id);
     if (!HasBackward(graph)) continue;
+    CompleteBackward(graph);
     MemoryPolicy policy = MakePolicy(options_.policy, save);
     if (options_.policy == Policy::kMinCut) {
       STRATA_TRY(policy, MinCutPolicy(graph));

@@ -8,6 +8,7 @@
 #include "ir/fingerprint.h"
 #include "ir/verify.h"
 #include "passes/core/registry.h"
+#include "passes/memory/recompute.h"
 #include "passes/memory/selectors.h"
 #include "passes/memory/tags.h"
 #include "passes/passes.h"
@@ -287,6 +288,45 @@ TEST_CASE("memory that copies cannot write again is saved") {
 )";
   CHECK_EQ(Tags(kBody), "m r  n r  p S  e S  q S  f r  z S");
   CHECK_EQ(Tags(kBody, Policy::kFull), "m R  n R  p R  e R  q R  f R  z S");
+}
+
+TEST_CASE("joint graphs of PyTorch: what backward alone reads, after it has begun, is backward") {
+  const auto module = testing::ParseOrDie(R"(graph g foreign
+  x = placeholder : f32[4, 4][4, 1]cpu
+  w = placeholder : f32[4, 4][4, 1]cpu
+  tangents_1 = placeholder : f32[4, 4][4, 1]cpu
+  a = aten.sin.default(x) : f32[4, 4][4, 1]cpu {forward}
+  b = aten.mm.default(a, w) : f32[4, 4][4, 1]cpu {forward}
+  c = aten.exp.default(b) : f32[4, 4][4, 1]cpu {forward}
+  d = aten.mul.Tensor(tangents_1, c) : f32[4, 4][4, 1]cpu {backward}
+  e = aten.t.default(a) : f32[4, 4][1, 4]cpu {forward}
+  f = aten.mm.default(e, d) : f32[4, 4][4, 1]cpu {backward}
+  g = aten.t.default(w) : f32[4, 4][1, 4]cpu {forward}
+  h = aten.detach.default(g) : f32[4, 4][1, 4]cpu {forward}
+  k = aten.mm.default(d, h) : f32[4, 4][4, 1]cpu {backward}
+  output([b, f, k])
+)");
+  OrDie(TagMemory({.policy = Policy::kFull}).Run(*module));
+  CHECK_EQ(TagsOf(*module), "a R  b R  c R");
+  OrDie(Recompute().Run(*module));
+  CHECK_OK(Verify(*module));
+  CHECK_EQ(testing::BodyOf(*module), R"(
+  x = placeholder
+  w = placeholder
+  tangents_1 = placeholder
+  a = aten.sin.default(x)
+  b = aten.mm.default(a, w)
+  a_recomputed = aten.sin.default(x)
+  b_recomputed = aten.mm.default(a_recomputed, w)
+  c_recomputed = aten.exp.default(b_recomputed)
+  d = aten.mul.Tensor(tangents_1, c_recomputed)
+  e = aten.t.default(a_recomputed)
+  f = aten.mm.default(e, d)
+  g = aten.t.default(w)
+  h = aten.detach.default(g)
+  k = aten.mm.default(d, h)
+  output([b, f, k])
+)");
 }
 
 TEST_CASE("layers and module patterns") {
