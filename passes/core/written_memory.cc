@@ -1,8 +1,11 @@
 #include "passes/core/written_memory.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "ir/ops.h"
 #include "ir/taken_elements.h"
@@ -17,15 +20,26 @@ bool SharesUnsafely(std::string_view op) {
   return std::ranges::any_of(kOps, [&](std::string_view base) { return IsOverloadOf(op, base); });
 }
 
+/// The operator that a node calls, of a method ATen's: `aten.view` of `x.view(4)`. Empty: none.
+std::string OperatorOf(const Graph& graph, NodeId node) {
+  const NodeKind kind = graph.node(node).kind;
+  if (kind == NodeKind::kCallMethod) return fmt::format("aten.{}", graph.op(node));
+  return kind == NodeKind::kCall ? std::string(graph.op(node)) : std::string();
+}
+
 }  // namespace
 
 ValueId SharedOperand(const Graph& graph, NodeId node) {
-  if (graph.node(node).kind != NodeKind::kCall) return {};
+  const std::string op = OperatorOf(graph, node);
+  if (op.empty()) return {};
   if (const Arg* out = graph.FindKwarg(node, "out"); out != nullptr && out->is_value())
     return out->value();
-  const std::string_view op = graph.op(node), name = BaseName(op);
-  const bool is_in_place = name.ends_with('_') && !name.ends_with("__");
-  if (!TraitsOf(op).view && !is_in_place && !SharesUnsafely(op) && op != kGetItemOp) return {};
+  const std::string_view name = BaseName(op);
+  const OpTraits traits = TraitsOf(op);
+  const bool is_in_place = (name.ends_with('_') && !name.ends_with("__")) ||
+                           (traits.mutates && op.starts_with("_operator."));  // `x += y`
+  const bool is_part = op == kGetItemOp || op == "getattr";                   // `x[0]`, `x.T`
+  if (!traits.view && !is_in_place && !is_part && !SharesUnsafely(op)) return {};
   const std::vector<ValueId> operands = graph.operands(node);
   return operands.empty() ? ValueId() : operands[0];
 }
@@ -40,6 +54,8 @@ ValueId OwnerOf(const Graph& graph, ValueId value) {
 }
 
 bool Mutates(const Graph& graph, NodeId node) {
+  if (graph.node(node).kind == NodeKind::kCallMethod)
+    return TraitsOf(OperatorOf(graph, node)).mutates;
   return TraitsOf(graph, node).mutates;
 }
 

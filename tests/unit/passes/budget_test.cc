@@ -237,6 +237,30 @@ TEST_CASE("independent nodes are reordered so that fewer results live at once") 
 )");
 }
 
+TEST_CASE(
+    "methods and Python's operators that write through views keep their place among readers") {
+  const auto module = testing::ParseOrDie(R"(graph g foreign
+  x = placeholder : f32[4, 6][6, 1]cpu
+  a = method sin(x) : f32[4, 6][6, 1]cpu
+  v = method view(a, 24) : f32[24][1]cpu
+  b = _operator.mul(a, 2) : f32[4, 6][6, 1]cpu
+  w = method add_(v, 5) : f32[24][1]cpu
+  c = _operator.mul(a, 3) : f32[4, 6][6, 1]cpu
+  i = _operator.iadd(w, 1) : f32[24][1]cpu
+  d = _operator.mul(a, 4) : f32[4, 6][6, 1]cpu
+  e = _operator.sub(b, c) : f32[4, 6][6, 1]cpu
+  f = _operator.sub(e, d) : f32[4, 6][6, 1]cpu
+  output([f])
+)");
+  const Graph& graph = *module->FindGraph("g");
+  OrDie(ReorderForPeak().Run(*module));
+  std::string order;
+  for (const NodeId node : graph.nodes())
+    if (std::string_view("bwcid").find(graph.name(node)) != std::string_view::npos)
+      order += graph.name(node);
+  CHECK_EQ(order, "bwcid");
+}
+
 TEST_CASE("writes, random numbers and phases keep their order") {
   constexpr std::string_view kWrites = R"(
   x = placeholder : f32[64, 64][64, 1]cpu
