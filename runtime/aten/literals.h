@@ -31,7 +31,8 @@ std::optional<c10::MemoryFormat> MemoryFormatFromTorchName(std::string_view name
 
 /// `aten.mm.default`.
 std::string OperatorName(const c10::FunctionSchema& schema);
-/// The operator that `OpName` spells `op`; without an overload (`aten.clone`) the default one.
+/// The operator that `OperatorName` spells `op`; without an overload (`aten.clone`) the default
+/// one.
 c10::OperatorName SchemaName(std::string_view op);
 
 }  // namespace strata

@@ -55,7 +55,10 @@ Result<c10::OperatorHandle> FindOp(std::string_view op) {
   RegisterPrims();
   const auto found = c10::Dispatcher::singleton().findSchema(SchemaName(op));
   if (found) return *found;
-  if (SplitOpName(op).overload.empty()) {
+  const OpName name = SplitOpName(op);
+  if (name.library == "higher_order")
+    return Error(ErrorCode::kUnsupported, "higher-order operators do not run yet: {}", op);
+  if (name.overload.empty()) {
     return Error(ErrorCode::kUnsupported,
                  "{} is a function of Python: name a graph that AOTAutograd made, such as "
                  "aot_joint_graph",
