@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/flagged_writes.h"
 #include "ir/module.h"
 #include "ir/op_name.h"
 #include "ir/ops.h"
@@ -72,6 +73,7 @@ class Purity {
 OpTraits TraitsOf(const Graph& graph, NodeId node) {
   if (graph.node(node).kind != NodeKind::kCall) return {};
   OpTraits traits = TraitsOf(graph.op(node));
+  traits.mutates = traits.mutates || WritesByFlag(graph, node);
   if (traits.known) return traits;
   bool returns_nothing = true;
   for (size_t i = 0; i < graph.node(node).num_results; ++i) {

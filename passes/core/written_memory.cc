@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/flagged_writes.h"
 #include "ir/ops.h"
 #include "ir/taken_elements.h"
 
@@ -37,8 +38,9 @@ ValueId SharedOperand(const Graph& graph, NodeId node) {
   const std::string_view name = BaseName(op);
   const OpTraits traits = TraitsOf(op);
   const bool is_in_place = (name.ends_with('_') && !name.ends_with("__")) ||
-                           (traits.mutates && op.starts_with("_operator."));  // `x += y`
-  const bool is_part = op == kGetItemOp || op == "getattr";                   // `x[0]`, `x.T`
+                           (traits.mutates && op.starts_with("_operator.")) ||  // `x += y`
+                           WritesResultByFlag(graph, node);
+  const bool is_part = op == kGetItemOp || op == "getattr";  // `x[0]`, `x.T`
   if (!traits.view && !is_in_place && !is_part && !SharesUnsafely(op)) return {};
   const std::vector<ValueId> operands = graph.operands(node);
   return operands.empty() ? ValueId() : operands[0];
