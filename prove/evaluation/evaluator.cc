@@ -14,6 +14,7 @@
 #include "ir/taken_elements.h"
 #include "prove/evaluation/bounds.h"
 #include "prove/evaluation/inputs.h"
+#include "prove/evaluation/integer_types.h"
 #include "prove/evaluation/kept_laws.h"
 #include "prove/evaluation/rounding.h"
 #include "prove/evaluation/unknown_calls.h"
@@ -45,6 +46,27 @@ Status WriteTo(const Tensor& target, const Tensor& result) {
   STRATA_TRY(const Tensor source, ConvertTo(result, target.domain()).Expand(target.sizes()));
   target.Write(source.Read());
   return Ok();
+}
+
+bool IsComplex(const Argument& argument) {
+  if (const auto* list = std::get_if<std::vector<Argument>>(&argument.value))
+    return std::ranges::any_of(*list, IsComplex);
+  const auto* tensor = std::get_if<Tensor>(&argument.value);
+  return tensor != nullptr && tensor->domain() == Domain::kComplex;
+}
+
+/// How a call is computed; null: nothing is known of its operator. Truth values are integers to a
+/// definition, and only their complement is another function.
+const OpDefinition* DefinitionOf(const Graph& graph, NodeId node, Call& call) {
+  const std::string_view base = BaseName(graph.op(node));
+  if (base == "bitwise_not" || base == "bitwise_not_") {
+    const TypeId type = graph.value(graph.result(node)).type;
+    if (type.valid() && graph.module().types()[type].dtype == DType::kBool)
+      return FindDefinition("aten.logical_not.default");
+  }
+  const OpDefinition* definition = FindDefinition(call.op());
+  const bool is_of_reals = definition != nullptr && !definition->takes_complex;
+  return is_of_reals && std::ranges::any_of(call.args(), IsComplex) ? nullptr : definition;
 }
 
 /// The places of the elements that are true: for each dimension their indices.
@@ -229,7 +251,7 @@ Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
       continue;
     }
     STRATA_TRY(Value value, RandomValue(graph_.module(), type, Mix(hash ^ i)));
-    results.push_back(std::move(value));
+    results.push_back(AsDrawnBy(call, std::move(value)));
   }
   return results;
 }
@@ -244,7 +266,7 @@ Result<Values> Evaluator::EvaluateCall(NodeId node) {
   }
   STRATA_TRY(Call call, CallOf(node));
   if (const std::optional<int64_t> number = EvaluateIntegers(call)) return Values{*number};
-  const OpDefinition* definition = FindDefinition(call.op());
+  const OpDefinition* definition = DefinitionOf(graph_, node, call);
   STRATA_TRY(Values results,
              definition == nullptr ? EvaluateOpaque(node, call) : definition->evaluate(call));
   if (definition != nullptr && definition->moves_data) KeepLaws(*definition, call, results);
@@ -317,6 +339,7 @@ Result<Values> Evaluator::Evaluate(NodeId node) {
   ++evaluations_;
   Result<Values> results = EvaluateNode(node);
   if (results) {
+    StoreIntegers(graph_, node, *results);
     if (rounds_) RoundResults(graph_, node, *results);
     return results;
   }

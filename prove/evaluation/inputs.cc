@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "ir/ops.h"
 #include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/integer_inputs.h"
 #include "prove/evaluation/labels.h"
 #include "prove/evaluation/work.h"
 #include "prove/ops/elementwise.h"
@@ -195,6 +196,10 @@ Result<Value> MakeInput(const Graph& graph, NodeId placeholder, uint64_t seed,
   if (const auto* tensor = std::get_if<Tensor>(&*value);
       tensor != nullptr && tensor->domain() == Domain::kInteger &&
       graph.module().types()[type].dtype != DType::kBool) {
+    if (const auto numbers = NumberUseOf(graph, graph.result(placeholder))) {
+      FillNumbers(*tensor, graph.module().types()[type].dtype, *numbers, key);
+      return value;
+    }
     IndexUse use;
     FollowUses(graph, graph.result(placeholder), false, 0, use);
     FillIntegers(*tensor, use, key, rank);

@@ -9,6 +9,7 @@
 #include "ir/fingerprint.h"
 #include "ir/ops.h"
 #include "prove/evaluation/inputs.h"
+#include "prove/ops/elementwise.h"
 
 namespace strata::prove {
 namespace {
@@ -76,6 +77,15 @@ bool ReadsTensors(Call& call) {
   const auto has_tensor = [](const auto& kwarg) { return HasTensor(kwarg.second); };
   return std::ranges::any_of(call.args(), HasTensor) ||
          std::ranges::any_of(call.kwargs(), has_tensor);
+}
+
+Value AsDrawnBy(const Call& call, Value value) {
+  const std::string_view base = BaseName(call.op());
+  const bool draws_parts_of_one = base == "rand" || base == "rand_like" ||
+                                  (base == "inductor_random" && call.TextAt(2, {}) == "rand");
+  const auto* tensor = std::get_if<Tensor>(&value);
+  if (!draws_parts_of_one || tensor == nullptr || tensor->domain() != Domain::kFloat) return value;
+  return Map(*tensor, Domain::kFloat, PartOfOne);
 }
 
 std::string UnknownOpOf(Call& call) {

@@ -17,6 +17,9 @@ bool ReadsTensors(Call& call);
 /// them: numbers by functions of `hash`, integers by each other, so that they stay indices.
 void OverwriteOperands(uint64_t hash, Call& call);
 
+/// A random value as the operator of the call draws it: `rand` draws numbers from 0 to 1.
+Value AsDrawnBy(const Call& call, Value value);
+
 /// The operator of a call without a definition: "mylib.scale_.default", also of
 /// `auto_functionalized_v2(torch.ops.mylib.scale_.default, …)`, its form that does not write.
 std::string UnknownOpOf(Call& call);

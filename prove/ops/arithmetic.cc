@@ -158,11 +158,16 @@ Result<Values> EvaluateLerp(Call& call) {
 }
 
 constexpr OpDefinition kArithmeticOps[] = {
-    {"aten.add", EvaluateAdd},         {"aten.addcdiv", EvaluateAddcdiv},
-    {"aten.addcmul", EvaluateAddcmul}, {"aten.div", EvaluateDiv},
-    {"aten.lerp", EvaluateLerp},       {"aten.mul", EvaluateMul},
-    {"aten.neg", EvaluateNeg},         {"aten.reciprocal", EvaluateReciprocal},
-    {"aten.rsub", EvaluateReverseSub}, {"aten.sub", EvaluateSub},
+    {"aten.add", EvaluateAdd, false, true},
+    {"aten.addcdiv", EvaluateAddcdiv},
+    {"aten.addcmul", EvaluateAddcmul},
+    {"aten.div", EvaluateDiv, false, true},
+    {"aten.lerp", EvaluateLerp},
+    {"aten.mul", EvaluateMul, false, true},
+    {"aten.neg", EvaluateNeg, false, true},
+    {"aten.reciprocal", EvaluateReciprocal},
+    {"aten.rsub", EvaluateReverseSub, false, true},
+    {"aten.sub", EvaluateSub, false, true},
     {"prims.fma", EvaluateFma},
 };
 

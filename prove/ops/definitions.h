@@ -13,6 +13,8 @@ struct OpDefinition {
   Result<Values> (*evaluate)(Call& call);
   /// Moves elements and computes nothing: what is known of a tensor holds for what it becomes.
   bool moves_data = false;
+  /// Computes with complex numbers, too, as what moves elements does. Others know only real ones.
+  bool takes_complex = moves_data;
 };
 
 /// The definition of "aten.add.Tensor"; null: there is none. An operator that writes in place

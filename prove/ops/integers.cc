@@ -34,7 +34,12 @@ Result<Values> EvaluateBits(Call& call) {
   return Values{std::move(result)};
 }
 
-/// Of truth values: 0 and 1, which the domain represents as integers.
+/// The complement of the bits. REQUIRES: not of truth values.
+Result<Values> EvaluateComplement(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  return Values{Map(a, Domain::kInteger, [](uint64_t x) { return ~x; })};
+}
+
 Result<Values> EvaluateNot(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
   return Values{Map(a, Domain::kInteger, [](uint64_t x) { return static_cast<uint64_t>(x == 0); })};
@@ -125,7 +130,7 @@ Result<Values> EvaluateMaskedFill(Call& call) {
 
 constexpr OpDefinition kIntegerOps[] = {
     {"aten.bitwise_and", EvaluateBits<Bits::kAnd, false>},
-    {"aten.bitwise_not", EvaluateNot},
+    {"aten.bitwise_not", EvaluateComplement},
     {"aten.bitwise_or", EvaluateBits<Bits::kOr, false>},
     {"aten.bitwise_xor", EvaluateBits<Bits::kXor, false>},
     {"aten.floor_divide", EvaluateQuotient<DivFloor>},
@@ -136,7 +141,7 @@ constexpr OpDefinition kIntegerOps[] = {
     {"aten.logical_xor", EvaluateBits<Bits::kXor, true>},
     {"aten.masked_fill", EvaluateMaskedFill},
     {"aten.remainder", EvaluateRemainder<DivFloor>},
-    {"aten.where", EvaluateWhere},
+    {"aten.where", EvaluateWhere, false, true},
 };
 
 }  // namespace

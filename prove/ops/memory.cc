@@ -175,7 +175,10 @@ Result<Values> EvaluateCopy(Call& call) {
 Result<Values> EvaluateConvert(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
   if (MakesBools(call, 1)) return Values{ToBools(a)};
-  return Values{ConvertTo(a, call.DomainOr(a.domain(), 1)).Copy()};
+  const Domain domain = call.DomainOr(a.domain(), 1);
+  if (a.domain() == Domain::kComplex && domain != Domain::kComplex)
+    return Error(ErrorCode::kUnsupported, "a complex number as a real one");
+  return Values{ConvertTo(a, domain).Copy()};
 }
 
 /// Ranks hold the value in another way.
@@ -189,23 +192,23 @@ constexpr OpDefinition kMemoryOps[] = {
     {"aten.arange", EvaluateArange},
     {"aten.clone", EvaluateToCopy, true},
     {"aten.contiguous", EvaluateToCopy, true},
-    {"aten.copy", EvaluateCopy},
+    {"aten.copy", EvaluateCopy, false, true},
     {"aten.empty", EvaluateNew<Content::kNothing>},
-    {"aten.empty_like", EvaluateLike<Content::kNothing>},
-    {"aten.fill", EvaluateFill},
-    {"aten.full", EvaluateFull},
-    {"aten.full_like", EvaluateFullLike},
+    {"aten.empty_like", EvaluateLike<Content::kNothing>, false, true},
+    {"aten.fill", EvaluateFill, false, true},
+    {"aten.full", EvaluateFull, false, true},
+    {"aten.full_like", EvaluateFullLike, false, true},
     {"aten.lift_fresh_copy", EvaluateToCopy, true},
-    {"aten.new_empty", EvaluateNewOf<Content::kNothing>},
-    {"aten.new_full", EvaluateNewFull},
-    {"aten.new_ones", EvaluateNewOf<Content::kOne>},
-    {"aten.new_zeros", EvaluateNewOf<Content::kZero>},
+    {"aten.new_empty", EvaluateNewOf<Content::kNothing>, false, true},
+    {"aten.new_full", EvaluateNewFull, false, true},
+    {"aten.new_ones", EvaluateNewOf<Content::kOne>, false, true},
+    {"aten.new_zeros", EvaluateNewOf<Content::kZero>, false, true},
     {"aten.ones", EvaluateNew<Content::kOne>},
-    {"aten.ones_like", EvaluateLike<Content::kOne>},
-    {"aten.scalar_tensor", EvaluateScalarTensor},
-    {"aten.zero", EvaluateZero},
+    {"aten.ones_like", EvaluateLike<Content::kOne>, false, true},
+    {"aten.scalar_tensor", EvaluateScalarTensor, false, true},
+    {"aten.zero", EvaluateZero, false, true},
     {"aten.zeros", EvaluateNew<Content::kZero>},
-    {"aten.zeros_like", EvaluateLike<Content::kZero>},
+    {"aten.zeros_like", EvaluateLike<Content::kZero>, false, true},
     {"prims.convert_element_type", EvaluateConvert, true},
     {"prims.iota", EvaluateIota},
     {"strata.redistribute", EvaluateRedistribute, true},

@@ -6,9 +6,9 @@
 namespace strata::prove {
 namespace {
 
-/// Compares elements: `fn` of -1, 0 or 1; NaN and undefined elements make `nan`.
+/// Compares elements: `fn` of -1, 0 or 1; of NaN `nan`, and of undefined elements an undefined one.
 template <class Fn>
-Result<Tensor> MapCompare(const Tensor& a, const Tensor& b, Domain domain, Fn&& fn) {
+Result<Tensor> MapCompare(const Tensor& a, const Tensor& b, Domain domain, uint64_t nan, Fn&& fn) {
   if (Common(a.domain(), b.domain()) == Domain::kInteger) {
     return Map(a, b, domain, [&](uint64_t x, uint64_t y) {
       const int order = Signed(x) < Signed(y) ? -1 : static_cast<int>(Signed(x) > Signed(y));
@@ -18,7 +18,7 @@ Result<Tensor> MapCompare(const Tensor& a, const Tensor& b, Domain domain, Fn&& 
   return Map(ConvertTo(a, Domain::kFloat), ConvertTo(b, Domain::kFloat), domain,
              [&](Residue x, Residue y) -> uint64_t {
                if (x == kUndefined || y == kUndefined) return kUndefined;
-               if (x == kNan || y == kNan) return domain == Domain::kFloat ? kNan : 0;
+               if (x == kNan || y == kNan) return nan;
                return fn(Compare(x, y), x, y);
              });
 }
@@ -27,18 +27,20 @@ template <bool kLess, bool kEqual, bool kGreater>
 Result<Values> EvaluateCompare(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
   STRATA_TRY(const Tensor b, call.TensorAt(1, "other"));
-  STRATA_TRY(Tensor truth,
-             MapCompare(a, b, Domain::kInteger, [](int order, uint64_t /*x*/, uint64_t /*y*/) {
-               return static_cast<uint64_t>(order < 0 ? kLess : order == 0 ? kEqual : kGreater);
-             }));
+  STRATA_TRY(
+      Tensor truth,
+      MapCompare(a, b, Domain::kInteger, kLess && kGreater ? 1 : 0,
+                 [](int order, uint64_t /*x*/, uint64_t /*y*/) {
+                   return static_cast<uint64_t>(order < 0 ? kLess : order == 0 ? kEqual : kGreater);
+                 }));
   return Values{std::move(truth)};
 }
 
 template <bool kLargest>
 Result<Tensor> Extremum(const Tensor& a, const Tensor& b) {
-  return MapCompare(a, b, Common(a.domain(), b.domain()), [](int order, uint64_t x, uint64_t y) {
-    return (order > 0) == kLargest ? x : y;
-  });
+  return MapCompare(
+      a, b, Common(a.domain(), b.domain()), kNan,
+      [](int order, uint64_t x, uint64_t y) { return (order > 0) == kLargest ? x : y; });
 }
 
 template <bool kLargest>
@@ -73,7 +75,7 @@ Result<Values> EvaluateThresholdBackward(Call& call) {
   STRATA_TRY(const Tensor gradient, call.TensorAt(0));
   STRATA_TRY(const Tensor a, call.TensorAt(1));
   STRATA_TRY(const Tensor threshold, call.TensorAt(2));
-  STRATA_TRY(const Tensor mask, MapCompare(a, threshold, Domain::kFloat,
+  STRATA_TRY(const Tensor mask, MapCompare(a, threshold, Domain::kFloat, 1,
                                            [](int order, uint64_t /*x*/, uint64_t /*y*/) {
                                              return static_cast<uint64_t>(order > 0);
                                            }));

@@ -260,12 +260,12 @@ constexpr OpDefinition kViewsOps[] = {
     {"ao.offload", EvaluateAlias},
     {"ao.reload", EvaluateAlias},
     {"ao.wait_tensor", EvaluateAlias},
-    {"aten._conj", EvaluateConj},
+    {"aten._conj", EvaluateConj, false, true},
     {"aten._unsafe_view", EvaluateView, true},
     {"_c10d_functional.wait_tensor", EvaluateAlias, true},
     {"aten.alias", EvaluateAlias, true},
-    {"aten.as_strided", EvaluateAsStrided},
-    {"aten.conj", EvaluateConj},
+    {"aten.as_strided", EvaluateAsStrided, false, true},
+    {"aten.conj", EvaluateConj, false, true},
     {"aten.detach", EvaluateAlias, true},
     {"aten.expand", EvaluateExpand, true},
     {"aten.permute", EvaluatePermute, true},
@@ -281,8 +281,8 @@ constexpr OpDefinition kViewsOps[] = {
     {"aten.unbind", EvaluateUnbind, true},
     {"aten.unsqueeze", EvaluateUnsqueeze, true},
     {"aten.view", EvaluateView, true},
-    {"aten.view_as_complex", EvaluateViewAsComplex},
-    {"aten.view_as_real", EvaluateViewAsReal},
+    {"aten.view_as_complex", EvaluateViewAsComplex, false, true},
+    {"aten.view_as_real", EvaluateViewAsReal, false, true},
 };
 
 }  // namespace

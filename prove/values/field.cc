@@ -14,29 +14,47 @@ namespace {
 
 constexpr uint64_t kExpFunction = 0x6578706f6e656e74U;
 constexpr uint64_t kTruncateFunction = 0x7472756e63617465U;
-constexpr uint64_t kRootFunction = 0x73717561726520f1U;
+constexpr uint64_t kMagnitudeFunction = 0x6d61676e69747564U;
 
-/// Fractions of these denominators, up to 10^8, stand in their order. Without a factor 1/2, whose
+/// Fractions of these denominators, up to 10^7, stand in their order. Without a factor 1/2, whose
 /// image is half of the prime, would be less than all others.
-constexpr Residue kDenominators = 1024ULL * 9 * 625 * 1001;
+constexpr int64_t kDenominators = int64_t{1024} * 9 * 625 * 1001;
+constexpr int64_t kLargestInOrder = 10'000'000;
 
-/// Where a value stands in the order.
+/// The number of 1/kDenominators that a number is; negative for half of the field.
+int64_t Multiple(Residue a) {
+  const Residue multiple = Mul(a, static_cast<Residue>(kDenominators));
+  const auto value = static_cast<int64_t>(multiple);
+  return multiple <= kPrime / 2 ? value : value - static_cast<int64_t>(kPrime);
+}
+
+/// Another number stands among those from 1/8 to 32, and each factor of 2 has as many: so that some
+/// are on either side of the bound of a clamp, and between two bounds.
+int64_t RandomMagnitude(int64_t multiple) {
+  const uint64_t bits = Mix(kMagnitudeFunction ^ static_cast<uint64_t>(multiple));
+  const auto power = static_cast<int64_t>((kDenominators / 8) << (bits >> 61U));
+  constexpr int64_t kSteps = 1 << 20;
+  return power + power / kSteps * static_cast<int64_t>(bits % kSteps);
+}
+
+/// Where a value stands in the order; those of one place stand as their multiples do.
 int64_t Place(Residue a) {
   if (a == kInfinity) return std::numeric_limits<int64_t>::max();
   if (a == kMinusInfinity) return std::numeric_limits<int64_t>::min();
-  const Residue multiple = Mul(a, kDenominators);
-  const auto value = static_cast<int64_t>(multiple);
-  return multiple <= kPrime / 2 ? value : value - static_cast<int64_t>(kPrime);
+  const int64_t multiple = Multiple(a);
+  if (std::abs(multiple) <= kDenominators * kLargestInOrder) return multiple;
+  const int64_t magnitude = RandomMagnitude(std::abs(multiple));
+  return multiple < 0 ? -magnitude : magnitude;
 }
 
 bool IsPositive(Residue a) {
   return a == kInfinity || (IsNumber(a) && Place(a) > 0);
 }
 
-/// A number whose square is `a`, if the field has one, else one that stands for it.
+/// A number whose square is `a`, or else -a: one of the two has a root. So the root of a product is
+/// the product of the roots, and that of 1/a is 1/root.
 Residue Root(Residue a) {
-  const Residue root = Power(a, (kPrime + 1) / 4);  // the prime is 3 modulo 4
-  return Mul(root, root) == a ? root : Uninterpreted(kRootFunction, a);
+  return Power(a, (kPrime + 1) / 4);  // the prime is 3 modulo 4
 }
 
 Residue Fraction(int64_t numerator, int64_t denominator) {
@@ -182,15 +200,21 @@ Residue FromLiteral(double value) {
 }
 
 int Compare(Residue a, Residue b) {
+  if (a == b) return 0;
   const int64_t first = Place(a), second = Place(b);
-  return first < second ? -1 : static_cast<int>(first > second);
+  if (first != second) return first < second ? -1 : 1;
+  return Multiple(a) < Multiple(b) ? -1 : 1;
+}
+
+Residue PartOfOne(uint64_t bits) {
+  static const Residue kUnit = Inverse(FromInteger(kDenominators));
+  return Mul(bits % static_cast<uint64_t>(kDenominators), kUnit);
 }
 
 std::optional<int64_t> WholeOf(Residue a) {
-  constexpr auto kDivisor = static_cast<int64_t>(kDenominators);
   constexpr int64_t kLargest = int64_t{1} << 20, kLargestWhole = int64_t{1} << 50;
   if (!IsNumber(a)) return std::nullopt;
-  if (const int64_t whole = Place(a) / kDivisor; std::abs(whole) < kLargest) return whole;
+  if (const int64_t whole = Multiple(a) / kDenominators; std::abs(whole) < kLargest) return whole;
   const int64_t number =
       static_cast<int64_t>(a) - (a <= kPrime / 2 ? 0 : static_cast<int64_t>(kPrime));
   return std::abs(number) < kLargestWhole ? std::optional(number) : std::nullopt;

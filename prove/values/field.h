@@ -67,8 +67,12 @@ Residue FromInteger(int64_t value);
 Residue FromLiteral(double value);
 
 /// An order of the field, the same for both graphs, in which opposites have opposite signs and
-/// small fractions stand as their numbers do. -1, 0, 1. REQUIRES: neither is NaN or undefined.
+/// small fractions stand as their numbers do; the others are spread among those of usual bounds.
+/// -1, 0, 1. REQUIRES: neither is NaN or undefined.
 int Compare(Residue a, Residue b);
+
+/// A fraction from 0 to 1, without 1, as a random generator draws it.
+Residue PartOfOne(uint64_t bits);
 
 /// The integer part of a fraction of small terms, towards 0, or a whole number below 2^50; none:
 /// `a` is neither. One in a thousand random numbers is such a whole number.

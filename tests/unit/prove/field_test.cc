@@ -96,18 +96,24 @@ TEST_CASE("PV-4: a function of which nothing is known takes other values for oth
   CHECK_EQ(std::ranges::unique(values).begin() - values.begin(), count);
 }
 
-TEST_CASE("PV-2: fractions stand in the order of their numbers, among others half are above") {
+TEST_CASE("PV-2: fractions stand in the order of their numbers, the others among usual bounds") {
   const Residue half = Div(1, 2), tenth = Div(1, 10);
   CHECK_LT(Compare(0, tenth), 0);
   CHECK_LT(Compare(tenth, half), 0);
   CHECK_LT(Compare(half, 1), 0);
-  CHECK_LT(Compare(1, FromInteger(100'000'000)), 0);
+  CHECK_LT(Compare(1, FromInteger(10'000'000)), 0);
   CHECK_LT(Compare(Neg(half), Neg(tenth)), 0);
-  int above = 0;
-  for (uint64_t i = 0; i < 1000; ++i)
-    above += Compare(Uninterpreted(1, i), half) > 0 ? 1 : 0;
+  int above = 0, between = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const Residue number = Uninterpreted(1, i);
+    above += Compare(number, 0) > 0 ? 1 : 0;
+    between += Compare(number, half) > 0 && Compare(number, 1) < 0 ? 1 : 0;
+    CHECK_EQ(Compare(number, half), -Compare(Neg(number), Neg(half)));
+  }
   CHECK_GT(above, 400);
   CHECK_LT(above, 600);
+  CHECK_GT(between, 40);
+  CHECK_LT(between, 90);
 }
 
 TEST_CASE("exp of the negative number is the reciprocal") {

@@ -1,5 +1,6 @@
 // What proofs say of wrong graphs, whatever the inputs and the mesh.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -22,6 +23,7 @@
 #include "prove/values/field.h"
 #include "tests/support/graphs.h"
 #include "tests/unit/prove/lowered.h"
+#include "tests/unit/prove/prove_texts.h"
 
 namespace strata::prove {
 namespace {
@@ -91,6 +93,110 @@ TEST_CASE("PV-30: other inputs give the same verdicts") {
       }
       break;  // one site of each kind
     }
+  }
+}
+
+/// Programs of the inputs `f`, `i`, `u`, `m` and `c`; the result is `y`.
+struct Programs {
+  std::string_view before, after;
+};
+
+Verdict VerdictOf(const Programs& programs) {
+  const auto text = [](std::string_view body) {
+    return fmt::format(R"(
+  f = placeholder : f32[8, 8]
+  i = placeholder : i64[8, 8]
+  u = placeholder : u8[8, 8]
+  m = placeholder : b8[8, 8]
+  c = placeholder : c64[8, 8]
+{}
+  output([y])
+)",
+                       body);
+  };
+  return ProveTexts(text(programs.before), text(programs.after)).verdict;
+}
+
+TEST_CASE(
+    "PV-31: a bound, a divisor and a literal that is compared with are part of the function") {
+  constexpr Programs kDifferent[] = {
+      {"  y = aten.gt.Scalar(f, 0.5) : b8[8, 8]", "  y = aten.gt.Scalar(f, 0.25) : b8[8, 8]"},
+      {"  y = aten.clamp.default(f, -1, 1) : f32[8, 8]", "  y = aten.sign.default(f) : f32[8, 8]"},
+      {"  y = aten.clamp.default(f, 0, 6) : f32[8, 8]",
+       "  y = aten.clamp.default(f, 0, 3) : f32[8, 8]"},
+      {"  r = aten.rand_like.default(f) : f32[8, 8]\n  y = aten.gt.Scalar(r, 0.1) : b8[8, 8]",
+       "  r = aten.rand_like.default(f) : f32[8, 8]\n  y = aten.gt.Scalar(r, 0.2) : b8[8, 8]"},
+      {"  y = aten.clamp.default(i, None, 5) : i64[8, 8]",
+       "  y = aten.add.Tensor(i, 0) : i64[8, 8]"},
+      {"  y = aten.clamp.default(i, 0) : i64[8, 8]", "  y = aten.add.Tensor(i, 0) : i64[8, 8]"},
+      {"  y = aten.remainder.Scalar(i, 8) : i64[8, 8]", "  y = aten.add.Tensor(i, 0) : i64[8, 8]"},
+      {"  y = aten.remainder.Scalar(i, 3) : i64[8, 8]", "  y = aten.fmod.Scalar(i, 3) : i64[8, 8]"},
+      {"  y = aten.eq.Scalar(i, 77) : b8[8, 8]", "  y = aten.eq.Scalar(i, 78) : b8[8, 8]"},
+      {"  y = aten.abs.default(i) : i64[8, 8]", "  y = aten.add.Tensor(i, 0) : i64[8, 8]"},
+  };
+  for (const Programs& programs : kDifferent) {
+    CAPTURE(programs.before);
+    CHECK(VerdictOf(programs) == Verdict::kDiffers);
+    CHECK(VerdictOf({programs.before, programs.before}) == Verdict::kProven);
+  }
+}
+
+TEST_CASE("PV-31: every number that rand draws is from 0 to 1") {
+  CHECK(VerdictOf({"  r = aten.rand_like.default(f) : f32[8, 8]\n"
+                   "  y = aten.clamp.default(r, 0, 1) : f32[8, 8]",
+                   "  y = aten.rand_like.default(f) : f32[8, 8]"}) == Verdict::kProven);
+}
+
+TEST_CASE("PV-32: integers have the bits of their type, and truth values are 0 and 1") {
+  constexpr Programs kDifferent[] = {
+      {"  n = aten._to_copy.default(i, dtype=torch.uint8) : u8[8, 8]\n"
+       "  y = aten._to_copy.default(n, dtype=torch.int64) : i64[8, 8]",
+       "  y = aten.clone.default(i) : i64[8, 8]"},
+      {"  n = aten.neg.default(u) : u8[8, 8]\n"
+       "  y = aten._to_copy.default(n, dtype=torch.int64) : i64[8, 8]",
+       "  w = aten._to_copy.default(u, dtype=torch.int64) : i64[8, 8]\n"
+       "  y = aten.neg.default(w) : i64[8, 8]"},
+      {"  s = aten.add.Tensor(m, m) : b8[8, 8]\n"
+       "  y = aten._to_copy.default(s, dtype=torch.int64) : i64[8, 8]",
+       "  w = aten._to_copy.default(m, dtype=torch.int64) : i64[8, 8]\n"
+       "  y = aten.add.Tensor(w, w) : i64[8, 8]"},
+      {"  y = aten.bitwise_not.default(i) : i64[8, 8]",
+       "  d = aten.mul.Tensor(i, 2) : i64[8, 8]\n"
+       "  y = aten.bitwise_not.default(d) : i64[8, 8]"},
+  };
+  for (const Programs& programs : kDifferent) {
+    CAPTURE(programs.before);
+    CHECK(VerdictOf(programs) == Verdict::kDiffers);
+  }
+  constexpr Programs kEqual[] = {
+      {"  y = aten.add.Tensor(m, m) : b8[8, 8]", "  y = aten.bitwise_or.Tensor(m, m) : b8[8, 8]"},
+      {"  y = aten.bitwise_not.default(m) : b8[8, 8]",
+       "  y = aten.logical_not.default(m) : b8[8, 8]"},
+      {"  n = aten.neg.default(i) : i64[8, 8]\n  y = aten.sub.Tensor(n, 1) : i64[8, 8]",
+       "  y = aten.bitwise_not.default(i) : i64[8, 8]"},
+      {"  y = aten.bitwise_not.default(u) : u8[8, 8]", "  y = aten.rsub.Scalar(u, 255) : u8[8, 8]"},
+  };
+  for (const Programs& programs : kEqual) {
+    CAPTURE(programs.before);
+    CHECK(VerdictOf(programs) == Verdict::kProven);
+  }
+}
+
+TEST_CASE("PV-33: NaN is not equal to itself, and complex numbers have no order") {
+  CHECK(VerdictOf({"  n = aten.full_like.default(f, nan) : f32[8, 8]\n"
+                   "  y = aten.ne.Tensor(n, n) : b8[8, 8]",
+                   "  y = aten.ones_like.default(m) : b8[8, 8]"}) == Verdict::kProven);
+  constexpr Programs kUnknown = {
+      "  k = aten._conj.default(c) : c64[8, 8]\n  y = aten.eq.Tensor(c, k) : b8[8, 8]",
+      "  y = aten.eq.Tensor(c, 0) : b8[8, 8]"};
+  CHECK(VerdictOf(kUnknown) == Verdict::kUnproven);
+}
+
+TEST_CASE("PV-33: one over a root is the root of one over the number, of any head size") {
+  for (const int size : {64, 80, 96, 12, 48}) {
+    CAPTURE(size);
+    const double root = std::sqrt(size);
+    CHECK_EQ(Mul(FromLiteral(root), FromLiteral(1 / root)), 1);
   }
 }
 
