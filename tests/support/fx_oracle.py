@@ -11,6 +11,7 @@ valid Python once the class has a name, so `ast` reads it. Skips missing folders
 import ast
 import functools
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -105,8 +106,12 @@ class Body:
 
     def __init__(self, function, lines):
         self.nodes = []
-        self.lines = lines
-        self.first_line = function.lineno
+        self.comments = {}  # line -> the comment above it
+        comment = ""
+        for number in range(function.lineno, function.end_lineno):
+            if lines[number].lstrip().startswith("#"):
+                comment = lines[number]
+            self.comments[number + 1] = comment
         self.counts = [0, 0, 0, 0]  # arguments, types, places, sequence numbers
         self.bound = set()  # names of nodes
         self.lists = {}  # names that stand for lists
@@ -128,18 +133,17 @@ class Body:
         self.bound.add(name)
 
     def output(self, operands):
-        name = next(n for n in ["output"] + [f"output_{i}" for i in range(1, 10**6)] if n not in self.bound)
+        names = itertools.chain(["output"], (f"output_{i}" for i in itertools.count(1)))
+        name = next(n for n in names if n not in self.bound)
         self.add(name, "output", "", operands)
 
     def count(self, s):
         """Metadata of the node that statement `s` makes: its type, and the content of the comment above it."""
         if isinstance(s, ast.AnnAssign) and isinstance(s.annotation, ast.Constant):
             self.counts[1] += 1
-        for line in reversed(self.lines[self.first_line : s.lineno]):
-            if line.lstrip().startswith("#"):
-                self.counts[2] += bool(re.search(r"File: .+:\d+ in ", line))
-                self.counts[3] += bool(re.match(r" *# (\w+: [^#]*, )?seq_nr: \d", line))
-                break
+        comment = self.comments.get(s.lineno, "")
+        self.counts[2] += bool(re.search(r"File: .+:\d+ in ", comment))
+        self.counts[3] += bool(re.match(r" *# (\w+: [^#]*, )?seq_nr: \d", comment))
 
     def statement(self, rest):
         # `a += 1;  iadd = a` is one node; its second part has the type.
