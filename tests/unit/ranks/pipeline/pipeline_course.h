@@ -21,7 +21,7 @@
 /// Apart from tests/support/rank_courses.h, whose courses of layouts are close, not equal.
 namespace strata::testing::pipelines {
 
-/// Six layers, so that stages differ.
+/// Six layers, so that stages differ, and steps that read what the optimizer wrote.
 inline constexpr std::string_view kModel = R"(model = "llama3"
 dim = 32
 n_layers = 6
@@ -30,7 +30,7 @@ n_kv_heads = 2
 vocab_size = 64
 multiple_of = 16
 seq_len = 16
-steps = 20
+steps = 5
 seed = 7
 [optimizer]
 lr = 3e-3
