@@ -257,7 +257,7 @@ TEST_CASE("T80, T81: with room for it parameters are whole, and with little they
 TEST_CASE(
     "auto placement: memory that decides is priced, and as many layers are cut as it asks for") {
   const CostModel model = ModelOf("fsdp=8");
-  const std::string text = StepText(8);
+  const std::string text = StepText(5);
   auto module = ParseBody(text);
   Graph& graph = *module->FindGraph("g");
   const AutoPlacement wide = Find(graph, model);
