@@ -9,6 +9,7 @@
 #include <ATen/Parallel.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "passes/core/chunk_attributes.h"
 #include "runtime/train/trainer.h"
@@ -98,15 +99,19 @@ TEST_CASE("chunks of the graph train bit for bit as chunks of the program, 20 st
 
 TEST_CASE("chunks of experts train bit for bit as those of the program") {
   at::set_num_threads(1);
-  for (const Model& model : kModels) {
+  // The first model has every number of chunks in both dimensions, each other one a number in each.
+  for (size_t i = 0; i < kModels.size(); ++i) {
+    const Model& model = kModels[i];
     INFO(testing::Title({model.text, model.overrides}));
-    for (const std::string dim : {"batch", "seq"}) {
-      INFO(dim);
-      for (const std::string count : {"2", "3", "4"}) {
+    for (const bool is_batch : {true, false}) {
+      INFO(is_batch);
+      for (const size_t count : {2, 3, 4}) {
         INFO(count);
+        if (i > 0 && count != 2 + (i + (is_batch ? 0 : 1)) % 3) continue;
         CheckSameTraining(model,
-                          WithMore(kMoe, {"compile.ep_overlap.chunk_dim=" + dim,
-                                          "compile.ep_overlap.num_chunks=" + count}),
+                          WithMore(kMoe, {fmt::format("compile.ep_overlap.chunk_dim={}",
+                                                      is_batch ? "batch" : "seq"),
+                                          fmt::format("compile.ep_overlap.num_chunks={}", count)}),
                           2);
       }
     }
