@@ -166,6 +166,7 @@ TEST_CASE("parts that are read from the memory of their process have the bits of
 
 TEST_CASE("processes of one machine read each other's memory") {
   std::atomic<int> readable = 0;
+  std::latch both_have_read(2);
   std::vector<int64_t> values = {7, 8};
   const ProcessStore store = OrDie(ProcessStore::Open());
   std::vector<std::thread> threads;
@@ -177,13 +178,15 @@ TEST_CASE("processes of one machine read each other's memory") {
       const PeerMemory memory(*links, rank, 2, std::chrono::seconds(20));
       const int64_t other = 1 - rank;
       CHECK_FALSE(memory.CanRead(rank));
-      if (!memory.CanRead(other)) return;  // the system forbids it
-      ++readable;
-      int64_t value = 0;
-      const auto target = std::as_writable_bytes(std::span(&value, 1));
-      CHECK(memory.Read(other, reinterpret_cast<uint64_t>(&values[1]), target));
-      CHECK_EQ(value, 8);
-      CHECK_FALSE(memory.Read(other, 8, target));  // nothing is there
+      if (memory.CanRead(other)) {  // the system may forbid it
+        ++readable;
+        int64_t value = 0;
+        const auto target = std::as_writable_bytes(std::span(&value, 1));
+        CHECK(memory.Read(other, reinterpret_cast<uint64_t>(&values[1]), target));
+        CHECK_EQ(value, 8);
+        CHECK_FALSE(memory.Read(other, 8, target));  // nothing is there
+      }
+      both_have_read.arrive_and_wait();  // the memory of a rank that ended is gone
     });
   }
   for (std::thread& thread : threads)
