@@ -1,6 +1,7 @@
 // What memory policies leave of a training: its results, in less memory.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -65,10 +66,13 @@ Overrides WithPolicy(Overrides overrides, std::string_view policy) {
 
 TEST_CASE("memory policies leave every bit of losses, gradients and parameters") {
   at::set_num_threads(1);
-  for (const Case& c : kCases) {
+  for (size_t i = 0; i < kCases.size(); ++i) {
+    const Case& c = kCases[i];
     INFO(testing::Title(c));
     const Training expected = Train(SmallConfig(c.text, c.overrides), 3);
-    for (const char* policy : {"default", "eager", "full", "min_cut"}) {
+    const auto policies =
+        i % 2 == 0 ? std::array{"default", "min_cut"} : std::array{"eager", "full"};
+    for (const char* policy : policies) {
       INFO(policy);
       const Training actual = Train(SmallConfig(c.text, WithPolicy(c.overrides, policy)), 3);
       CHECK_GT(actual.num_copies, 0);
@@ -93,7 +97,7 @@ TEST_CASE("fused kernels of recomputed nodes leave every bit") {
 TEST_CASE("policies that give up more need less memory, planned and measured") {
   at::set_num_threads(1);
   // Activations outweigh parameters, gradients and the state of the optimizer.
-  const Overrides larger = {"dim=64", "seq_len=96", "batch_size=12", "rope.max_seq_len=96",
+  const Overrides larger = {"dim=64", "seq_len=96", "batch_size=6", "rope.max_seq_len=96",
                             "vocab_size=64"};
   for (const std::string_view text :
        {testing::kSmallLlama3, testing::kSmallQwen3, testing::kSmallDeepSeekV3}) {
@@ -118,7 +122,7 @@ TEST_CASE("policies that give up more need less memory, planned and measured") {
 }
 
 // Results beyond the smallest that are offloaded.
-const Overrides kLarger = {"dim=64",     "seq_len=96",   "batch_size=12", "rope.max_seq_len=96",
+const Overrides kLarger = {"dim=64",     "seq_len=96",   "batch_size=6", "rope.max_seq_len=96",
                            "n_layers=4", "vocab_size=64"};
 
 TEST_CASE("offloaded results come back bit for bit, however many steps overlap with the copies") {
