@@ -66,12 +66,17 @@ graph g
 
 
 class EmitCppTest(unittest.TestCase):
-    strata = ""
+    """The first program is built with its CMakeLists.txt; the others, whose sources but step.cpp are the same, from its
+    objects."""
 
-    def setUp(self):
+    strata = ""
+    built = ""  # folder of the first program
+
+    @classmethod
+    def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -94,22 +99,18 @@ class EmitCppTest(unittest.TestCase):
         return torch[0]
 
     def build(self, folder):
-        """Builds a program outside of Strata's tree, against LibTorch alone.
-
-        With ccache, sources that programs have in common are compiled once: below the base folder, ccache compares
-        paths from there.
-        """
-        launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-        base = os.path.dirname(self.path(folder))
-        self.run_command("cmake", "-S", folder, "-B", f"{base}/build", f"-DTORCH={self.torch()}", *launcher)
-        self.run_command("cmake", "--build", f"{base}/build", "-j2", CCACHE_BASEDIR=base, CCACHE_NOHASHDIR="1")
-        return f"{base}/build/step"
+        """Builds a program outside of Strata's tree, against LibTorch alone."""
+        self.run_command("cmake", "-S", f"{folder}/program", "-B", f"{folder}/build", f"-DTORCH={self.torch()}")
+        self.run_command("cmake", "--build", f"{folder}/build", "-j2")
+        EmitCppTest.built = folder
+        return self.path(f"{folder}/build/step")
 
     def build_as(self, folder, built):
         """Builds a program whose sources are those of one that is built, except step.cpp.
 
         LibTorch's headers of a tensor, which take most of its compilation, are precompiled.
         """
+        folder = f"{folder}/program"
         libraries = [f"{self.torch()}/lib/lib{name}.so" for name in ("torch_cpu", "c10")]
         compile_command = ["c++", "-std=gnu++17", "-DNDEBUG", "-Winvalid-pch", "-isystem", f"{self.torch()}/include"]
         if not os.path.exists(self.path("tensor.h.gch")):
@@ -123,13 +124,13 @@ class EmitCppTest(unittest.TestCase):
         self.run_command("c++", "step.o", *shared, *libraries, f"-Wl,-rpath,{self.torch()}/lib", "-o", "step")
         return self.path("step")
 
-    def check_bits(self, ref, folder, built=""):
-        """The program of a graph, in FOLDER/program, gives what the executor gives."""
+    def check_bits(self, ref, folder):
+        """The program of a graph, in FOLDER/program, gives what the executor gives. Returns the results; the program is
+        `step` of this test."""
         os.mkdir(self.path(folder))
-        source = f"{folder}/program"
-        self.run_command(self.strata, "emit", ref, "--lang", "cpp", "-o", source)
-        step = self.build_as(source, built) if built else self.build(source)
-        self.run_command(step, "in.safetensors", "program.safetensors")
+        self.run_command(self.strata, "emit", ref, "--lang", "cpp", "-o", f"{folder}/program")
+        self.step = self.build_as(folder, self.built) if self.built else self.build(folder)
+        self.run_command(self.step, "in.safetensors", "program.safetensors")
         self.run_command(self.strata, "run", ref, "--inputs", "in.safetensors", "--outputs", "executor.safetensors",
                          "--threads", "1")
         program = self.tensors("program.safetensors")
@@ -138,7 +139,6 @@ class EmitCppTest(unittest.TestCase):
 
     def test_programs_of_each_family_have_the_bits_of_the_executor(self):
         """Fused graphs; data-dependent sizes, narrow types and recomputed results."""
-        built = ""
         for name, family, graphs, settings in (
                 *((family, family, ("step", "optimizer"), []) for family in FAMILIES),
                 ("sizes", "deepseek_v3", ("step",), ["moe.use_grouped_mm=false"]),
@@ -150,9 +150,8 @@ class EmitCppTest(unittest.TestCase):
                              "in.safetensors", "--overwrite", *sets(*settings))
             for graph in graphs:
                 with self.subTest(name=name, graph=graph):
-                    results = self.check_bits(f"{name}.strata#graph={graph}", f"{name}-{graph}", built)
+                    results = self.check_bits(f"{name}.strata#graph={graph}", f"{name}-{graph}")
                     self.assertGreater(len(results), 10)
-                    built = built or f"{name}-{graph}"
             if not settings:
                 program = self.read(f"{name}-step/program/step.cpp").decode()
                 self.assertIn("static std::vector<Tensor> kernel_0(", program)
@@ -167,7 +166,7 @@ class EmitCppTest(unittest.TestCase):
         results = self.check_bits("g.txt", "hostile")
         self.assertEqual(struct.unpack("<4f", results["values"][2]), (2, -1, 6, 4))
         self.assertEqual(struct.unpack("<12f", results["parts"][2])[:4], (1, -2, -2, 4))
-        self.check_damaged("hostile/build/step")
+        self.check_damaged(self.step)
 
     def test_inputs_lie_in_memory_as_the_graph_says(self):
         with open(self.path("g.txt"), "w", encoding="utf-8") as file:
