@@ -267,7 +267,7 @@ class ProcessesTest(StrataCase):
         for kill in range(self.kills):
             name, gone = f"killed{kill}", chance.randrange(4)
             run, ranks = self.start(name, 4, *FSDP_TP, *LONG, *sets("checkpoint.interval=1"))
-            moment = chance.uniform(0, 1)
+            moment = chance.uniform(0, 0.4)
             time.sleep(moment)
             start = time.monotonic()
             os.kill(ranks[gone], signal.SIGKILL)
@@ -283,7 +283,7 @@ class ProcessesTest(StrataCase):
         for layout_name in ("sharded stages", "stages with tensor parallelism"):
             layout, count = PIPELINES[layout_name]
             for kill in range(max(1, self.kills // 3)):
-                name, gone, moment = f"{layout_name} {kill}", chance.randrange(count), chance.uniform(0, 1)
+                name, gone, moment = f"{layout_name} {kill}", chance.randrange(count), chance.uniform(0, 0.4)
                 run, ranks = self.start(name, count, *layout, *LONG, *sets("checkpoint.interval=1"))
                 time.sleep(moment)
                 start = time.monotonic()
