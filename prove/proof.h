@@ -97,6 +97,8 @@ struct ProofOptions {
   bool has_replicas = false;
   /// A proven pass is evaluated again, with rounding.
   bool lists_precision = false;
+  /// A quarter of the floating-point numbers of inputs are 0.
+  bool has_zeros = false;
 };
 
 /// Adds what is wrong with a node of the graph after a pass, unless there are `max_findings`.

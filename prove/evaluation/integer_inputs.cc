@@ -41,12 +41,12 @@ void AddLiterals(const Graph& graph, NodeId node, NumberUse& use) {
     if (arg.kind() == ArgKind::kInt) use.literals.push_back(arg.as_int());
 }
 
-/// A number whose power of 2 is random, below 2^12 and in the type. A product of five is exact.
+/// A number whose power of 2 is random, below 2^12 and 2 to the bits of the type. A product of five
+/// is exact.
 uint64_t RandomMagnitude(DType dtype, uint64_t bits) {
-  constexpr uint64_t kMostBits = 12;
-  const uint64_t most =
-      std::min<uint64_t>(kMostBits, 8 * static_cast<uint64_t>(ByteSize(dtype)) - 2);
-  const uint64_t power = uint64_t{1} << (bits >> 32) % most;
+  constexpr int64_t kMostBits = 12;
+  const auto most = static_cast<uint64_t>(std::min(kMostBits, 8 * ByteSize(dtype)));
+  const uint64_t power = uint64_t{1} << (bits >> 32U) % most;
   return power + bits % power;
 }
 

@@ -109,4 +109,11 @@ double InputElementsOf(const Graph& graph) {
   return elements;
 }
 
+bool IsQuick(const Graph& graph) {
+  constexpr int32_t kFewNodes = 200;
+  constexpr double kFewElements = 4096, kFewProducts = 1e6;
+  return graph.num_nodes() <= kFewNodes && PeakElementsOf(graph) <= kFewElements &&
+         ProductsOf(graph) <= kFewProducts;
+}
+
 }  // namespace strata::prove

@@ -17,6 +17,9 @@ double InputElementsOf(const Graph& graph);
 /// most. Results of views count as nothing.
 double PeakElementsOf(const Graph& graph);
 
+/// Whether a proof of the graph takes about a millisecond.
+bool IsQuick(const Graph& graph);
+
 /// At once, on all ranks. Graphs that need more are not evaluated.
 inline constexpr double kMaxBytes = 4.0 * (1 << 30);
 

@@ -15,7 +15,7 @@ std::vector<OpDefinition> MakeTable() {
         ReductionOps(),  ProductOps(),    SoftmaxOps(),     LossOps(),        AttentionOps(),
         BodyOps(),       FlexOps(),       ExpertOps(),      NormOps(),        OptimizerOps(),
         RegionOps(),     StatisticsOps(), ConvolutionOps(), ChannelNormOps(), PoolingOps(),
-        OrderOps(),      IntegerOps(),    RearrangeOps(),   DataSizeOps()}) {
+        OrderOps(),      IntegerOps(),    RearrangeOps(),   DataSizeOps(),    PiecewiseOps()}) {
     table.insert(table.end(), part.begin(), part.end());
   }
   std::ranges::sort(table, {}, &OpDefinition::name);

@@ -1,4 +1,8 @@
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "prove/ops/elementwise.h"
 #include "prove/ops/tables.h"
@@ -151,7 +155,16 @@ Result<Values> EvaluateGather(Call& call) {
   return Values{OfWords(a.domain(), index.sizes(), std::move(words))};
 }
 
-/// scatter(self, dim, index, src or value), scatter_add(self, dim, index, src)
+/// What is at the place of an index becomes, where `source` is scattered there. `reduce`: "add",
+/// "multiply" or "", to overwrite.
+uint64_t Scattered(uint64_t word, uint64_t source, std::string_view reduce, Domain domain) {
+  const bool is_integer = domain == Domain::kInteger;
+  if (reduce == "add") return is_integer ? word + source : prove::Add(word, source);
+  if (reduce == "multiply") return is_integer ? word * source : prove::Mul(word, source);
+  return source;
+}
+
+/// scatter(self, dim, index, src or value, reduce), scatter_add(self, dim, index, src)
 template <bool kAdd>
 Result<Values> EvaluateScatter(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
@@ -171,13 +184,10 @@ Result<Values> EvaluateScatter(Call& call) {
   const Words added = values.Read();
   const std::vector<int64_t> offsets = OffsetsAlong(result, dim, index);
   if (std::ranges::count(offsets, -1) > 0) return OutOfRangeLike(a);
+  const std::string reduce = kAdd ? "add" : call.TextAt(SIZE_MAX, "reduce");
   for (size_t i = 0; i < offsets.size(); ++i) {
     uint64_t& word = words[static_cast<size_t>(offsets[i])];
-    if (!kAdd) {
-      word = added[i];
-    } else {
-      word = a.domain() == Domain::kInteger ? word + added[i] : prove::Add(word, added[i]);
-    }
+    word = Scattered(word, added[i], reduce, a.domain());
   }
   return Values{std::move(result)};
 }

@@ -1,4 +1,7 @@
 #include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "prove/ops/elementwise.h"
 #include "prove/ops/tables.h"
@@ -6,9 +9,22 @@
 namespace strata::prove {
 namespace {
 
+/// What elements are compared with. A literal keeps its own place in the order.
+struct Bound {
+  Tensor tensor;
+  std::optional<double> literal;
+};
+
+Result<Bound> BoundAt(const Call& call, size_t position, std::string_view name) {
+  STRATA_TRY(Tensor tensor, call.TensorAt(position, name));
+  return Bound{std::move(tensor), call.LiteralAt(position, name)};
+}
+
 /// Compares elements: `fn` of -1, 0 or 1; of NaN `nan`, and of undefined elements an undefined one.
 template <class Fn>
-Result<Tensor> MapCompare(const Tensor& a, const Tensor& b, Domain domain, uint64_t nan, Fn&& fn) {
+Result<Tensor> MapCompare(const Tensor& a, const Bound& bound, Domain domain, uint64_t nan,
+                          Fn&& fn) {
+  const Tensor& b = bound.tensor;
   if (Common(a.domain(), b.domain()) == Domain::kInteger) {
     return Map(a, b, domain, [&](uint64_t x, uint64_t y) {
       const int order = Signed(x) < Signed(y) ? -1 : static_cast<int>(Signed(x) > Signed(y));
@@ -19,14 +35,14 @@ Result<Tensor> MapCompare(const Tensor& a, const Tensor& b, Domain domain, uint6
              [&](Residue x, Residue y) -> uint64_t {
                if (x == kUndefined || y == kUndefined) return kUndefined;
                if (x == kNan || y == kNan) return nan;
-               return fn(Compare(x, y), x, y);
+               return fn(bound.literal ? CompareToLiteral(x, *bound.literal) : Compare(x, y), x, y);
              });
 }
 
 template <bool kLess, bool kEqual, bool kGreater>
 Result<Values> EvaluateCompare(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
-  STRATA_TRY(const Tensor b, call.TensorAt(1, "other"));
+  STRATA_TRY(const Bound b, BoundAt(call, 1, "other"));
   STRATA_TRY(
       Tensor truth,
       MapCompare(a, b, Domain::kInteger, kLess && kGreater ? 1 : 0,
@@ -37,16 +53,16 @@ Result<Values> EvaluateCompare(Call& call) {
 }
 
 template <bool kLargest>
-Result<Tensor> Extremum(const Tensor& a, const Tensor& b) {
+Result<Tensor> Extremum(const Tensor& a, const Bound& b) {
   return MapCompare(
-      a, b, Common(a.domain(), b.domain()), kNan,
+      a, b, Common(a.domain(), b.tensor.domain()), kNan,
       [](int order, uint64_t x, uint64_t y) { return (order > 0) == kLargest ? x : y; });
 }
 
 template <bool kLargest>
 Result<Values> EvaluateExtremum(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
-  STRATA_TRY(const Tensor b, call.TensorAt(1, "other"));
+  STRATA_TRY(const Bound b, BoundAt(call, 1, "other"));
   STRATA_TRY(Tensor result, Extremum<kLargest>(a, b));
   return Values{std::move(result)};
 }
@@ -54,11 +70,11 @@ Result<Values> EvaluateExtremum(Call& call) {
 Result<Values> EvaluateClamp(Call& call) {
   STRATA_TRY(Tensor a, call.TensorAt(0));
   if (call.Find(1, "min") != nullptr) {
-    STRATA_TRY(const Tensor low, call.TensorAt(1, "min"));
+    STRATA_TRY(const Bound low, BoundAt(call, 1, "min"));
     STRATA_TRY(a, Extremum<true>(a, low));
   }
   if (call.Find(2, "max") != nullptr) {
-    STRATA_TRY(const Tensor high, call.TensorAt(2, "max"));
+    STRATA_TRY(const Bound high, BoundAt(call, 2, "max"));
     STRATA_TRY(a, Extremum<false>(a, high));
   }
   return Values{std::move(a)};
@@ -66,7 +82,7 @@ Result<Values> EvaluateClamp(Call& call) {
 
 Result<Values> EvaluateRelu(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
-  STRATA_TRY(Tensor result, Extremum<true>(a, Tensor(a.domain(), {}, 0)));
+  STRATA_TRY(Tensor result, Extremum<true>(a, {Tensor(a.domain(), {}, 0), {}}));
   return Values{std::move(result)};
 }
 
@@ -74,7 +90,7 @@ Result<Values> EvaluateRelu(Call& call) {
 Result<Values> EvaluateThresholdBackward(Call& call) {
   STRATA_TRY(const Tensor gradient, call.TensorAt(0));
   STRATA_TRY(const Tensor a, call.TensorAt(1));
-  STRATA_TRY(const Tensor threshold, call.TensorAt(2));
+  STRATA_TRY(const Bound threshold, BoundAt(call, 2, "threshold"));
   STRATA_TRY(const Tensor mask, MapCompare(a, threshold, Domain::kFloat, 1,
                                            [](int order, uint64_t /*x*/, uint64_t /*y*/) {
                                              return static_cast<uint64_t>(order > 0);

@@ -18,6 +18,7 @@ std::span<const OpDefinition> IntegerOps();
 std::span<const OpDefinition> OrderOps();
 std::span<const OpDefinition> RearrangeOps();
 std::span<const OpDefinition> ReductionOps();
+std::span<const OpDefinition> PiecewiseOps();
 std::span<const OpDefinition> PoolingOps();
 std::span<const OpDefinition> ProductOps();
 std::span<const OpDefinition> SoftmaxOps();

@@ -106,6 +106,14 @@ Result<Residue> Call::NumberAt(size_t position, std::string_view name, Residue o
   return number->domain() == Domain::kFloat ? word : FromInteger(static_cast<int64_t>(word));
 }
 
+std::optional<double> Call::LiteralAt(size_t position, std::string_view name) const {
+  const Argument* argument = Find(position, name);
+  if (argument == nullptr || argument->is_tensor()) return std::nullopt;
+  if (const auto* number = std::get_if<double>(&argument->value)) return *number;
+  const std::optional<int64_t> integer = AsInteger(*argument);
+  return integer ? std::optional(static_cast<double>(*integer)) : std::nullopt;
+}
+
 std::optional<Sizes> Call::IntegersAt(size_t position, std::string_view name) const {
   const Argument* argument = Find(position, name);
   if (argument == nullptr) return std::nullopt;

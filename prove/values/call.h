@@ -57,6 +57,8 @@ class Call {
   std::string TextAt(size_t position, std::string_view name) const;
   /// The image of a number. Errors: absent, or not a number.
   Result<Residue> NumberAt(size_t position, std::string_view name, Residue otherwise) const;
+  /// A number that the call states; none: absent, or a value of the graph.
+  std::optional<double> LiteralAt(size_t position, std::string_view name) const;
   /// Integers of a list, or one integer; none: absent.
   std::optional<Sizes> IntegersAt(size_t position, std::string_view name) const;
   /// The domain of the keyword `dtype`, else `otherwise`.

@@ -1,5 +1,6 @@
 #include "prove/values/field.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -16,8 +17,8 @@ constexpr uint64_t kExpFunction = 0x6578706f6e656e74U;
 constexpr uint64_t kTruncateFunction = 0x7472756e63617465U;
 constexpr uint64_t kMagnitudeFunction = 0x6d61676e69747564U;
 
-/// Fractions of these denominators, up to 10^7, stand in their order. Without a factor 1/2, whose
-/// image is half of the prime, would be less than all others.
+/// Fractions of these denominators, up to 10^7, stand in their order, as whole numbers do. Without
+/// a factor 1/2, whose image is half of the prime, would be less than all others.
 constexpr int64_t kDenominators = int64_t{1024} * 9 * 625 * 1001;
 constexpr int64_t kLargestInOrder = 10'000'000;
 
@@ -28,23 +29,31 @@ int64_t Multiple(Residue a) {
   return multiple <= kPrime / 2 ? value : value - static_cast<int64_t>(kPrime);
 }
 
-/// Another number stands among those from 1/8 to 32, and each factor of 2 has as many: so that some
-/// are on either side of the bound of a clamp, and between two bounds.
-int64_t RandomMagnitude(int64_t multiple) {
-  const uint64_t bits = Mix(kMagnitudeFunction ^ static_cast<uint64_t>(multiple));
-  const auto power = static_cast<int64_t>((kDenominators / 8) << (bits >> 61U));
-  constexpr int64_t kSteps = 1 << 20;
-  return power + power / kSteps * static_cast<int64_t>(bits % kSteps);
+/// Another number stands among those from 1/8 to 32 of either sign, and each factor of 2 has as
+/// many: so that some are on either side of a bound, and between two of them.
+double RandomPlace(int64_t multiple) {
+  const uint64_t bits = Mix(kMagnitudeFunction ^ static_cast<uint64_t>(std::abs(multiple)));
+  constexpr uint64_t kSteps = 1U << 20U;
+  const double mantissa = 1 + static_cast<double>(bits % kSteps) / kSteps;
+  const double magnitude =
+      std::ldexp(static_cast<double>(kDenominators) * mantissa, static_cast<int>(bits >> 61U) - 3);
+  const bool is_negative = (bits >> 60U & 1U) != static_cast<uint64_t>(multiple < 0);
+  return is_negative ? -magnitude : magnitude;
 }
 
-/// Where a value stands in the order; those of one place stand as their multiples do.
-int64_t Place(Residue a) {
-  if (a == kInfinity) return std::numeric_limits<int64_t>::max();
-  if (a == kMinusInfinity) return std::numeric_limits<int64_t>::min();
+/// Where a value stands in the order, in 1/kDenominators; those of one place stand as their
+/// multiples do.
+double Place(Residue a) {
+  if (a == kInfinity) return std::numeric_limits<double>::infinity();
+  if (a == kMinusInfinity) return -std::numeric_limits<double>::infinity();
   const int64_t multiple = Multiple(a);
-  if (std::abs(multiple) <= kDenominators * kLargestInOrder) return multiple;
-  const int64_t magnitude = RandomMagnitude(std::abs(multiple));
-  return multiple < 0 ? -magnitude : magnitude;
+  if (std::abs(multiple) <= kDenominators * kLargestInOrder) return static_cast<double>(multiple);
+  constexpr int64_t kLargestWhole = int64_t{1} << 50;
+  const int64_t whole = a <= kPrime / 2 ? static_cast<int64_t>(a)
+                                        : static_cast<int64_t>(a) - static_cast<int64_t>(kPrime);
+  return std::abs(whole) <= kLargestWhole
+             ? static_cast<double>(whole) * static_cast<double>(kDenominators)
+             : RandomPlace(multiple);
 }
 
 bool IsPositive(Residue a) {
@@ -201,9 +210,15 @@ Residue FromLiteral(double value) {
 
 int Compare(Residue a, Residue b) {
   if (a == b) return 0;
-  const int64_t first = Place(a), second = Place(b);
+  const double first = Place(a), second = Place(b);
   if (first != second) return first < second ? -1 : 1;
   return Multiple(a) < Multiple(b) ? -1 : 1;
+}
+
+int CompareToLiteral(Residue a, double literal) {
+  const Residue image = FromLiteral(literal);
+  if (a == image || !IsNumber(a) || !IsNumber(image)) return Compare(a, image);
+  return Place(a) < literal * static_cast<double>(kDenominators) ? -1 : 1;
 }
 
 Residue PartOfOne(uint64_t bits) {

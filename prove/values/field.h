@@ -71,6 +71,10 @@ Residue FromLiteral(double value);
 /// -1, 0, 1. REQUIRES: neither is NaN or undefined.
 int Compare(Residue a, Residue b);
 
+/// `Compare` with the image of a literal, which stands where its number does, however small or
+/// large.
+int CompareToLiteral(Residue a, double literal);
+
 /// A fraction from 0 to 1, without 1, as a random generator draws it.
 Residue PartOfOne(uint64_t bits);
 

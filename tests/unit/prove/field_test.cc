@@ -102,6 +102,10 @@ TEST_CASE("PV-2: fractions stand in the order of their numbers, the others among
   CHECK_LT(Compare(tenth, half), 0);
   CHECK_LT(Compare(half, 1), 0);
   CHECK_LT(Compare(1, FromInteger(10'000'000)), 0);
+  CHECK_LT(Compare(FromInteger(1'000'000'000'000), FromInteger(1'000'000'000'001)), 0);
+  CHECK_GT(CompareToLiteral(1, 1e-12), 0);
+  CHECK_LT(CompareToLiteral(1, 3.4e38), 0);
+  CHECK_EQ(CompareToLiteral(half, 0.5), 0);
   CHECK_LT(Compare(Neg(half), Neg(tenth)), 0);
   int above = 0, between = 0;
   for (uint64_t i = 0; i < 1000; ++i) {

@@ -401,6 +401,14 @@ TEST_CASE("symbolic sizes without a hint get numbers, the same in both graphs") 
   CHECK_EQ(ProveTexts(kDynamic, wrong).verdict, Verdict::kDiffers);
 }
 
+TEST_CASE("a number that is right for the first sizes only is found with others") {
+  std::string wrong(kDynamic);
+  wrong.replace(wrong.find("0, 0, half"), 10, "0, 0, 2");
+  const Proof proof = ProveTexts(kDynamic, wrong);
+  CHECK_EQ(proof.verdict, Verdict::kDiffers);
+  CHECK_EQ(proof.chosen_sizes, SymbolSizes{{"s77", 8}});
+}
+
 TEST_CASE("a view that needs another size than the first one chosen gets one") {
   constexpr std::string_view kView = R"(
   x = placeholder : f32[s3, 6]

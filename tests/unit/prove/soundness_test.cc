@@ -132,6 +132,12 @@ TEST_CASE(
       {"  y = aten.remainder.Scalar(i, 8) : i64[8, 8]", "  y = aten.add.Tensor(i, 0) : i64[8, 8]"},
       {"  y = aten.remainder.Scalar(i, 3) : i64[8, 8]", "  y = aten.fmod.Scalar(i, 3) : i64[8, 8]"},
       {"  y = aten.eq.Scalar(i, 77) : b8[8, 8]", "  y = aten.eq.Scalar(i, 78) : b8[8, 8]"},
+      {"  n = aten.linalg_vector_norm.default(f, 2, [0], True) : f32[1, 8]\n"
+       "  l = aten.clamp_min.default(n, 1e-12) : f32[1, 8]\n"
+       "  y = aten.div.Tensor(f, l) : f32[8, 8]",
+       "  n = aten.linalg_vector_norm.default(f, 2, [1], True) : f32[8, 1]\n"
+       "  l = aten.clamp_min.default(n, 1e-12) : f32[8, 1]\n"
+       "  y = aten.div.Tensor(f, l) : f32[8, 8]"},
       {"  y = aten.abs.default(i) : i64[8, 8]", "  y = aten.add.Tensor(i, 0) : i64[8, 8]"},
   };
   for (const Programs& programs : kDifferent) {
@@ -145,6 +151,107 @@ TEST_CASE("PV-31: every number that rand draws is from 0 to 1") {
   CHECK(VerdictOf({"  r = aten.rand_like.default(f) : f32[8, 8]\n"
                    "  y = aten.clamp.default(r, 0, 1) : f32[8, 8]",
                    "  y = aten.rand_like.default(f) : f32[8, 8]"}) == Verdict::kProven);
+}
+
+TEST_CASE("PV-31: a margin is found, though most inputs of two elements are beyond it") {
+  const auto graph = [](std::string_view margin) {
+    return ParseBody(fmt::format(R"(
+  f = placeholder : f32[2]
+  s = aten.add.Tensor(f, {}) : f32[2]
+  y = aten.relu.default(s) : f32[2]
+  b = aten.gt.Scalar(y, 0) : b8[2]
+  output([b])
+)",
+                                 margin));
+  };
+  const auto before = graph("0"), after = graph("8");
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    const ProofOptions options = {.seed = seed};
+    CHECK(Prove(*before->FindGraph("g"), *after->FindGraph("g"), options).verdict ==
+          Verdict::kDiffers);
+  }
+}
+
+TEST_CASE("PV-31: inputs are 0 where a graph asks for it") {
+  constexpr Programs kDifferent[] = {
+      {"  y = aten.eq.Scalar(f, 0) : b8[8, 8]", "  y = aten.zeros_like.default(m) : b8[8, 8]"},
+      {"  y = aten._to_copy.default(f, dtype=torch.bool) : b8[8, 8]",
+       "  y = aten.ones_like.default(m) : b8[8, 8]"},
+      {"  z = aten.eq.Scalar(f, 0) : b8[8, 8]\n"
+       "  y = aten.masked_fill.Scalar(f, z, 1) : f32[8, 8]",
+       "  y = aten.clone.default(f) : f32[8, 8]"},
+      {"  y = aten.any.dim(f, 1) : b8[8]",
+       "  p = aten.gt.Scalar(f, 8) : b8[8, 8]\n  y = aten.any.dim(p, 1) : b8[8]"},
+  };
+  for (const Programs& programs : kDifferent) {
+    CAPTURE(programs.before);
+    CHECK(VerdictOf(programs) == Verdict::kDiffers);
+    CHECK(VerdictOf({programs.before, programs.before}) == Verdict::kProven);
+  }
+}
+
+TEST_CASE("PV-34: an output that an index out of range makes undefined is not proven") {
+  const auto text = [](int factor) {
+    return fmt::format(R"(
+  f = placeholder : f32[4, 4]
+  i = placeholder : i64[4, 4]
+  b = placeholder : f32[4, 4]
+  j = aten.add.Tensor(i, 1) : i64[4, 4]
+  s = aten.mul.Tensor(b, {}) : f32[4, 4]
+  y = aten.scatter.src(f, 1, j, s) : f32[4, 4]
+  output([y])
+)",
+                       factor);
+  };
+  const Proof proof = ProveTexts(text(2), text(3));
+  CHECK_EQ(proof.verdict, Verdict::kUnproven);
+  CHECK_EQ(proof.reason, "output 0, y, is undefined: an index is out of range");
+}
+
+TEST_CASE("PV-34: what a scatter does at its places is part of the function") {
+  constexpr std::string_view kReductions[] = {"", ", reduce='add'", ", reduce='multiply'"};
+  const auto text = [](std::string_view reduction) {
+    return fmt::format(R"(
+  f = placeholder : f32[4, 4]
+  i = placeholder : i64[4, 4]
+  b = placeholder : f32[4, 4]
+  y = aten.scatter.reduce(f, 1, i, b{}) : f32[4, 4]
+  output([y])
+)",
+                       reduction);
+  };
+  for (const std::string_view first : kReductions) {
+    for (const std::string_view second : kReductions) {
+      CHECK_EQ(ProveTexts(text(first), text(second)).verdict,
+               first == second ? Verdict::kProven : Verdict::kDiffers);
+    }
+  }
+}
+
+TEST_CASE("PV-31: functions in pieces are their formulas") {
+  constexpr Programs kEqual[] = {
+      {"  y = aten.hardtanh.default(f, -2.0, 2.0) : f32[8, 8]",
+       "  y = aten.clamp.default(f, -2, 2) : f32[8, 8]"},
+      {"  y = aten.leaky_relu.default(f, 0.1) : f32[8, 8]",
+       "  p = aten.gt.Scalar(f, 0) : b8[8, 8]\n  s = aten.mul.Tensor(f, 0.1) : f32[8, 8]\n"
+       "  y = aten.where.self(p, f, s) : f32[8, 8]"},
+      {"  y = aten.hardswish.default(f) : f32[8, 8]",
+       "  p = aten.add.Tensor(f, 3) : f32[8, 8]\n"
+       "  l = aten.clamp_min.default(p, 0) : f32[8, 8]\n"
+       "  h = aten.clamp_max.default(l, 6) : f32[8, 8]\n"
+       "  s = aten.mul.Tensor(f, h) : f32[8, 8]\n  y = aten.div.Tensor(s, 6) : f32[8, 8]"},
+      {"  y = aten.threshold.default(f, 0, 0) : f32[8, 8]",
+       "  y = aten.relu.default(f) : f32[8, 8]"},
+      {"  y = aten.hardtanh_backward.default(f, f, -1.0, 1.0) : f32[8, 8]",
+       "  a = aten.le.Scalar(f, -1.0) : b8[8, 8]\n  b = aten.ge.Scalar(f, 1.0) : b8[8, 8]\n"
+       "  o = aten.bitwise_or.Tensor(a, b) : b8[8, 8]\n"
+       "  z = aten.full.default([], 0.0) : f32[]\n  y = aten.where.self(o, z, f) : f32[8, 8]"},
+  };
+  for (const Programs& programs : kEqual) {
+    CAPTURE(programs.before);
+    CHECK(VerdictOf(programs) == Verdict::kProven);
+  }
 }
 
 TEST_CASE("PV-32: integers have the bits of their type, and truth values are 0 and 1") {
