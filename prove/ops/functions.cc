@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string_view>
 
 #include "base/random.h"
@@ -63,6 +65,30 @@ Result<Values> EvaluateUnary(Call& call) {
   return Values{kFunction(a)};
 }
 
+/// What is known of a function of which nothing else is: sin(0) = 0 and sin(-x) = -sin(x),
+/// cos(0) = 1 and cos(-x) = cos(x).
+struct Symmetry {
+  std::string_view name;
+  Residue at_zero;
+  bool is_odd;
+};
+
+constexpr Symmetry kSymmetries[] = {
+    {"aten.asin", 0, true},  {"aten.asinh", 0, true},  {"aten.atan", 0, true},
+    {"aten.atanh", 0, true}, {"aten.cos", 1, false},   {"aten.cosh", 1, false},
+    {"aten.erf", 0, true},   {"aten.erfinv", 0, true}, {"aten.sin", 0, true},
+    {"aten.sinh", 0, true},  {"aten.tan", 0, true},
+};
+
+Tensor ApplySymmetric(const Symmetry& symmetry, uint64_t function, const Tensor& a) {
+  return Map(a, Domain::kFloat, [&](Residue x) {
+    if (x == 0) return symmetry.at_zero;
+    const bool is_negative = IsNumber(x) ? x > kPrime / 2 : x == kMinusInfinity;
+    const Residue result = Uninterpreted(function, is_negative ? Neg(x) : x);
+    return is_negative && symmetry.is_odd ? Neg(result) : result;
+  });
+}
+
 /// A function of which only equality is known; literals, `approximate` of gelu, are part of it.
 Result<Values> EvaluateUninterpreted(Call& call) {
   STRATA_TRY(const Tensor a, NumbersAt(call, 0));
@@ -71,7 +97,10 @@ Result<Values> EvaluateUninterpreted(Call& call) {
   std::string_view base = call.op();
   base.remove_suffix(base.size() - base.find('.', base.find('.') + 1));
   if (base.ends_with('_')) base.remove_suffix(1);
-  return Values{Apply(FunctionKey(std::string(base) + name), a)};
+  const uint64_t function = FunctionKey(std::string(base) + name);
+  const auto* symmetry = std::ranges::find(kSymmetries, base, &Symmetry::name);
+  return Values{symmetry == std::end(kSymmetries) ? Apply(function, a)
+                                                  : ApplySymmetric(*symmetry, function, a)};
 }
 
 Result<Values> EvaluateExp(Call& call) {

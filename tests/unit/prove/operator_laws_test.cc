@@ -1,5 +1,6 @@
 // Which formulas are the same function: laws of operators.
 
+#include <string>
 #include <string_view>
 
 #include <doctest/doctest.h>
@@ -254,6 +255,36 @@ TEST_CASE("what Inductor's decompositions make of a product and a sum is equal t
 )");
   CHECK_EQ(proof.verdict, Verdict::kProven);
   CHECK(proof.opaque.empty());
+}
+
+TEST_CASE("PV-7: functions are odd or even, and have their values at 0") {
+  struct Law {
+    std::string_view name, at_zero, of_opposite;
+  };
+  constexpr Law kLaws[] = {{"sin", "0", "neg"},   {"tan", "0", "neg"},  {"atan", "0", "neg"},
+                           {"erf", "0", "neg"},   {"sinh", "0", "neg"}, {"cos", "1", "clone"},
+                           {"cosh", "1", "clone"}};
+  for (const Law& law : kLaws) {
+    CAPTURE(law.name);
+    const std::string applied = fmt::format(R"(
+  x = placeholder : f32[3, 4]
+  z = aten.zeros_like.default(x) : f32[3, 4]
+  n = aten.neg.default(x) : f32[3, 4]
+  y = aten.{0}.default(n) : f32[3, 4]
+  a = aten.{0}.default(z) : f32[3, 4]
+  output([y, a])
+)",
+                                            law.name);
+    const std::string known = fmt::format(R"(
+  x = placeholder : f32[3, 4]
+  s = aten.{}.default(x) : f32[3, 4]
+  y = aten.{}.default(s) : f32[3, 4]
+  a = aten.full_like.default(x, {}) : f32[3, 4]
+  output([y, a])
+)",
+                                          law.name, law.of_opposite, law.at_zero);
+    CHECK_EQ(ProveTexts(applied, known).verdict, Verdict::kProven);
+  }
 }
 
 }  // namespace
