@@ -45,5 +45,24 @@ TEST_CASE("input paths: inputs of AOTAutograd and Inductor are those of Dynamo's
   CHECK_EQ(PathsOf(paths, "1/0", kAot), ";;;");
 }
 
+TEST_CASE("input paths: a path of parameters of two modules is the name of neither") {
+  constexpr std::string_view kAot = R"(
+  primals_1 = placeholder {+descriptor='PlainAOTInput(idx=0)'}
+  primals_2 = placeholder {+descriptor='PlainAOTInput(idx=1)'}
+  primals_3 = placeholder {+descriptor='PlainAOTInput(idx=2)'}
+  output(None)
+)";
+  InputPaths paths;
+  paths.Learn("0/0", ParseBody(R"(
+  v = placeholder {+argument='L_a_parameters_weight_'}
+  w = placeholder {+argument='L_b_parameters_weight_'}
+  b = placeholder {+argument='L_b_parameters_bias_'}
+  output(None)
+)")
+                         ->graph({0}));
+  paths.Learn("0/0", ParseBody(kAot)->graph({0}));
+  CHECK_EQ(PathsOf(paths, "0/0", kAot), ";;bias;");
+}
+
 }  // namespace
 }  // namespace strata

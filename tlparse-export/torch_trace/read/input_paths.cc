@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "ir/rewriter.h"
@@ -34,6 +36,15 @@ std::vector<NodeId> InputsOf(const Graph& graph) {
   return inputs;
 }
 
+/// Two modules of a function, `a(b(x))`, have parameters of one path: it is the name of neither.
+void ClearAmbiguous(std::vector<std::string>& paths) {
+  std::map<std::string, int> counts;
+  for (const std::string& path : paths)
+    ++counts[path];
+  for (std::string& path : paths)
+    if (counts[path] > 1) path.clear();
+}
+
 }  // namespace
 
 void InputPaths::Learn(std::string_view compile, const Graph& graph) {
@@ -49,6 +60,7 @@ void InputPaths::Learn(std::string_view compile, const Graph& graph) {
   const auto known = std::ranges::find(compilations_, compile, &Compilation::id);
   if (known == compilations_.end()) {
     if (!states_paths || !numbered.empty()) return;
+    ClearAmbiguous(paths);
     if (compilations_.size() == kRememberedPaths) compilations_.pop_front();
     compilations_.push_back(
         {.id = std::string(compile), .dynamo = std::move(paths), .by_name = {}});
