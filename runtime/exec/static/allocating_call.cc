@@ -104,7 +104,9 @@ class AllocatingCall final : public Step {
     const SlotId owner = state.plan.slots[slot].storage;
     const bool is_adopted = state.StorageOf(slot).kind == StaticStorage::Kind::kAdopted;
     // One that is an operand, unknown to the plan, lies in memory that others reuse.
-    const bool has_layout = HasLayout(result, tensor.sizes(), tensor.strides()) &&
+    // An operator may return another type than the graph states: it is converted.
+    const bool has_layout = result.dtype() == tensor.dtype() &&
+                            HasLayout(result, tensor.sizes(), tensor.strides()) &&
                             result.storage_offset() == tensor.storage_offset() &&
                             !(is_adopted && state.IsInBlock(result));
     if (!has_layout) {
@@ -134,6 +136,28 @@ bool AllocatesByAddress(std::string_view op) {
                              [&](std::string_view prefix) { return op.starts_with(prefix); });
 }
 
+bool IsNarrow(DType dtype) {
+  return dtype == DType::kBF16 || dtype == DType::kF16;
+}
+
+/// Whether the result is a statistic, in the type of the operands that are wider: on CPUs, a norm
+/// of bf16 numbers with f32 weights returns f32 statistics, which its backward expects. PyTorch's
+/// texts say bf16. Source: aten/src/ATen/native/cpu/mixed_data_type.h.
+bool IsWiderStatistic(const PlanStep& step, size_t result, BindContext& context) {
+  constexpr std::string_view kNorms[] = {"aten.native_batch_norm", "aten.native_group_norm",
+                                         "aten.native_layer_norm"};
+  const auto& layout = context.Slot(step.results[result]).layout;
+  if (result == 0 || !layout || !IsNarrow(layout->dtype)) return false;
+  if (std::ranges::none_of(kNorms, [&](std::string_view op) { return IsOverloadOf(step.op, op); }))
+    return false;
+  bool has_wider = false;
+  step.ForEachOperand([&](SlotId slot) {
+    const auto& operand = context.Slot(slot).layout;
+    has_wider = has_wider || (operand && operand->dtype == DType::kF32);
+  });
+  return has_wider;
+}
+
 }  // namespace
 
 Result<Binding> BindAllocatingCall(const PlanStep& step, StepId index, BindContext& context) {
@@ -145,10 +169,11 @@ Result<Binding> BindAllocatingCall(const PlanStep& step, StepId index, BindConte
   auto bound = std::make_unique<AllocatingCall>(step, std::move(call), !is_fixed);
   const PlanOptions& options = context.plan().options;
   const bool can_place = !AllocatesByAddress(step.op);
-  for (const SlotId slot : step.results) {
+  for (size_t i = 0; i < step.results.size(); ++i) {
+    const SlotId slot = step.results[i];
     if (!slot.valid()) continue;
     const bool is_own = context.OwnerOf(slot) == slot && !step.mutates && !step.is_view;
-    if (!is_own || !context.Slot(slot).layout) {
+    if (!is_own || !context.Slot(slot).layout || IsWiderStatistic(step, i, context)) {
       context.MakeDynamic(slot);
       // Of several results, one could be allocated where another is live.
       if (can_place && is_own && step.results.size() == 1 && context.CanUseArena(slot))

@@ -4,8 +4,11 @@
 #include <stdexcept>
 #include <vector>
 
+#include <ATen/ops/empty_strided.h>
+
 #include <fmt/format.h>
 
+#include "runtime/aten/literals.h"
 #include "runtime/codegen/schedule.h"
 #include "runtime/exec/static/fused_kernel.h"
 
@@ -36,6 +39,7 @@ class DynamicKernel final : public Step {
       (dim < num_unit_dims_ ? units : unit_elements) *=
           is_dynamic ? dynamic_numbers_[next++] : kernel_.sizes[dim];
     }
+    converted_.clear();
     for (size_t i = 0; i < step_.args.size(); ++i)
       addresses_[i] = AddressOf(step_.args[i].slot, state);
     for (size_t i = 0; i < step_.results.size(); ++i)
@@ -62,8 +66,9 @@ class DynamicKernel final : public Step {
     addresses_[argument] = state.TensorAt(slot).mutable_data_ptr();
   }
 
-  /// The address of an operand. Throws if its layout is not the traced one.
-  static void* AddressOf(SlotId slot, StaticState& state) {
+  /// The address of an operand, or of a copy in the type that the graph states. Throws if its
+  /// layout is not the traced one.
+  void* AddressOf(SlotId slot, StaticState& state) {
     const PlanSlot& planned = state.plan.slots[slot];
     const Tensor& tensor = state.TensorAt(slot);
     const PlanLayout expected =
@@ -74,7 +79,10 @@ class DynamicKernel final : public Step {
       throw std::runtime_error(fmt::format("{} is {}{}, not what was traced", planned.name,
                                            c10::str(tensor.sizes()), c10::str(tensor.strides())));
     }
-    return tensor.mutable_data_ptr();
+    if (ToDType(tensor.scalar_type()) == expected.dtype) return tensor.mutable_data_ptr();
+    Tensor& copy = converted_.emplace_back(
+        at::empty_strided(tensor.sizes(), tensor.strides(), ToScalarType(expected.dtype)));
+    return copy.copy_(tensor).mutable_data_ptr();
   }
 
   const PlanStep& step_;
@@ -82,6 +90,7 @@ class DynamicKernel final : public Step {
   KernelLibrary::Function function_;
   size_t num_unit_dims_;  // leading dimensions that count units
   std::vector<void*> addresses_;
+  std::vector<Tensor> converted_;  // of this run
   std::vector<int64_t> dynamic_numbers_;
   std::vector<SlotId> arena_slots_;
 };

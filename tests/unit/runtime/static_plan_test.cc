@@ -217,6 +217,46 @@ struct Size {
   int64_t rows, inner, columns;
 };
 
+TEST_CASE("the statistics of a norm of mixed types are f32, whatever the graph states") {
+  for (const PlanOptions& options :
+       {PlanOptions(), PlanOptions{.static_memory = true}, PlanOptions::Fastest()}) {
+    Executor executor = BindStatic(R"(
+  x = placeholder : bf16[3, 8][8, 1]cpu
+  w = placeholder : f32[8][1]cpu
+  (y, mean, rstd) = aten.native_layer_norm.default(x, [8], w, w, 1e-05) as norm : (bf16[3, 8][8, 1]cpu, bf16[3, 1][1, 1]cpu, bf16[3, 1][1, 1]cpu)
+  (gx, gw, gb) = aten.native_layer_norm_backward.default(y, x, [8], mean, rstd, w, w, [True, True, True]) as back : (bf16[3, 8][8, 1]cpu, f32[8][1]cpu, f32[8][1]cpu)
+  output([y, mean, rstd, gx, gw])
+)",
+                                   options);
+    const Tensor x = at::randn({3, 8}).to(at::kBFloat16), w = at::rand({8});
+    const Tensors out = OrDie(executor.Run(Tensors{x, w}));
+    const auto [y, mean, rstd] = at::native_layer_norm(x, {8}, w, w, 1e-5);
+    const auto [gx, gw, gb] =
+        at::native_layer_norm_backward(y, x, {8}, mean, rstd, w, w, {true, true, true});
+    CHECK(at::equal(out[0], y));
+    CHECK(at::equal(out[1], mean));
+    CHECK(at::equal(out[2], rstd));
+    CHECK(at::equal(out[3], gx));
+    CHECK(at::equal(out[4], gw));
+  }
+}
+
+TEST_CASE("a result of another type than the graph states is converted, not read as that type") {
+  for (const PlanOptions& options : {PlanOptions{.static_memory = true}, PlanOptions::Fastest()}) {
+    Executor executor = BindStatic(R"(
+  w = placeholder : f32[4, 1][1, 1]cpu
+  i = placeholder : i64[4][1]cpu
+  y = aten.embedding.default(w, i) : bf16[4, 1][1, 1]cpu
+  z = aten.mul.Tensor(y, y) : bf16[4, 1][1, 1]cpu
+  output([z])
+)",
+                                   options);
+    const Tensor w = at::arange(4, at::kFloat).view({4, 1});
+    const Tensors out = OrDie(executor.Run(Tensors{w, at::arange(4)}));
+    CHECK(at::equal(out[0].to(at::kFloat), w * w));
+  }
+}
+
 TEST_CASE("products have ATen's bits, however their operands lie") {
   for (const Size size : {Size{32, 64, 128}, Size{7, 300, 5}, Size{2, 3, 2}, Size{1, 8, 4},
                           Size{4, 1, 4}, Size{4, 8, 1}}) {
