@@ -95,8 +95,11 @@ Result<PlanArg> LowerArg(const Graph& graph, const Arg& arg, const SymbolSizes& 
     case ArgKind::kGraph:
       return UnsupportedInPlan("higher-order operators do not run yet");
     case ArgKind::kDict:
+      return UnsupportedInPlan("an operator takes no dictionaries");
     case ArgKind::kCall:
-      return UnsupportedInPlan("an operator takes no dictionaries and no calls");
+      return UnsupportedInPlan(
+          "it takes a slice or another object of Python: name a graph that AOTAutograd made, such "
+          "as aot_joint_graph");
   }
   return UnsupportedInPlan("an argument of unknown kind");
 }
