@@ -182,7 +182,9 @@ Status SaveTensors(const std::string& path,
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.defined()) continue;
     const bool is_complex = tensor.is_complex();
-    kept.push_back((is_complex ? at::view_as_real(tensor) : tensor).cpu().contiguous());
+    // Of a conjugate that is not computed yet there is no real view.
+    kept.push_back(
+        (is_complex ? at::view_as_real(tensor.resolve_conj()) : tensor).cpu().contiguous());
     const std::optional<TensorDtype> dtype = StoredType(kept.back().scalar_type());
     if (!dtype) {
       return Error(ErrorCode::kUnsupported, "cannot store tensor {}: {}: the format has no {}",

@@ -116,13 +116,17 @@ TEST_CASE("tensors of every kind come back from a file") {
   const TempDir dir;
   const Tensor complex = at::view_as_complex(at::tensor({1.0F, 2.0F, 3.0F, 4.0F}).view({2, 2}));
   const std::vector<std::pair<std::string, Tensor>> tensors = {
-      {"a.b", at::tensor({1.5F, -2.0F})},    {"c", complex},
-      {"i", at::tensor({int64_t{7}})},       {"h", at::tensor({1.0F}).to(at::kBFloat16)},
-      {"s", at::full({}, 2.0, at::kDouble)}, {"none", Tensor()}};
+      {"a.b", at::tensor({1.5F, -2.0F})},
+      {"c", complex},
+      {"conj", complex.conj()},
+      {"i", at::tensor({int64_t{7}})},
+      {"h", at::tensor({1.0F}).to(at::kBFloat16)},
+      {"s", at::full({}, 2.0, at::kDouble)},
+      {"none", Tensor()}};
   REQUIRE_OK(SaveTensors(dir / "t.safetensors", tensors));
   const Result<NamedTensors> loaded = LoadTensors(dir / "t.safetensors");
   REQUIRE_OK(loaded);
-  CHECK_EQ(loaded->size(), 5);
+  CHECK_EQ(loaded->size(), 6);
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.defined()) continue;
     REQUIRE(loaded->contains(name));
