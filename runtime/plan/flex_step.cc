@@ -111,7 +111,7 @@ class KernelMaker {
         (!flex.is_backward || SetBody(flex.joint_graph, FlexRole::kJoint, kernel_.joint_graph));
     const std::vector<PlanArg>& args = step_.args;
     if (!is_read || !SetSizes(args, 0) || !SetStrides(/*query=*/0, /*out=*/3, /*gradient=*/5) ||
-        !IsDense(flex.is_backward ? args[4].slot : step_.results[1], DType::kF32)) {
+        !IsDense(flex.is_backward ? args[4].slot : ResultAt(1), DType::kF32)) {
       return std::nullopt;
     }
     // Bodies follow the tensors; then blocks, sizes, mask_mod, scale, buffers.
@@ -139,7 +139,7 @@ class KernelMaker {
     if (!given || !SetStrides(op.query, op.output, /*gradient=*/0)) return std::nullopt;
     kernel_.scale = *given;
     const PlanLayout* const sums =
-        LayoutOf(op.is_backward ? step_.args[op.log_sums].slot : step_.results[1]);
+        LayoutOf(op.is_backward ? step_.args[op.log_sums].slot : ResultAt(1));
     if (sums == nullptr || sums->dtype != DType::kF32 || sums->strides.size() != 3)
       return std::nullopt;
     std::ranges::copy(sums->strides, kernel_.logsumexp_strides.begin());
@@ -184,6 +184,9 @@ class KernelMaker {
            set(*joint, FlexRole::kJoint, kernel_.joint_graph);
   }
 
+  /// Invalid: the graph does not take it, as Dynamo's does not take what is not read.
+  SlotId ResultAt(size_t i) const { return i < step_.results.size() ? step_.results[i] : SlotId(); }
+
   const PlanLayout* LayoutOf(SlotId slot) const {
     if (!slot.valid()) return nullptr;
     const std::optional<PlanLayout>& layout = plan_.slots[slot].layout;
@@ -219,9 +222,9 @@ class KernelMaker {
     std::vector<SlotId> slots = {args[query].slot, args[query + 1].slot, args[query + 2].slot};
     if (kernel_.kind == FlexKernel::Kind::kBackward) {
       slots.insert(slots.end(), {args[out].slot, args[gradient].slot});
-      slots.insert(slots.end(), step_.results.begin(), step_.results.begin() + 3);
+      slots.insert(slots.end(), {ResultAt(0), ResultAt(1), ResultAt(2)});
     } else {
-      slots.push_back(step_.results[0]);
+      slots.push_back(ResultAt(0));
     }
     for (size_t i = 0; i < slots.size(); ++i) {
       const PlanLayout* const layout = LayoutOf(slots[i]);

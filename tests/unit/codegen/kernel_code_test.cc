@@ -90,8 +90,7 @@ TEST_CASE("the code of a region is that of the calls inside, each once") {
   CHECK_EQ(CountOf(" * ", of_region) > 0, true);
 }
 
-TEST_CASE("the code of flex attention is its own function") {
-  constexpr std::string_view kText = R"(graph g
+constexpr std::string_view kFlex = R"(graph g
   q = placeholder : f32[1, 2, 64, 16][2048, 1024, 16, 1]cpu
   mask_mod = attr mask_mod(graph(1))
   score_mod = attr score_mod(graph(2))
@@ -113,11 +112,24 @@ graph score_mod body
   kv_idx = placeholder : i32[][]cpu
   output(score)
 )";
-  const auto module = ParseOrDie(kText);
+
+TEST_CASE("the code of flex attention is its own function") {
+  const auto module = ParseOrDie(kFlex);
   const Graph& graph = *module->FindGraph("g");
   KernelCode code;
   CHECK_EQ(CountOf("flex_attention", code.Of(graph, NodeNamed(graph, "flex"))) > 0, true);
   CHECK_EQ(CountOf("create_block_mask", code.Of(graph, NodeNamed(graph, "blocks"))) > 0, true);
+}
+
+TEST_CASE("flex attention has no code where its graph takes the output only, as Dynamo's does") {
+  std::string text(kFlex);
+  text.replace(text.find("(out, lse)"), 10, "(out,)");
+  constexpr std::string_view kSums = ", f32[1, 2, 64][128, 64, 1]cpu)";
+  text.replace(text.find(kSums), kSums.size(), ",)");
+  const auto module = ParseOrDie(text);
+  const Graph& graph = *module->FindGraph("g");
+  KernelCode code;
+  CHECK_EQ(CountOf("flex_attention", code.Of(graph, NodeNamed(graph, "flex"))), 0);
 }
 
 }  // namespace
