@@ -24,21 +24,51 @@ constexpr std::string_view kExpAvg = "state.{}.exp_avg";
 constexpr std::string_view kExpAvgSq = "state.{}.exp_avg_sq";
 constexpr const char* kStepName = "state.step";
 
-Tensor InitialValue(const ParameterSpec& spec, const TrainConfig& config,
-                    const std::optional<InitialWeights>& given) {
-  Tensor tensor = at::empty(spec.shape, at::kFloat);
-  const std::span<float> values(tensor.mutable_data_ptr<float>(),
-                                static_cast<size_t>(tensor.numel()));
-  if (given) {
-    given->Read(spec, values);
-  } else {
-    ParallelFor(tensor.numel(), 16384, [&](int64_t begin, int64_t end) {
+// Elements that are drawn together: as few as keep all threads busy, since their floats are held
+// beside what they are converted to.
+constexpr int64_t kDrawnTogether = int64_t{1} << 22;
+
+std::span<float> ValuesOf(const Tensor& tensor) {
+  return {tensor.mutable_data_ptr<float>(), static_cast<size_t>(tensor.numel())};
+}
+
+/// Draws the values of all tensors as one range, so that threads share small ones, too.
+void Draw(std::span<const ParameterSpec> specs, uint64_t seed, std::span<const Tensor> tensors) {
+  std::vector<int64_t> ends;  // in the elements of all
+  int64_t count = 0;
+  for (const Tensor& tensor : tensors)
+    ends.push_back(count += tensor.numel());
+  ParallelFor(count, 16384, [&](int64_t begin, int64_t end) {
+    auto i = static_cast<size_t>(std::ranges::upper_bound(ends, begin) - ends.begin());
+    for (; begin < end; ++i) {
+      const int64_t first = begin - (ends[i] - tensors[i].numel());
+      const int64_t size = std::min(end, ends[i]) - begin;
       InitializeParameter(
-          spec, config.seed,
-          values.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), begin);
-    });
+          specs[i], seed,
+          ValuesOf(tensors[i]).subspan(static_cast<size_t>(first), static_cast<size_t>(size)),
+          first);
+      begin += size;
+    }
+  });
+}
+
+std::vector<Tensor> InitialValues(std::span<const ParameterSpec> specs, const TrainConfig& config,
+                                  const std::optional<InitialWeights>& given, c10::Device device) {
+  std::vector<Tensor> values;
+  while (values.size() < specs.size()) {
+    const auto rest = specs.subspan(values.size());
+    std::vector<Tensor> tensors;
+    for (int64_t elements = 0; tensors.size() < rest.size() && elements < kDrawnTogether;) {
+      tensors.push_back(at::empty(rest[tensors.size()].shape, at::kFloat));
+      elements += tensors.back().numel();
+    }
+    if (!given) Draw(rest.first(tensors.size()), config.seed, tensors);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (given) given->Read(rest[i], ValuesOf(tensors[i]));
+      values.push_back(tensors[i].to(ParameterType(config)).to(device));
+    }
   }
-  return tensor.to(ParameterType(config));
+  return values;
 }
 
 TensorView ViewOf(std::string name, const Tensor& tensor) {
@@ -90,10 +120,8 @@ TrainingState::TrainingState(const TrainSpec& spec, const std::optional<InitialW
                              c10::Device device)
     : specs_(spec.model) {
   const TrainConfig& config = spec.config;
-  for (const ParameterSpec& tensor : specs_.parameters)
-    parameters.push_back(InitialValue(tensor, config, given).to(device));
-  for (const ParameterSpec& tensor : specs_.buffers)
-    buffers.push_back(InitialValue(tensor, config, given).to(device));
+  parameters = InitialValues(specs_.parameters, config, given, device);
+  buffers = InitialValues(specs_.buffers, config, given, device);
   optimizer = InitialState(config, parameters);
   rope_table = RopeTable(config);
   if (spec.program && given) {

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -6,7 +7,10 @@
 
 #include <doctest/doctest.h>
 
+#include "runtime/aten/threads.h"
+#include "runtime/config/parameters.h"
 #include "runtime/train/trainer.h"
+#include "runtime/train/training_state.h"
 #include "tests/support/graphs.h"
 #include "tests/support/results.h"
 #include "tests/unit/runtime/eager_training.h"
@@ -66,6 +70,24 @@ TEST_CASE("a run may go on eagerly, and back") {
     CHECK_EQ(actual.metrics.grad_norm, expected.metrics.grad_norm);
     CHECK_EQ(actual.executed.empty(), step % 2 == 0);
   }
+}
+
+TEST_CASE("parameters that threads draw together have the values of each drawn alone") {
+  const TrainConfig config = SmallConfig(kSmallLlama3, {"vocab_size=4099", "dim=36", "n_heads=2"});
+  const TrainSpec spec(config);
+  const int before = NumThreads();
+  for (const int threads : {1, 3}) {
+    SetThreads(threads);
+    const TrainingState state(spec, std::nullopt, at::kCPU);
+    REQUIRE_EQ(state.parameters.size(), spec.model.parameters.size());
+    for (size_t i = 0; i < state.parameters.size(); ++i) {
+      const ParameterSpec& parameter = spec.model.parameters[i];
+      std::vector<float> alone(static_cast<size_t>(parameter.elements()));
+      InitializeParameter(parameter, config.seed, alone);
+      CHECK_MESSAGE(at::equal(state.parameters[i].flatten(), at::tensor(alone)), parameter.name);
+    }
+  }
+  SetThreads(before);
 }
 
 TEST_CASE("a loss or norm that is no number ends the run") {
