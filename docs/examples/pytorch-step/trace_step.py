@@ -59,9 +59,11 @@ def text_of(graph):
     return graph.print_readable(print_output=False, include_stride=True, include_device=True, expanded_def=True)
 
 
-def constants_of(graph):
-    """Tensors that the model reads and that are neither parameters nor buffers."""
-    return {node.target: getattr(graph, node.target) for node in graph.graph.find_nodes(op="get_attr")}
+def state_of(model, graph):
+    """What the graph reads besides tokens and labels: parameters (those that are shared have one name), buffers, and
+    other tensors of the model."""
+    constants = {node.target: getattr(graph, node.target) for node in graph.graph.find_nodes(op="get_attr")}
+    return {**dict(model.named_parameters()), **dict(model.named_buffers()), **constants}
 
 
 def save(path, tensors):
@@ -86,4 +88,4 @@ if __name__ == "__main__":
     graph = trace(model)
     with open(sys.argv[1], "w", encoding="utf-8") as file:
         file.write(text_of(graph))
-    save(sys.argv[2], {**model.state_dict(), **constants_of(graph)})
+    save(sys.argv[2], state_of(model, graph))

@@ -115,8 +115,7 @@ def main():
         graph = trace_step.trace(model)
         with open(os.path.join(folder, f"{name}.txt"), "w", encoding="utf-8") as file:
             file.write(trace_step.text_of(graph))
-        state = {**model.state_dict(), **trace_step.constants_of(graph)}
-        trace_step.save(os.path.join(folder, f"{name}.safetensors"), state)
+        trace_step.save(os.path.join(folder, f"{name}.safetensors"), trace_step.state_of(model, graph))
         losses[name] = train(model)
     trace_step.save(os.path.join(folder, "tokens.safetensors"), {"tokens": torch.tensor(list(batches()))})
     with open(os.path.join(folder, "losses.json"), "w", encoding="utf-8") as file:
