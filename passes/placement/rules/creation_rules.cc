@@ -45,12 +45,12 @@ Status Triangle(RuleBuilder& b) {
 }
 
 constexpr RuleEntry kCreationRules[] = {
-    {"arange", Whole},      {"empty", Sizes},       {"empty_like", Like},
-    {"full", Sizes},        {"full_like", Like},    {"new_empty", NewSizes},
-    {"new_full", NewSizes}, {"new_ones", NewSizes}, {"new_zeros", NewSizes},
-    {"ones", Sizes},        {"ones_like", Like},    {"scalar_tensor", Whole},
-    {"tril", Triangle},     {"triu", Triangle},     {"zeros", Sizes},
-    {"zeros_like", Like},
+    {"arange", Whole},        {"empty", Sizes},       {"empty_like", Like},
+    {"full", Sizes},          {"full_like", Like},    {"iota", Whole},
+    {"new_empty", NewSizes},  {"new_full", NewSizes}, {"new_ones", NewSizes},
+    {"new_zeros", NewSizes},  {"ones", Sizes},        {"ones_like", Like},
+    {"scalar_tensor", Whole}, {"tril", Triangle},     {"triu", Triangle},
+    {"zeros", Sizes},         {"zeros_like", Like},
 };
 
 }  // namespace

@@ -72,17 +72,49 @@ Status IndexSelect(RuleBuilder& b) {
   return Ok();
 }
 
-/// self `[n, ..]`, one index tensor for the first dimension → `[*index, ..]`
+/// Where the index tensors of `index` and `index_put` stand: at dimensions `first`, `first` + 1, …
+/// of the indexed tensor. Errors: other dimensions between them, index tensors of several shapes.
+struct Indexed {
+  size_t first = 0, count = 0;
+
+  static Result<Indexed> Of(const RuleBuilder& b) {
+    const auto indices = b.graph().elements(b.graph().args(b.node())[1]);
+    const auto is_tensor = [](const Arg& arg) { return arg.is_value(); };
+    const auto begin = std::ranges::find_if(indices, is_tensor);
+    const auto end = std::find_if_not(begin, indices.end(), is_tensor);
+    if (std::any_of(end, indices.end(), is_tensor))
+      return Error("an index of dimensions that are apart");
+    Indexed found{.first = static_cast<size_t>(begin - indices.begin()),
+                  .count = static_cast<size_t>(end - begin)};
+    const DimTable& dims = b.graph().module().dims();
+    for (size_t i = 1; i < found.count; ++i) {
+      const bool is_equal =
+          std::ranges::equal(b.operand_sizes(1), b.operand_sizes(1 + i),
+                             [&](DimId x, DimId y) { return dims.ProvablyEqual(x, y); });
+      if (!is_equal) return Error("an index of tensors of several shapes");
+    }
+    return found;
+  }
+};
+
+/// self `[.., n.., ..]`, index tensors of one shape for n.. → `[.., *index, ..]`
 Status Index(RuleBuilder& b) {
-  if (b.num_operands() != 2 || b.OperandOf(0) != 0 ||
-      b.graph().elements(b.graph().args(b.node())[1]).size() != 1)
-    return Error("an index of several dimensions");
+  if (b.OperandOf(0) != 0) return Error("an index of no tensor");
+  STRATA_TRY(const Indexed indexed, Indexed::Of(b));
+  if (indexed.count == 0 || b.dtype(1) == DType::kBool) return Error("an index without numbers");
   const size_t index_rank = b.operand_sizes(1).size();
-  b.MakeWhole(b.operand_factor(0, 0));
-  for (size_t dim = 0; dim < index_rank; ++dim)
-    b.SetOperand(1, dim, b.result_factor(0, dim));
-  for (size_t dim = 1; dim < b.operand_sizes(0).size(); ++dim)
-    b.SetOperand(0, dim, b.result_factor(0, index_rank + dim - 1));
+  for (size_t operand = 1; operand < b.num_operands(); ++operand)
+    for (size_t dim = 0; dim < index_rank; ++dim)
+      b.SetOperand(operand, dim, b.result_factor(0, indexed.first + dim));
+  for (size_t dim = 0; dim < b.operand_sizes(0).size(); ++dim) {
+    if (dim < indexed.first) {
+      b.SetOperand(0, dim, b.result_factor(0, dim));
+    } else if (dim < indexed.first + indexed.count) {
+      b.MakeWhole(b.operand_factor(0, dim));
+    } else {
+      b.SetOperand(0, dim, b.result_factor(0, dim - indexed.count + index_rank));
+    }
+  }
   b.rule().linear = {{0}};
   return Ok();
 }
@@ -111,24 +143,26 @@ Status IndexAdd(RuleBuilder& b) {
   return Ok();
 }
 
-/// self `[n.., ..]`, index tensors of one shape for the first dimensions, values `[*index, ..]`:
-/// what is indexed is whole, the dimensions behind it belong together.
+/// self `[.., n.., ..]`, index tensors of one shape for n.., values `[.., *index, ..]`: what is
+/// indexed is whole, the other dimensions belong together.
 Status IndexPut(RuleBuilder& b) {
-  const size_t indices = b.graph().elements(b.graph().args(b.node())[1]).size();
-  const size_t values = indices + 1, rank = b.result_sizes(0).size();
-  if (b.num_operands() != values + 1 || indices > rank) return Error("an index without a tensor");
-  const size_t behind = rank - indices, index_rank = b.operand_sizes(1).size();
-  if (b.operand_sizes(values).size() != index_rank + behind)
+  STRATA_TRY(const Indexed indexed, Indexed::Of(b));
+  const size_t values = 1 + indexed.count, rank = b.result_sizes(0).size();
+  if (b.num_operands() != values + 1 || indexed.count == 0)
+    return Error("an index without a tensor");
+  const size_t index_rank = b.operand_sizes(1).size();
+  if (b.operand_sizes(values).size() + indexed.count != index_rank + rank)
     return Error("values that are repeated over dimensions");
   for (size_t operand = 1; operand <= values; ++operand)
     b.MakeOperandWhole(operand);
   for (size_t dim = 0; dim < rank; ++dim) {
+    const bool is_behind = dim >= indexed.first + indexed.count;
+    const bool is_indexed = dim >= indexed.first && !is_behind;
+    const size_t of_values = is_behind ? dim - indexed.count + index_rank : dim;
     b.SetOperand(0, dim, b.result_factor(0, dim));
-    if (dim < indices) {
-      b.MakeWhole(b.result_factor(0, dim));
-    } else if (b.module().dims().ProvablyEqual(b.operand_sizes(values)[index_rank + dim - indices],
-                                               b.result_sizes(0)[dim])) {
-      b.SetOperand(values, index_rank + dim - indices, b.result_factor(0, dim));
+    if (!is_indexed && b.module().dims().ProvablyEqual(b.operand_sizes(values)[of_values],
+                                                       b.result_sizes(0)[dim])) {
+      b.SetOperand(values, of_values, b.result_factor(0, dim));
     } else {
       b.MakeWhole(b.result_factor(0, dim));
     }
@@ -164,6 +198,8 @@ Status Scatter(RuleBuilder& b) {
 }
 
 constexpr RuleEntry kIndexRules[] = {
+    {"_unsafe_index", Index},
+    {"_unsafe_index_put", IndexPut},
     {"embedding", Embedding},
     {"embedding_dense_backward", EmbeddingBackward},
     {"gather", Gather},

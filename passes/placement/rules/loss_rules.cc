@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "passes/placement/rules/rule_builder.h"
@@ -65,11 +67,63 @@ Status SoftmaxBackward(RuleBuilder& b) {
   return Ok();
 }
 
+/// Elements of operands from `first` on belong to those of a shape; false: not of all of them.
+bool ShareElements(RuleBuilder& b, size_t first, std::span<const DimId> shape,
+                   const FactorDims& elements) {
+  const DimTable& dims = b.module().dims();
+  for (size_t operand = first; operand < b.num_operands(); ++operand) {
+    const bool is_equal =
+        std::ranges::equal(b.operand_sizes(operand), shape,
+                           [&](DimId x, DimId y) { return dims.ProvablyEqual(x, y); });
+    if (!is_equal) return false;
+    b.rule().operands[operand] = elements;
+  }
+  return true;
+}
+
+/// (x, y, [weight]): a loss of each pair of elements.
+Status PairLoss(RuleBuilder& b) {
+  const size_t position = b.base() == "binary_cross_entropy" ? 3 : 2;
+  const int64_t reduction = b.IntArg(position, "reduction").value_or(kMean);
+  const FactorDims elements = b.rule().operands[0];
+  if (!ShareElements(b, 1, b.operand_sizes(0), elements)) {
+    b.MakeAllWhole();
+    return Ok();
+  }
+  if (reduction == kNone) b.rule().results[0] = elements;
+  for (size_t dim = 0; dim < elements.size() && reduction != kNone; ++dim)
+    b.MakeReduce(b.operand_factor(0, dim), reduction == kMean ? "avg" : "sum");
+  return Ok();
+}
+
+/// (gradient, x, y, [weight]) → of x. That of a mean divides by the number of elements it sees.
+Status PairLossBackward(RuleBuilder& b) {
+  const size_t position = b.base() == "binary_cross_entropy_backward" ? 4 : 3;
+  const int64_t reduction = b.IntArg(position, "reduction").value_or(kMean);
+  const FactorDims elements = b.rule().results[0];
+  const size_t first = reduction == kNone ? 0 : 1;
+  if (!ShareElements(b, first, b.result_sizes(0), elements)) {
+    b.MakeAllWhole();
+    return Ok();
+  }
+  if (reduction == kMean) b.MakeResultWhole(0);
+  b.rule().linear = {{0}};
+  return Ok();
+}
+
 constexpr RuleEntry kLossRules[] = {
     {"_log_softmax_backward_data", SoftmaxBackward},
     {"_softmax_backward_data", SoftmaxBackward},
+    {"binary_cross_entropy", PairLoss},
+    {"binary_cross_entropy_backward", PairLossBackward},
+    {"huber_loss", PairLoss},
+    {"huber_loss_backward", PairLossBackward},
+    {"mse_loss", PairLoss},
+    {"mse_loss_backward", PairLossBackward},
     {"nll_loss_backward", NllBackward},
     {"nll_loss_forward", NllForward},
+    {"smooth_l1_loss", PairLoss},
+    {"smooth_l1_loss_backward", PairLossBackward},
 };
 
 }  // namespace

@@ -51,6 +51,22 @@ Status Bmm(RuleBuilder& b) {
   return Ok();
 }
 
+/// x + [b, m, k] · [b, k, n]
+Status Baddbmm(RuleBuilder& b) {
+  for (size_t dim = 0; dim < b.operand_sizes(0).size(); ++dim) {
+    const size_t to = 3 - b.operand_sizes(0).size() + dim;
+    if (b.module().dims().ProvablyEqual(b.operand_sizes(0)[dim], b.result_sizes(0)[to]))
+      b.SetOperand(0, dim, b.result_factor(0, to));
+  }
+  for (const size_t operand : {size_t{1}, size_t{2}})
+    b.SetOperand(operand, 0, b.result_factor(0, 0));
+  b.SetOperand(1, 1, b.result_factor(0, 1));
+  b.SetOperand(2, 2, b.result_factor(0, 2));
+  b.MakeWhole(b.operand_factor(1, 2));
+  b.MakeWhole(b.operand_factor(2, 1));
+  return Ok();
+}
+
 /// [m, k] · [k]
 Status Mv(RuleBuilder& b) {
   b.SetOperand(0, 0, b.result_factor(0, 0));
@@ -94,6 +110,7 @@ Status GroupedMm(RuleBuilder& b) {
 constexpr RuleEntry kProductRules[] = {
     {"_grouped_mm", GroupedMm},
     {"addmm", Addmm},
+    {"baddbmm", Baddbmm},
     {"bmm", Bmm},
     {"dot", Dot},
     {"mm", Mm},

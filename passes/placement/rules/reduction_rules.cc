@@ -78,6 +78,42 @@ Status AlongDim(RuleBuilder& b) {
   return Ok();
 }
 
+/// What parts cannot be combined of: a rank needs all elements that go into a result.
+Status OfAll(RuleBuilder& b) {
+  return ReduceBy(b, "");
+}
+
+/// x, or a gradient and x, of which two halves of a dimension make one.
+Status Halves(RuleBuilder& b) {
+  const bool is_backward = b.num_operands() == 2;
+  const size_t rank = b.result_sizes(0).size();
+  const size_t along = b.DimArg(is_backward ? 2 : 1, "dim", rank).value_or(rank - 1);
+  for (size_t operand = 0; operand < b.num_operands(); ++operand) {
+    for (size_t dim = 0; dim < rank; ++dim) {
+      if (dim != along) b.SetOperand(operand, dim, b.result_factor(0, dim));
+      if (dim == along) b.MakeWhole(b.operand_factor(operand, dim));
+    }
+  }
+  b.MakeWhole(b.result_factor(0, along));
+  return Ok();
+}
+
+/// A transform over the dimensions of argument 1, of which the last may become shorter or longer.
+Status Fourier(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(0).size();
+  const std::vector<size_t> along = b.DimsArg(1, "dim", rank);
+  for (size_t dim = 0; dim < rank; ++dim) {
+    if (std::ranges::count(along, dim) == 0) {
+      b.SetResult(0, dim, b.operand_factor(0, dim));
+    } else {
+      b.MakeWhole(b.operand_factor(0, dim));
+      b.MakeWhole(b.result_factor(0, dim));
+    }
+  }
+  b.rule().linear = {{0}};
+  return Ok();
+}
+
 Status CumulativeSum(RuleBuilder& b) {
   b.rule().linear = {{0}};
   return AlongDim(b);
@@ -171,25 +207,40 @@ Status LayerNormBackward(RuleBuilder& b) {
 }
 
 constexpr RuleEntry kReductionRules[] = {
+    {"_fft_c2c", Fourier},
+    {"_fft_r2c", Fourier},
     {"_fused_rms_norm", RowNorm},
     {"_fused_rms_norm_backward", RmsNormBackward},
     {"_log_softmax", LogSoftmax},
     {"_softmax", AlongDim},
+    {"all", OfAll},
     {"amax", Max},
     {"amin", Min},
+    {"any", OfAll},
     {"argmax", AlongDim},
     {"argsort", AlongDim},
+    {"cummax", AlongDim},
+    {"cummin", AlongDim},
+    {"cumprod", AlongDim},
     {"cumsum", CumulativeSum},
+    {"glu", Halves},
+    {"glu_backward", Halves},
     {"linalg_vector_norm", VectorNorm},
+    {"logcumsumexp", AlongDim},
     {"logsumexp", AlongDim},
     {"max", Max},
     {"mean", Mean},
     {"min", Min},
     {"native_layer_norm", RowNorm},
     {"native_layer_norm_backward", LayerNormBackward},
+    {"prod", OfAll},
     {"sort", Sort},
+    {"std", OfAll},
+    {"std_mean", OfAll},
     {"sum", Sum},
     {"topk", TopK},
+    {"var", OfAll},
+    {"var_mean", OfAll},
 };
 
 }  // namespace

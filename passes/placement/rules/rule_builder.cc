@@ -198,6 +198,13 @@ void RuleBuilder::MakeResultWhole(size_t result) {
       MakeWhole(index);
 }
 
+void RuleBuilder::MakeAllWhole() {
+  for (size_t operand = 0; operand < num_operands(); ++operand)
+    MakeOperandWhole(operand);
+  for (size_t result = 0; result < num_results(); ++result)
+    MakeResultWhole(result);
+}
+
 bool RuleBuilder::EndsWithZeros(size_t operand) const {
   return strata::EndsWithZeros(*graph_, graph_->operands(node_)[operand], 0);
 }

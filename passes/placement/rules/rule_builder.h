@@ -62,6 +62,7 @@ class RuleBuilder {
   /// Every factor of the tensor is needed whole.
   void MakeOperandWhole(size_t operand);
   void MakeResultWhole(size_t result);
+  void MakeAllWhole();  ///< every rank has all of every tensor
 
   /// True when the operand has zeros where it goes on beyond its whole, on ranks that have less of
   /// an uneven dimension than others.
@@ -106,6 +107,7 @@ std::span<const RuleEntry> ProductRules();
 std::span<const RuleEntry> ReductionRules();
 std::span<const RuleEntry> AttentionRules();
 std::span<const RuleEntry> FlexRules();
+std::span<const RuleEntry> ImageRules();
 std::span<const RuleEntry> LossRules();
 std::span<const RuleEntry> IndexRules();
 std::span<const RuleEntry> CreationRules();

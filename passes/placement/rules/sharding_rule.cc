@@ -1,6 +1,7 @@
 #include "passes/placement/rules/sharding_rule.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@ const std::map<std::string_view, RuleFunction>& Rules() {
     std::map<std::string_view, RuleFunction> all;
     for (const auto family :
          {PointwiseRules(), ViewRules(), ProductRules(), ReductionRules(), AttentionRules(),
-          FlexRules(), LossRules(), IndexRules(), CreationRules(), OptimizerRules()})
+          FlexRules(), ImageRules(), LossRules(), IndexRules(), CreationRules(), OptimizerRules()})
       for (const RuleEntry& entry : family)
         all.emplace(entry.op, entry.fill);
     return all;
@@ -36,27 +37,37 @@ std::string Where(const Graph& graph, NodeId node) {
   return where;
 }
 
+/// Elementwise operators in place have the rules of the others. Null: there is none.
+RuleFunction FindRule(std::string_view base) {
+  if (const auto found = Rules().find(base); found != Rules().end()) return found->second;
+  if (!base.ends_with('_')) return nullptr;
+  base.remove_suffix(1);
+  const auto found = std::ranges::find(PointwiseRules(), base, &RuleEntry::op);
+  return found == PointwiseRules().end() ? nullptr : found->fill;
+}
+
+/// Others have names of ATen and other arguments: `prims.slice` cuts all dimensions.
+bool IsKnownPrim(std::string_view op) {
+  constexpr std::string_view kPrims[] = {"prims.convert_element_type.default", "prims.fma.default",
+                                         "prims.iota.default"};
+  return std::ranges::find(kPrims, op) != std::end(kPrims);
+}
+
 }  // namespace
 
 Result<ShardingRule> ShardingRuleOf(Graph& graph, NodeId node) {
   const std::string_view op = graph.op(node);
-  const auto found = Rules().find(BaseName(op));
-  const bool is_known = op.starts_with("aten.") || IsFlexOp(op) || op == kBlockMaskOp;
-  if (graph.node(node).kind != NodeKind::kCall || !is_known || found == Rules().end()) {
+  const bool is_known =
+      op.starts_with("aten.") || IsFlexOp(op) || op == kBlockMaskOp || IsKnownPrim(op);
+  const RuleFunction fill = FindRule(BaseName(op));
+  if (graph.node(node).kind != NodeKind::kCall || !is_known || fill == nullptr) {
     return Error(ErrorCode::kUnsupported, "no sharding rule for {}: {}", op, Where(graph, node));
   }
   auto builder = RuleBuilder::Create(graph, node);
   if (!builder) return std::move(builder).error().In(Where(graph, node));
-  if (auto filled = found->second(*builder); !filled)
+  if (auto filled = fill(*builder); !filled)
     return std::move(filled).error().In(fmt::format("{}: {}", op, Where(graph, node)));
   return builder->Take();
-}
-
-std::vector<std::string_view> OpsWithShardingRules() {
-  std::vector<std::string_view> ops;
-  for (const auto& [op, fill] : Rules())
-    ops.push_back(op);
-  return ops;
 }
 
 }  // namespace strata

@@ -3,7 +3,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -72,8 +71,5 @@ struct ShardingRule {
 
 /// The rule of a call. Errors: no rule is known for the operator; they name node, module and line.
 Result<ShardingRule> ShardingRuleOf(Graph& graph, NodeId node);
-
-/// Operators that have a rule, in alphabetical order, without overloads.
-std::vector<std::string_view> OpsWithShardingRules();
 
 }  // namespace strata

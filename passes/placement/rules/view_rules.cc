@@ -192,6 +192,68 @@ Status SliceBackward(RuleBuilder& b) {
   return WithoutDim(b, b.DimArg(2, "dim", b.operand_sizes(0).size()).value_or(0), false);
 }
 
+/// Zeros of the sizes of argument 1, with the gradient at an index of dimension `dim`.
+Status SelectBackward(RuleBuilder& b) {
+  const size_t rank = b.result_sizes(0).size();
+  const size_t along = b.DimArg(2, "dim", rank).value_or(0);
+  for (size_t dim = 0, from = 0; dim < rank; ++dim) {
+    if (dim == along) {
+      b.MakeWhole(b.result_factor(0, dim));
+    } else {
+      b.SetOperand(0, from++, b.result_factor(0, dim));
+    }
+  }
+  b.rule().size_lists = {1};
+  return Moves(b);
+}
+
+/// (x, source, dim, …): x with the source in a part of the dimension, or at an index of it, which
+/// the source does not have.
+Status WriteAlong(RuleBuilder& b) {
+  const size_t rank = b.result_sizes(0).size();
+  const size_t along = b.DimArg(2, "dim", rank).value_or(0);
+  const bool is_at_index = b.base() == "select_scatter";
+  for (size_t dim = 0, from = 0; dim < rank; ++dim) {
+    b.SetOperand(0, dim, b.result_factor(0, dim));
+    if (dim == along) {
+      b.MakeWhole(b.result_factor(0, dim));
+      if (!is_at_index) b.MakeWhole(b.operand_factor(1, from++));
+    } else {
+      b.SetOperand(1, from++, b.result_factor(0, dim));
+    }
+  }
+  b.rule().linear = {{0, 1}};
+  return Ok();
+}
+
+/// Elements move along the dimensions of an argument; of none, along all.
+Status MovesAlong(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(0).size();
+  const std::vector<size_t> along = b.DimsArg(b.base() == "roll" ? 2 : 1, "dims", rank);
+  for (size_t dim = 0; dim < rank; ++dim) {
+    b.SetOperand(0, dim, b.result_factor(0, dim));
+    if (std::ranges::count(along, dim) != 0) b.MakeWhole(b.result_factor(0, dim));
+  }
+  return Moves(b);
+}
+
+/// Dimensions that are not repeated stay as they are; new ones come first.
+Status Repeat(RuleBuilder& b) {
+  const auto in = b.operand_sizes(0), out = b.result_sizes(0);
+  const DimTable& dims = b.module().dims();
+  for (size_t to = 0; to < out.size(); ++to) {
+    const bool is_new = to < out.size() - in.size();
+    const size_t dim = to - (out.size() - in.size());
+    if (!is_new && dims.ProvablyEqual(in[dim], out[to])) {
+      b.SetOperand(0, dim, b.result_factor(0, to));
+      continue;
+    }
+    if (!is_new) b.MakeWhole(b.operand_factor(0, dim));
+    b.MakeWhole(b.result_factor(0, to));
+  }
+  return Moves(b);
+}
+
 /// Pairs of widths, from the last dimension on.
 Status Pad(RuleBuilder& b) {
   const size_t rank = b.operand_sizes(0).size();
@@ -269,17 +331,26 @@ constexpr RuleEntry kViewRules[] = {
     {"chunk", Split},
     {"constant_pad_nd", Pad},
     {"expand", Expand},
+    {"flip", MovesAlong},
     {"permute", Permute},
+    {"repeat", Repeat},
     {"reshape", Reshape},
+    {"roll", MovesAlong},
     {"select", Select},
+    {"select_backward", SelectBackward},
+    {"select_scatter", WriteAlong},
     {"slice", Slice},
     {"slice_backward", SliceBackward},
+    {"slice_scatter", WriteAlong},
     {"split", Split},
     {"split_with_sizes", Split},
     {"squeeze", Squeeze},
     {"stack", Stack},
     {"t", T},
     {"transpose", Transpose},
+    {"unsafe_chunk", Split},
+    {"unsafe_split", Split},
+    {"unsafe_split_with_sizes", Split},
     {"unsqueeze", Unsqueeze},
     {"view", Reshape},
     {"view_as_complex", Complex},

@@ -1,24 +1,19 @@
-#include <memory>
-#include <string>
-#include <vector>
+#include <string_view>
 
 #include <doctest/doctest.h>
-#include <fmt/ranges.h>
 
-#include "ir/rewriter.h"
 #include "passes/placement/lowering/lower.h"
-#include "passes/placement/placement.h"
-#include "passes/placement/rules/sharding_rule.h"
-#include "passes/placement/strategies.h"
 #include "prove/lowering.h"
 #include "tests/support/graphs.h"
+#include "tests/support/strategies.h"
 
 namespace strata::prove {
 namespace {
 
-using testing::NodeNamed;
+using testing::AllStrategies;
 using testing::OrDie;
-using testing::ParseBody;
+using testing::PlacedBy;
+using testing::TextStrategy;
 
 /// Calls of operators with a rule, each the node `y`. What is read has no other reader.
 constexpr std::string_view kCalls[] = {
@@ -396,90 +391,6 @@ constexpr std::string_view kCalls[] = {
 )",
 };
 
-/// The node that makes `y`, of which `y` may be an element.
-NodeId CallOf(const Graph& graph) {
-  return graph.value(graph.operands(graph.output())[0]).def;
-}
-
-/// A strategy by the texts of its placements, which hold in every module.
-struct TextStrategy {
-  std::vector<std::string> operands, results;
-};
-
-std::vector<std::string> Texts(const Module& module, const std::vector<Placement>& placements) {
-  std::vector<std::string> texts;
-  for (const Placement& placement : placements)
-    texts.push_back(PlacementsText(module, {placement}));
-  return texts;
-}
-
-/// The graph with one strategy: operands are given from replicas, results become replicas again.
-std::unique_ptr<Module> PlacedBy(std::string_view body, const TextStrategy& strategy) {
-  auto module = ParseBody(body);
-  const Mesh mesh = OrDie(Mesh::Parse("ranks=2"));
-  const auto parsed = [&](const std::string& text) {
-    return OrDie(ParsePlacements(*module, text, mesh));
-  };
-  Graph& graph = *module->FindGraph("g");
-  Rewriter rewriter(graph);
-  const Placements replicated(1);
-  const auto move = [&](ValueId value, const std::string& text) {
-    const Arg args[] = {Arg(value), Arg::String(module->Intern(text))};
-    const TypeId types[] = {WithPlacements(*module, graph.value(value).type, parsed(text))};
-    return graph.result(rewriter.Create({.op = kRedistributeOp, .args = args, .results = types},
-                                        From{graph.value(value).def}));
-  };
-  for (const NodeId input : graph.placeholders())
-    rewriter.SetType(graph.result(input),
-                     WithPlacements(*module, graph.value(graph.result(input)).type, replicated));
-  const NodeId call = CallOf(graph);
-  rewriter.SetCursorBefore(call);
-  const std::vector<ValueId> operands = graph.operands(call);
-  for (size_t i = 0; i < operands.size(); ++i) {
-    if (strategy.operands[i] == "R") continue;
-    const std::vector<Use> uses(graph.uses(operands[i]).begin(), graph.uses(operands[i]).end());
-    const ValueId moved = move(operands[i], strategy.operands[i]);
-    for (const Use use : uses)
-      if (use.user == call) rewriter.ReplaceUse(use, moved);
-  }
-  for (size_t i = 0; i < graph.node(call).num_results; ++i) {
-    const ValueId result = graph.result(call, i);
-    rewriter.SetType(
-        result, WithPlacements(*module, graph.value(result).type, parsed(strategy.results[i])));
-    rewriter.SetAlias(result, {});
-  }
-  const ValueId y = graph.operands(graph.output())[0];
-  const std::vector<Use> uses(graph.uses(y).begin(), graph.uses(y).end());
-  rewriter.SetCursorToEnd();
-  const ValueId whole = move(y, "R");
-  for (const Use use : uses)
-    rewriter.ReplaceUse(use, whole);
-  rewriter.SetAttribute(graph.output(), kMeshAttribute, "ranks=2");
-  return module;
-}
-
-/// Every strategy with replicated operands, and with each of them partial.
-std::vector<TextStrategy> AllStrategies(std::string_view body) {
-  auto module = ParseBody(body);
-  Graph& graph = *module->FindGraph("g");
-  const NodeId call = CallOf(graph);
-  const ShardingRule rule = OrDie(ShardingRuleOf(graph, call));
-  const std::vector<int64_t> sizes = FactorSizes(*module, rule);
-  std::vector<TextStrategy> all;
-  const auto add = [&](const std::vector<Placement>& now, auto is_wanted) {
-    for (const AxisStrategy& strategy : AxisStrategies(*module, rule, sizes, 2, now))
-      if (is_wanted(strategy))
-        all.push_back({Texts(*module, strategy.operands), Texts(*module, strategy.results)});
-  };
-  add(std::vector<Placement>(rule.operands.size()), [](const AxisStrategy&) { return true; });
-  for (size_t i = 0; i < rule.operands.size(); ++i) {
-    std::vector<Placement> now(rule.operands.size());
-    now[i] = Partial(module->Intern("sum"));
-    add(now, [&](const AxisStrategy& strategy) { return IsPartial(strategy.operands[i]); });
-  }
-  return all;
-}
-
 TEST_CASE("sharding rules: two ranks compute with every strategy what one computes") {
   int strategies = 0;
   for (const std::string_view body : kCalls) {
@@ -487,8 +398,7 @@ TEST_CASE("sharding rules: two ranks compute with every strategy what one comput
       const auto placed = PlacedBy(body, strategy);
       const auto lowered = placed->Clone();
       CAPTURE(body);
-      CAPTURE(fmt::format("{} to {}", fmt::join(strategy.operands, " "),
-                          fmt::join(strategy.results, " ")));
+      CAPTURE(strategy.Text());
       OrDie(LowerPlacements().Run(*lowered));
       const Proof proof =
           ProveLowering(*placed->FindGraph("g"), *lowered->FindGraph("g"), {.stable_ids = true});
