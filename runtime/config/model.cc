@@ -283,8 +283,14 @@ Status CheckOwnModel(const ConfigReader& reader, const TrainConfig& config) {
   STRATA_RETURN_IF_ERROR(CheckRange(reader, "vocab_size", config.vocab_size, 2, kMaxSize));
   STRATA_RETURN_IF_ERROR(refuse(reader.HasTable("rope"), "rope",
                                 "a model of yours has its own positions, remove the table"));
-  STRATA_RETURN_IF_ERROR(refuse(config.parallelism.mesh.num_ranks() > 1, "model",
-                                "a model of yours trains on one rank, take degrees of 1"));
+  const ParallelismConfig& parallelism = config.parallelism;
+  STRATA_RETURN_IF_ERROR(refuse(parallelism.context > 1, "parallelism.context_parallel_degree",
+                                "a model of yours has whole sequences, take 1"));
+  STRATA_RETURN_IF_ERROR(refuse(parallelism.expert > 1, "parallelism.expert_parallel_degree",
+                                "a model of yours has no experts that Strata knows, take 1"));
+  STRATA_RETURN_IF_ERROR(refuse(parallelism.pipeline.degree > 1,
+                                "parallelism.pipeline_parallel_degree",
+                                "a model of yours is not cut into stages, take 1"));
   STRATA_RETURN_IF_ERROR(refuse(config.loss.name != LossFunction::kCrossEntropy, "loss.name",
                                 "a model of yours has a whole loss, take 'cross_entropy'"));
   STRATA_RETURN_IF_ERROR(refuse(config.attn_type != AttentionType::kSdpa, "attn_type",

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "runtime/ranks/gather.h"
+#include "runtime/train/programs/joint_program.h"
 #include "runtime/train/programs/param_groups.h"
 
 namespace strata {
@@ -56,6 +57,14 @@ Status CheckEqual(const Shardings& ours, const Shardings& theirs, std::string_vi
                graph);
 }
 
+size_t NumRopeTables(const TrainSpec& spec) {
+  return HasRopeTable(spec.config) ? 1 : 0;
+}
+
+size_t NumConstants(const TrainSpec& spec) {
+  return spec.program ? spec.program->constants().size() : 0;
+}
+
 void Append(Shardings& all, const Shardings& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
@@ -90,7 +99,8 @@ StateSharding StateSharding::Whole(const TrainSpec& spec) {
   const size_t parameters = spec.model.parameters.size(), buffers = spec.model.buffers.size();
   const size_t rates = GroupLearningRates(spec.config.optimizer).size();
   StateSharding whole;
-  whole.state_.resize(3 * parameters + buffers + 1 + 2 + rates);
+  whole.state_.resize(3 * parameters + buffers + NumRopeTables(spec) + NumConstants(spec) + 2 +
+                      rates);
   whole.gradients_.resize(parameters);
   whole.batch_.resize(2 + (HasPositions(spec.config) ? 1 : 0) +
                       (HasLabelCount(spec.config) ? 1 : 0));
@@ -103,7 +113,7 @@ Result<StateSharding> StateSharding::OfGraphs(const TracedTraining& traced, cons
   StateSharding made;
   STRATA_TRY(Reader step, InputsOf(traced, kStepGraph, mesh));
   const Shardings model = step.Take(parameters + buffers);
-  const Shardings rope = step.Take(1);
+  const Shardings others = step.Take(NumRopeTables(spec) + NumConstants(spec));
   made.batch_ = step.TakeRest();
   STRATA_TRY(Reader outputs, OutputsOf(traced, kStepGraph, mesh));
   if (const Shardings loss = outputs.Take(1); !loss[0].is_replicated()) {
@@ -135,7 +145,7 @@ Result<StateSharding> StateSharding::OfGraphs(const TracedTraining& traced, cons
     STRATA_RETURN_IF_ERROR(
         CheckEqual(model, validate.Take(parameters + buffers), "parameters", kValidateGraph));
   }
-  for (const Shardings& group : {model, rope, moments, optimizer.TakeRest()})
+  for (const Shardings& group : {model, others, moments, optimizer.TakeRest()})
     Append(made.state_, group);
   return made;
 }

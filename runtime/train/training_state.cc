@@ -118,7 +118,7 @@ Status ReadAll(const TensorFiles& files, const std::vector<TensorView>& targets,
 
 TrainingState::TrainingState(const TrainSpec& spec, const std::optional<InitialWeights>& given,
                              c10::Device device)
-    : specs_(spec.model) {
+    : specs_(spec.model), has_rope_table_(HasRopeTable(spec.config)) {
   const TrainConfig& config = spec.config;
   parameters = InitialValues(specs_.parameters, config, given, device);
   buffers = InitialValues(specs_.buffers, config, given, device);
@@ -139,7 +139,7 @@ std::vector<Tensor*> TrainingState::Tensors() {
   };
   add(parameters);
   add(buffers);
-  tensors.push_back(&rope_table);
+  if (has_rope_table_) tensors.push_back(&rope_table);
   add(constants);
   add(optimizer.exp_avg);
   add(optimizer.exp_avg_sq);

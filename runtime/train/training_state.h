@@ -36,8 +36,8 @@ class TrainingState {
     return {.parameters = parameters, .buffers = buffers, .rope_table = rope_table};
   }
 
-  /// Each tensor: parameters, buffers, rope table, constants, exp_avg, exp_avg_sq, step, learning
-  /// rates. A copy of a state has the same tensors.
+  /// Each tensor: parameters, buffers, the rope table of a model that has one, constants, exp_avg,
+  /// exp_avg_sq, step, learning rates. A copy of a state has the same tensors.
   std::vector<at::Tensor*> Tensors();
   void MoveTo(c10::Device device);
 
@@ -60,6 +60,7 @@ class TrainingState {
   TensorView ViewOnHost(std::string name, const at::Tensor& tensor) const;
 
   ModelSpecs specs_;
+  bool has_rope_table_;
   std::vector<ParameterSpec> constant_specs_;
   mutable std::vector<at::Tensor> host_copies_;
 };

@@ -286,6 +286,75 @@ class OwnModelsTest(unittest.TestCase):
                 self.assertLessEqual(set(read_tensors(self.path(f"{name}.safetensors"))),
                                      set(read_tensors(f"{model}.safetensors")))
 
+    def close(self, ours, theirs):
+        """Sums of ranks are rounded in another order."""
+        self.assertEqual(len(ours), len(theirs))
+        for a, b in zip(ours, theirs):
+            self.assertAlmostEqual(a, b, delta=1e-5)
+
+    def test_models_that_pytorch_traced_lose_the_same_on_several_ranks(self):
+        """The graph has the batch of all ranks; every pass is proven."""
+        self.write("config.json", json.dumps({**make_losses.CONFIG, "steps": 5}))
+        with open(os.path.join(DATA, "losses.json"), encoding="utf-8") as file:
+            stored = json.load(file)
+        shard = ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=1")
+        tensor = ("--set", "parallelism.tensor_parallel_degree=2")
+        replicate = ("--set", "parallelism.data_parallel_replicate_degree=2", "--set", "batch_size=1")
+        for name, layouts in {"transformer": [shard + tensor, (*shard, "--nproc", "2")],
+                              "convolution": [shard + tensor, replicate]}.items():
+            for number, layout in enumerate(layouts):
+                with self.subTest(name, layout=layout):
+                    model = os.path.join(DATA, name)
+                    proof = () if "--nproc" in layout else ("--prove-exact",)
+                    self.run_strata("train", "config.json", "--program", f"{model}.txt", "--init",
+                                    f"{model}.safetensors", "--tokens", os.path.join(DATA, "tokens.safetensors"),
+                                    "--metrics", f"{name}{number}.jsonl", "--save", f"{name}{number}.safetensors",
+                                    *layout, *proof)
+                    self.close(self.losses(f"{name}{number}.jsonl"), [loss for loss, _ in stored[name][:5]])
+                    # Whole tensors, and the constants.
+                    self.assertEqual(
+                        {key: tensor[1] for key, tensor in read_tensors(self.path(f"{name}{number}.safetensors")).items()},
+                        {key: tensor[1] for key, tensor in read_tensors(f"{model}.safetensors").items()})
+
+    def test_ranks_write_what_one_rank_writes_and_resume(self):
+        self.write("joint.txt", RUNNING_MEAN)
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        write_tensors(self.path("init.safetensors"), {
+            "a": ("F32", [8], draw(8, 1.0, 3)), "running_mean": ("F32", [8], draw(8, 1.0, 4)),
+            "tracked": ("I64", [], struct.pack("<q", 0)), "turn#complex": ("F32", [8, 2], draw(16, 1.0, 5))})
+
+        def train(name, *options):
+            self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
+                            f"{name}.jsonl", "--save", f"{name}.safetensors", *options)
+            return self.losses(f"{name}.jsonl"), read_tensors(self.path(f"{name}.safetensors"))
+
+        ranks = ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=1")
+        losses, end = train("one")
+        of_ranks, on_ranks = train("ranks", *ranks)
+        self.close(of_ranks, losses)
+        self.assertEqual(on_ranks["tracked"], end["tracked"])
+        self.close(*(struct.unpack("<8f", tensors["running_mean"][2]) for tensors in (on_ranks, end)))
+        kept = (*ranks, "--set", "checkpoint.enable=true", "--set", "checkpoint.interval=3", "--set",
+                "checkpoint.folder=c", "--set", "checkpoint.last_save_model_only=false")
+        begun, _ = train("begun", *kept, "--set", "steps=3")
+        rest, resumed = train("rest", *kept, "--resume")
+        self.assertEqual(begun + rest, of_ranks)
+        self.assertEqual(resumed, on_ranks)
+
+    def test_what_ranks_cannot_share_of_a_program_is_refused(self):
+        self.write("joint.txt", DROPOUT)
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        write_tensors(self.path("init.safetensors"), {"a": ("F32", [8], draw(8, 1.0, 3))})
+        train = ("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors")
+        for key, why in (("pipeline_parallel_degree", "is not cut into stages"),
+                         ("context_parallel_degree", "has whole sequences"),
+                         ("expert_parallel_degree", "has no experts that Strata knows")):
+            self.assertIn(why, self.run_strata(*train, "--set", f"parallelism.{key}=2", "--set",
+                                               "parallelism.data_parallel_shard_degree=2", status=2))
+        self.assertIn("no sharding rule for aten.bernoulli.p: ",
+                      self.run_strata(*train, "--set", "parallelism.data_parallel_shard_degree=2", "--set",
+                                      "batch_size=1", status=2))
+
     def test_pytorch_traces_and_loses_the_same_again(self):
         python = os.path.join(ROOT, ".venv-bench", "bin", "python")
         if not os.path.exists(python):
@@ -475,6 +544,11 @@ class OwnModelsTest(unittest.TestCase):
         self.run_strata("train", "config.toml", "--model", "build/libmine.so", "--metrics", "plain.jsonl", "--passes",
                         "dce")
         self.assertEqual(self.losses("plain.jsonl"), losses)
+        # Two ranks share layers, and two have other sequences.
+        self.run_strata("train", "config.toml", "--model", "build/libmine.so", "--metrics", "ranks.jsonl", "--set",
+                        "parallelism.tensor_parallel_degree=2", "--set", "parallelism.data_parallel_shard_degree=2",
+                        "--set", "batch_size=1", "--prove-exact")
+        self.close(self.losses("ranks.jsonl"), losses)
 
 
 if __name__ == "__main__":

@@ -37,12 +37,13 @@ bool Has(const Passes& passes, std::string_view name) {
 }
 
 /// The plan of the configuration, or of its model family, which ranks that share layers or experts
-/// need.
+/// need. Models of users have no family: the cheapest that a search finds.
 std::string PlanOf(const TrainConfig& config) {
   const ParallelismConfig& parallelism = config.parallelism;
   if (config.compile.autoparallel) return "auto";
   const bool shares_layers = parallelism.tensor > 1 || parallelism.expert > 1;
   if (!parallelism.plan.empty() || !shares_layers) return parallelism.plan;
+  if (config.HasOwnModel()) return "auto";
   return std::string(Name(config.model));
 }
 
@@ -69,7 +70,7 @@ std::string PlacementText(const TrainConfig& config) {
   const std::string plan = PlanOf(config);
   std::string options = fmt::format("mesh=\"{}\"", parallelism.stage_mesh.Text());
   if (!plan.empty()) options += fmt::format(",plan=\"{}\"", plan);
-  if (config.compile.autoparallel) options += SearchOptions(config);
+  if (plan == "auto") options += SearchOptions(config);
   if (parallelism.reshard == ReshardAfterForward::kNever) options += ",reshard_after_forward=false";
   if (parallelism.reshard == ReshardAfterForward::kAlways)
     options += ",reshard_outside_blocks=true";

@@ -88,6 +88,25 @@ class Interpreter {
   IdVector<SlotId, Tensor> values_;
 };
 
+/// The call that makes the loss, before it is cast to fp32; invalid: no call does.
+NodeId LossOf(const Graph& graph) {
+  NodeId node = graph.value(graph.operands(graph.output())[0]).def;
+  while (graph.node(node).kind == NodeKind::kCall && graph.op(node) == "aten._to_copy.default")
+    node = graph.value(graph.operands(node)[0]).def;
+  return graph.node(node).kind == NodeKind::kCall ? node : NodeId();
+}
+
+/// Forward ends with the loss. Few texts of PyTorch name phases.
+void SetPhases(Rewriter& rewriter) {
+  const Graph& graph = rewriter.graph();
+  const NodeId loss = LossOf(graph);
+  Phase phase = Phase::kForward;
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind == NodeKind::kCall) rewriter.SetPhase(node, phase);
+    if (node == loss) phase = Phase::kBackward;
+  }
+}
+
 }  // namespace
 
 Result<std::shared_ptr<JointProgram>> JointProgram::Make(const Module& module, GraphId graph,
@@ -182,7 +201,6 @@ void JointProgram::CopyPlaces(Graph& traced) const {
       if (program.op(calls[i]) != op) continue;
       const Node& from = program.node(calls[i]);
       rewriter.SetModule(node, module_->str(from.module));
-      rewriter.SetPhase(node, from.phase == Phase::kUnknown ? Phase::kForward : from.phase);
       rewriter.SetSeqNr(node, from.seq_nr);
       if (from.loc.valid()) {
         SourceLoc loc = module_->loc(from.loc);
@@ -194,6 +212,7 @@ void JointProgram::CopyPlaces(Graph& traced) const {
       break;
     }
   }
+  SetPhases(rewriter);
 }
 
 }  // namespace strata

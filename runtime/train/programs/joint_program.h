@@ -44,8 +44,8 @@ class JointProgram {
                               std::span<const at::Tensor> constants,
                               std::span<const at::Tensor> batch) const;
 
-  /// Gives nodes of `traced`, made by `Run`, the module paths, phases and places of the program's
-  /// nodes that they come from.
+  /// Gives nodes of `traced`, made by `Run`, the module paths and places of the program's nodes
+  /// that they come from, and phases.
   void CopyPlaces(Graph& traced) const;
 
  private:

@@ -130,8 +130,12 @@ TrainSpec::TrainSpec(TrainConfig c, std::shared_ptr<const JointProgram> step)
   model.parameters = program->parameters();
 }
 
+bool HasRopeTable(const TrainConfig& config) {
+  return !config.HasOwnModel();
+}
+
 Tensor RopeTable(const TrainConfig& config) {
-  if (config.HasOwnModel()) return {};
+  if (!HasRopeTable(config)) return {};
   return RopeTable(config.rope, config.rope_dim());
 }
 

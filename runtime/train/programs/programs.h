@@ -43,6 +43,7 @@ struct ModelTensors {
   std::span<const at::Tensor> constants = {};  ///< of a model kProgram
 };
 
+bool HasRopeTable(const TrainConfig& config);
 /// The table of the model that `config` describes; undefined for a model of the user's.
 at::Tensor RopeTable(const TrainConfig& config);
 

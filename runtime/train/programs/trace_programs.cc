@@ -86,9 +86,9 @@ TraceRequest BatchRequest(std::string_view graph, BatchProgram program, const Tr
   for (TraceInput& parameter : request.inputs)
     parameter.example.requires_grad_(is_step);
   AddInputs(request, specs.buffers, InputKind::kBuffer, ParameterType(spec.config));
-  const Tensor rope_table = RopeTable(config);
-  const bool has_rope_table = rope_table.defined();
+  const bool has_rope_table = HasRopeTable(config);
   if (has_rope_table) {
+    const Tensor rope_table = RopeTable(config);
     AddInput(request, "rope.cache", InputKind::kBuffer, "rope",
              MetaTensor(rope_table.sizes(), rope_table.scalar_type()));
   }
