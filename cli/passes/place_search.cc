@@ -14,6 +14,7 @@
 #include "passes/placement/auto/meshes.h"
 #include "passes/placement/auto/plan_text.h"
 #include "passes/placement/costs/compute_scales.h"
+#include "passes/placement/inputs.h"
 #include "passes/placement/place.h"
 
 namespace strata::cli {
@@ -33,6 +34,18 @@ double MemoryOf(const PlaceFlags& flags, const Topology& topology) {
   return flags.memory_gib > 0 ? flags.memory_gib * kGiB : 0.9 * topology.device.memory_bytes;
 }
 
+/// A graph of PyTorch's does not say which of its inputs ranks may share.
+Status CheckHasParameters(const Graph& graph, std::string_view ref) {
+  const bool is_any_named = std::ranges::any_of(graph.placeholders(), [&](NodeId input) {
+    return KindOf(graph, input) == PlacedInput::kParameter;
+  });
+  if (is_any_named || !graph.is_foreign()) return Ok();
+  return Error(ErrorCode::kUnsupported,
+               "no input is known to be a parameter: {}: graph {} of PyTorch's becomes a step by "
+               "strata train CONFIG --program REF --trace T; then place T#graph=step,pass=0:before",
+               ref, graph.name_text());
+}
+
 Result<Placed> PlaceOn(const PlaceFlags& flags, const Topology& topology, const Mesh& mesh,
                        const std::vector<std::string>& overrides, const Limits& limits,
                        TraceForMesh trace) {
@@ -49,6 +62,7 @@ Result<Placed> PlaceOn(const PlaceFlags& flags, const Topology& topology, const 
     placed.step.graph_id = placed.step.module->FindGraph("step")->id();
   } else {
     STRATA_TRY(placed.step, LoadRef(flags.source));
+    STRATA_RETURN_IF_ERROR(CheckHasParameters(placed.graph(), flags.source));
   }
   placed.trace_seconds = seconds();
   if (flags.times) {

@@ -316,6 +316,24 @@ class OwnModelsTest(unittest.TestCase):
                         {key: tensor[1] for key, tensor in read_tensors(self.path(f"{name}{number}.safetensors")).items()},
                         {key: tensor[1] for key, tensor in read_tensors(f"{model}.safetensors").items()})
 
+    def test_a_plan_that_is_found_for_a_program_trains_it(self):
+        self.write("config.json", json.dumps({**make_losses.CONFIG, "steps": 2}))
+        model = os.path.join(DATA, "transformer")
+
+        def losses(name, *options):
+            self.run_strata("train", "config.json", "--program", f"{model}.txt", "--init", f"{model}.safetensors",
+                            "--metrics", name, *options)
+            return self.losses(name)
+
+        whole = losses("one.jsonl", "--trace", "t.strata")
+        found = self.run_strata("place", "t.strata#graph=step,pass=0:before", "--mesh", "fsdp=2,tp=2", "--topology",
+                                "cpu", "-o", "plan.toml")
+        self.assertIn("no placements cost less", found)
+        self.close(losses("ranks.jsonl", "--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=1",
+                          "--set", "parallelism.tensor_parallel_degree=2", "--set", "parallelism.plan=plan.toml"), whole)
+        self.assertIn("no input is known to be a parameter: ",
+                      self.run_strata("place", f"{model}.txt", "--mesh", "tp=2", status=2))
+
     def test_ranks_write_what_one_rank_writes_and_resume(self):
         self.write("joint.txt", RUNNING_MEAN)
         self.write("config.toml", LOOP.format(vocab=8, seq=4))
