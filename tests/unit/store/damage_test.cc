@@ -16,7 +16,7 @@ namespace {
 class Expectation {
  public:
   explicit Expectation(const TempDir& folder) : path_(folder / "damaged.strata") {
-    WriteSmallTrace(folder / "t.strata", 60);
+    WriteSmallTrace(folder / "t.strata", 20);
     original_ = Slurp(folder / "t.strata");
     intact_ = OrDie(Dump(folder / "t.strata"));
   }
