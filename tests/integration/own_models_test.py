@@ -369,6 +369,9 @@ class OwnModelsTest(unittest.TestCase):
                          ("expert_parallel_degree", "has no experts that Strata knows")):
             self.assertIn(why, self.run_strata(*train, "--set", f"parallelism.{key}=2", "--set",
                                                "parallelism.data_parallel_shard_degree=2", status=2))
+        self.assertIn("must be int64 of [batch_size · 2 data ranks, seq_len] of the configuration, [4, 4]: its int64 inputs "
+                      "are tokens [2, 4], labels [2, 4]",
+                      self.run_strata(*train, "--set", "parallelism.data_parallel_shard_degree=2", status=2))
         self.assertIn("no sharding rule for aten.bernoulli.p: ",
                       self.run_strata(*train, "--set", "parallelism.data_parallel_shard_degree=2", "--set",
                                       "batch_size=1", status=2))

@@ -347,10 +347,12 @@ class FormReader {
         integers.push_back(
             fmt::format("{} [{}]", graph_.name(given.node), fmt::join(given.type.sizes, ", ")));
       }
+      const int64_t ranks = config_.parallelism.data_ranks();
       return NoProgram(fmt::format(
-          "tokens, labels and perhaps positions must be int64 of [batch_size, seq_len] of the "
+          "tokens, labels and perhaps positions must be int64 of [batch_size{}, seq_len] of the "
           "configuration, [{}, {}]: {}",
-          config_.batch_size, config_.seq_len,
+          ranks > 1 ? fmt::format(" · {} data ranks", ranks) : "", config_.batch_size,
+          config_.seq_len,
           integers.empty() ? "it has no int64 input"
                            : fmt::format("its int64 inputs are {}", fmt::join(integers, ", "))));
     }
