@@ -58,6 +58,8 @@ Result<c10::OperatorHandle> FindOp(std::string_view op) {
   const OpName name = SplitOpName(op);
   if (name.library == "higher_order")
     return Error(ErrorCode::kUnsupported, "higher-order operators do not run yet: {}", op);
+  if (op.starts_with("torch.sym_"))
+    return Error(ErrorCode::kUnsupported, "numbers that are made of sizes do not run yet: {}", op);
   if (name.overload.empty()) {
     return Error(ErrorCode::kUnsupported,
                  "{} is a function of Python: name a graph that AOTAutograd made, such as "

@@ -333,6 +333,13 @@ TEST_CASE("plans that do not fit this LibTorch are refused when they are bound")
 )")),
            "graph g cannot be executed: a: torch.nn.functional.relu is a function of Python: name "
            "a graph that AOTAutograd made, such as aot_joint_graph");
+  CHECK_EQ(MessageOf(Bind(R"(
+  x = placeholder : f32[2]
+  a = torch.sym_float(2)
+  output([a])
+)")),
+           "graph g cannot be executed: a: numbers that are made of sizes do not run yet: "
+           "torch.sym_float");
   CHECK_EQ(MessageOf(Lower(*ParseBody(R"(
   x = placeholder : f32[2, 2]
   a = _operator.getitem(x, (call('slice', None, None, None), 0))
