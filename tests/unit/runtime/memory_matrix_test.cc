@@ -143,7 +143,7 @@ TEST_CASE("policies leave every bit on every family, and peaks are as planned") 
   at::set_num_threads(1);
   size_t index = 0;
   for (const MatrixFamily& family : kMatrixFamilies)
-    CheckFamily(family, index++ % 2 == 0 ? "float32" : "bfloat16", kSmallMatrixSizes, /*steps=*/3);
+    CheckFamily(family, index++ % 2 == 0 ? "float32" : "bfloat16", kSmallMatrixSizes, /*steps=*/2);
 }
 
 // A tool, run by its name: the same in both types with 20 steps, and a table of the peaks.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,9 @@ TEST_CASE("the planned peak of a training is the measured one, with every plan")
     const TrainConfig config = Larger(text, overrides);
     for (const int threads : {1, 2}) {
       for (const PlanOptions& plan : all) {
+        // Several threads have the plainest and the fastest plan.
+        const bool is_extreme = &plan == std::begin(all) || &plan == std::end(all) - 1;
+        if (threads > 1 && !is_extreme) continue;
         INFO(config.accumulation_steps, " batches of ", text.substr(0, 20), ", threads ", threads,
              ", option ", &plan - all);
         const auto trainer =
