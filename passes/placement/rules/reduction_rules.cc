@@ -83,6 +83,12 @@ Status OfAll(RuleBuilder& b) {
   return ReduceBy(b, "");
 }
 
+/// Every rank has all of every tensor.
+Status WholeTensors(RuleBuilder& b) {
+  b.MakeAllWhole();
+  return Ok();
+}
+
 /// x, or a gradient and x, of which two halves of a dimension make one.
 Status Halves(RuleBuilder& b) {
   const bool is_backward = b.num_operands() == 2;
@@ -213,16 +219,21 @@ constexpr RuleEntry kReductionRules[] = {
     {"_fused_rms_norm_backward", RmsNormBackward},
     {"_log_softmax", LogSoftmax},
     {"_softmax", AlongDim},
+    {"_trilinear", WholeTensors},
+    {"_weight_norm_interface", WholeTensors},
+    {"_weight_norm_interface_backward", WholeTensors},
     {"all", OfAll},
     {"amax", Max},
     {"amin", Min},
     {"any", OfAll},
     {"argmax", AlongDim},
+    {"argmin", AlongDim},
     {"argsort", AlongDim},
     {"cummax", AlongDim},
     {"cummin", AlongDim},
     {"cumprod", AlongDim},
     {"cumsum", CumulativeSum},
+    {"diag_embed", WholeTensors},
     {"glu", Halves},
     {"glu_backward", Halves},
     {"linalg_vector_norm", VectorNorm},

@@ -186,6 +186,37 @@ Status Select(RuleBuilder& b) {
   return WithoutDim(b, b.DimArg(1, "dim", b.operand_sizes(0).size()).value_or(0), true);
 }
 
+Status Unbind(RuleBuilder& b) {
+  return WithoutDim(b, b.DimArg(1, "dim", b.operand_sizes(0).size()).value_or(0), true);
+}
+
+/// Windows of a dimension, whose elements become the last dimension.
+Status Unfold(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(0).size();
+  const size_t along = b.DimArg(1, "dimension", rank).value_or(0);
+  if (rank == 0) return Moves(b);
+  for (size_t dim = 0; dim < rank; ++dim)
+    if (dim != along) b.SetOperand(0, dim, b.result_factor(0, dim));
+  b.MakeWhole(b.operand_factor(0, along));
+  b.MakeWhole(b.result_factor(0, along));
+  b.MakeWhole(b.result_factor(0, rank));
+  return Moves(b);
+}
+
+/// Sums of the gradients of windows, in the sizes of argument 1.
+Status UnfoldBackward(RuleBuilder& b) {
+  const size_t rank = b.result_sizes(0).size();
+  const size_t along = b.DimArg(2, "dim", rank).value_or(0);
+  b.MakeOperandWhole(0);
+  for (size_t dim = 0; dim < rank; ++dim) {
+    if (dim == along) b.MakeWhole(b.result_factor(0, dim));
+    if (dim != along) b.SetOperand(0, dim, b.result_factor(0, dim));
+  }
+  b.rule().size_lists = {1};
+  b.rule().linear = {{0}};
+  return Ok();
+}
+
 /// Zeros of the sizes of argument 1, with the gradient in a part of dimension `dim`.
 Status SliceBackward(RuleBuilder& b) {
   b.rule().size_lists = {1};
@@ -348,6 +379,9 @@ constexpr RuleEntry kViewRules[] = {
     {"stack", Stack},
     {"t", T},
     {"transpose", Transpose},
+    {"unbind", Unbind},
+    {"unfold", Unfold},
+    {"unfold_backward", UnfoldBackward},
     {"unsafe_chunk", Split},
     {"unsafe_split", Split},
     {"unsafe_split_with_sizes", Split},

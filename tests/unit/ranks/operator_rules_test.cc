@@ -50,6 +50,12 @@ constexpr Call kCalls[] = {
     {"a f32[4, 6]", "y = aten.roll.default(a, [5]) : f32[4, 6]"},
     {"a f32[4, 6]", "y = aten.repeat.default(a, [2, 1, 3]) : f32[2, 4, 18]"},
     {"a f32[4, 6]", "(y, z) = aten.unsafe_split.Tensor(a, 3, 1) as s : (f32[4, 3], f32[4, 3])"},
+    {"a f32[4, 2, 6]", "(y, z) = aten.unbind.int(a, 1) as s : (f32[4, 6], f32[4, 6])"},
+    {"a f32[4, 6, 2]", "y = aten.unfold.default(a, 1, 3, 1) : f32[4, 4, 2, 3]"},
+    {"g f32[4, 4, 2, 3]", "y = aten.unfold_backward.default(g, [4, 6, 2], 1, 3, 1) : f32[4, 6, 2]"},
+    {"v f32[4, 6]; g f32[4, 1]",
+     "(y, n) = aten._weight_norm_interface.default(v, g) as w : (f32[4, 6], f32[4, 1])"},
+    {"a f32[4, 6]", "y = aten.argmin.default(a, -1) : i64[4]"},
     {"a f32[4, 6]", "y = aten.var.correction(a, [1], correction=1) : f32[4]"},
     {"a f32[4, 6, 2]",
      "(y, m) = aten.var_mean.correction(a, [0, 2], correction=0, keepdim=True) as v : "
