@@ -161,7 +161,7 @@ class ArtifactTest(unittest.TestCase):
         begin = time.monotonic()
         subprocess.run(self.command(), cwd=self.folder, capture_output=True, check=True)
         whole = time.monotonic() - begin
-        for i in range(24):
+        for i in range(50):
             if i % 4 < 2:
                 shutil.rmtree(self.path("art"), ignore_errors=True)
             run = subprocess.Popen(self.command("--set", f"optimizer.beta1=0.{i % 5 + 1}"), cwd=self.folder,
@@ -173,7 +173,7 @@ class ArtifactTest(unittest.TestCase):
                 time.sleep(noise.uniform(whole / 3, whole))  # libraries are loaded before
             run.send_signal(signal.SIGKILL)
             run.wait()
-            if i % 8 == 7:
+            if i % 10 == 9:
                 trained, _ = self.train()
                 self.assertEqual(trained, alone)
 
