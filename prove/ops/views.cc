@@ -257,9 +257,9 @@ Result<Values> EvaluateConj(Call& call) {
 }
 
 constexpr OpDefinition kViewsOps[] = {
-    {"ao.offload", EvaluateAlias},
-    {"ao.reload", EvaluateAlias},
-    {"ao.wait_tensor", EvaluateAlias},
+    {"ao.offload", EvaluateAlias, false, true},
+    {"ao.reload", EvaluateAlias, false, true},
+    {"ao.wait_tensor", EvaluateAlias, false, true},
     {"aten._conj", EvaluateConj, false, true},
     {"aten._unsafe_view", EvaluateView, true},
     {"_c10d_functional.wait_tensor", EvaluateAlias, true},
