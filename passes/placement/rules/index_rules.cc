@@ -86,12 +86,9 @@ struct Indexed {
       return Error("an index of dimensions that are apart");
     Indexed found{.first = static_cast<size_t>(begin - indices.begin()),
                   .count = static_cast<size_t>(end - begin)};
-    const DimTable& dims = b.graph().module().dims();
     for (size_t i = 1; i < found.count; ++i) {
-      const bool is_equal =
-          std::ranges::equal(b.operand_sizes(1), b.operand_sizes(1 + i),
-                             [&](DimId x, DimId y) { return dims.ProvablyEqual(x, y); });
-      if (!is_equal) return Error("an index of tensors of several shapes");
+      if (!b.AreEqual(b.operand_sizes(1), b.operand_sizes(1 + i)))
+        return Error("an index of tensors of several shapes");
     }
     return found;
   }

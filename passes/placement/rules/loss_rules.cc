@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -70,12 +69,8 @@ Status SoftmaxBackward(RuleBuilder& b) {
 /// Elements of operands from `first` on belong to those of a shape; false: not of all of them.
 bool ShareElements(RuleBuilder& b, size_t first, std::span<const DimId> shape,
                    const FactorDims& elements) {
-  const DimTable& dims = b.module().dims();
   for (size_t operand = first; operand < b.num_operands(); ++operand) {
-    const bool is_equal =
-        std::ranges::equal(b.operand_sizes(operand), shape,
-                           [&](DimId x, DimId y) { return dims.ProvablyEqual(x, y); });
-    if (!is_equal) return false;
+    if (!b.AreEqual(b.operand_sizes(operand), shape)) return false;
     b.rule().operands[operand] = elements;
   }
   return true;

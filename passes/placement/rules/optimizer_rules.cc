@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "passes/placement/rules/rule_builder.h"
 
 namespace strata {
@@ -13,12 +11,10 @@ Status AdamW(RuleBuilder& b) {
     if (list.is_span() && b.graph().elements(list).size() > 1)
       return Error(ErrorCode::kUnsupported, "a list of several tensors");
   }
-  const DimTable& dims = b.module().dims();
   const auto parameter = b.operand_sizes(0);
   for (size_t operand = 1; operand < b.num_operands(); ++operand) {
     const auto sizes = b.operand_sizes(operand);
-    const bool is_like_parameter = std::ranges::equal(
-        sizes, parameter, [&](DimId x, DimId y) { return dims.ProvablyEqual(x, y); });
+    const bool is_like_parameter = b.AreEqual(sizes, parameter);
     for (size_t dim = 0; dim < sizes.size(); ++dim) {
       if (is_like_parameter) b.SetOperand(operand, dim, b.operand_factor(0, dim));
       if (!is_like_parameter) b.MakeWhole(b.operand_factor(operand, dim));

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <string_view>
 
 #include "passes/placement/rules/rule_builder.h"
@@ -10,9 +9,7 @@ namespace {
 void Broadcast(RuleBuilder& b) {
   const DimTable& dims = b.graph().module().dims();
   for (size_t result = 1; result < b.num_results(); ++result) {
-    const bool is_equal =
-        std::ranges::equal(b.result_sizes(result), b.result_sizes(0),
-                           [&](DimId x, DimId y) { return dims.ProvablyEqual(x, y); });
+    const bool is_equal = b.AreEqual(b.result_sizes(result), b.result_sizes(0));
     for (size_t dim = 0; dim < b.result_sizes(result).size() && is_equal; ++dim)
       b.SetResult(result, dim, b.result_factor(0, dim));
   }

@@ -83,6 +83,12 @@ std::string_view RuleBuilder::base() const {
   return BaseName(op());
 }
 
+bool RuleBuilder::AreEqual(std::span<const DimId> sizes, std::span<const DimId> others) const {
+  const DimTable& dims = graph_->module().dims();
+  return std::ranges::equal(sizes, others,
+                            [&](DimId a, DimId b) { return dims.ProvablyEqual(a, b); });
+}
+
 DType RuleBuilder::dtype(size_t operand) const {
   const TypeId id = graph_->value(graph_->operands(node_)[operand]).type;
   return graph_->module().types()[id].dtype;

@@ -30,6 +30,7 @@ class RuleBuilder {
 
   std::span<const DimId> operand_sizes(size_t operand) const { return operand_sizes_[operand]; }
   std::span<const DimId> result_sizes(size_t result) const { return result_sizes_[result]; }
+  bool AreEqual(std::span<const DimId> sizes, std::span<const DimId> others) const;
   DType dtype(size_t operand) const;
   bool is_float(size_t operand) const;
 
