@@ -7,8 +7,8 @@
 #include <iostream>
 #include <set>
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty_strided.h>
 #include <c10/util/Exception.h>
 
 #include "step.h"
@@ -22,7 +22,7 @@ at::Tensor Lay(const at::Tensor& tensor, const std::vector<int64_t>& strides) {
   at::Tensor part = tensor;
   for (size_t i = 0; i < strides.size(); ++i)
     if (strides[i] == 0 && part.size(i) > 1) part = part.narrow(i, 0, 1);
-  return at::empty_strided(part.sizes(), strides, part.options()).copy_(part).expand(tensor.sizes());
+  return part.new_empty_strided(part.sizes(), strides).copy_(part).expand(tensor.sizes());
 }
 
 std::string Describe(at::ScalarType type, at::IntArrayRef sizes) {

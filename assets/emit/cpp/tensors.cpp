@@ -5,9 +5,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/view_as_complex.h>
-#include <ATen/ops/view_as_real.h>
+#include "call.h"
 
 namespace {
 
@@ -127,13 +125,13 @@ std::map<std::string, at::Tensor> LoadTensors(const std::string& path) {
         throw std::runtime_error(path + ": damaged: " + name +
                                  " has not the type, the sizes or the bytes that the header says");
       }
-      at::Tensor tensor = at::empty(shape, type.type);
+      at::Tensor tensor = Call("aten::empty", "memory_format", {shape}, {{"dtype", type.type}});
       file.seekg(data + offsets[0]);
       file.read(static_cast<char*>(tensor.mutable_data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
       if (!file) throw std::runtime_error(path + ": cannot be read");
       const size_t end = name.size() - std::min(name.size(), kComplex.size());
       const bool is_complex = name.compare(end, std::string::npos, kComplex) == 0;
-      tensors[is_complex ? name.substr(0, end) : name] = is_complex ? at::view_as_complex(tensor) : tensor;
+      tensors[is_complex ? name.substr(0, end) : name] = is_complex ? Call("aten::view_as_complex", "", {tensor}) : tensor;
     }
   }
   return tensors;
@@ -145,7 +143,7 @@ void SaveTensors(const std::string& path, const std::vector<std::pair<std::strin
   size_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     const bool is_complex = tensor.is_complex();
-    const at::Tensor rows = (is_complex ? at::view_as_real(tensor.resolve_conj()) : tensor).contiguous();
+    const at::Tensor rows = (is_complex ? Call("aten::view_as_real", "", {tensor.resolve_conj()}) : tensor).contiguous();
     std::string dtype = "U8", shape;
     for (const Type& type : kTypes)
       if (type.type == rows.scalar_type()) dtype = type.name;
