@@ -22,8 +22,12 @@
 namespace strata::testing {
 namespace {
 
-constexpr std::string_view kBefore = R"(#include <cmath>
-#include <cstdlib>
+constexpr std::string_view kBefore =
+    R"(// The headers of C alone: those of C++ take longer to compile than kernels.
+#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
 #include <ucontext.h>
 #define __device__
 #define __global__
@@ -35,10 +39,13 @@ static Place threadIdx, blockIdx, blockDim, gridDim;
 static float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 static double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
 static unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
-static ucontext_t scheduler;
-struct Thread { ucontext_t context; char* stack; bool is_done; };
+static ucontext_t before;
+static jmp_buf scheduler;
+struct Thread { ucontext_t context; jmp_buf place; char* stack; bool has_begun, is_done; };
 static Thread threads[1024];
-static void __syncthreads() { swapcontext(&threads[threadIdx.x].context, &scheduler); }
+static void __syncthreads() {
+  if (_setjmp(threads[threadIdx.x].place) == 0) _longjmp(scheduler, 1);
+}
 static float shuffled[1024];
 static float __shfl_xor_sync(unsigned, float x, int mask) {
   shuffled[threadIdx.x] = x;
@@ -56,6 +63,14 @@ static void* const* entry_arguments;
 static void Begin() {
   entry(entry_arguments);
   threads[threadIdx.x].is_done = true;
+  _longjmp(scheduler, 1);
+}
+// Runs a thread up to its next barrier. Jumps leave the signal mask alone, which contexts ask the system for.
+static void Resume(Thread& thread) {
+  if (_setjmp(scheduler) != 0) return;
+  if (thread.has_begun) _longjmp(thread.place, 1);
+  thread.has_begun = true;
+  swapcontext(&before, &thread.context);
 }
 static void RunGrid(void (*kernel)(void* const*), void* const* arguments, long blocks, int count) {
   constexpr unsigned kStack = 64 << 10;
@@ -64,15 +79,15 @@ static void RunGrid(void (*kernel)(void* const*), void* const* arguments, long b
   gridDim = {(unsigned)blocks, 1, 1};
   blockDim = {(unsigned)count, 1, 1};
   for (int i = 0; i < count; ++i)
-    threads[i].stack = (char*)std::malloc(kStack);
+    threads[i].stack = (char*)malloc(kStack);
   for (long block = 0; block < blocks; ++block) {
     blockIdx = {(unsigned)block, 0, 0};
     for (int i = 0; i < count; ++i) {
-      threads[i].is_done = false;
+      threads[i].has_begun = threads[i].is_done = false;
       getcontext(&threads[i].context);
       threads[i].context.uc_stack.ss_sp = threads[i].stack;
       threads[i].context.uc_stack.ss_size = kStack;
-      threads[i].context.uc_link = &scheduler;
+      threads[i].context.uc_link = nullptr;
       makecontext(&threads[i].context, Begin, 0);
     }
     for (bool any = true; any;) {
@@ -80,13 +95,13 @@ static void RunGrid(void (*kernel)(void* const*), void* const* arguments, long b
       for (int i = 0; i < count; ++i) {
         if (threads[i].is_done) continue;
         threadIdx = {(unsigned)i, 0, 0};
-        swapcontext(&scheduler, &threads[i].context);
+        Resume(threads[i]);
         any = any || !threads[i].is_done;
       }
     }
   }
   for (int i = 0; i < count; ++i)
-    std::free(threads[i].stack);
+    free(threads[i].stack);
 }
 )";
 
