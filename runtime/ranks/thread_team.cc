@@ -40,6 +40,7 @@ struct ThreadTeam::Threads {
   uint64_t round = 0;
   int64_t running = 0;
   bool ends = false;
+  bool has_cores = false;  // one for each rank
   std::atomic<bool> has_failed = false;
   std::vector<std::atomic<bool>> was_ended;  // by rank: by another rank's failure
   std::vector<std::optional<Error>> errors;  // by rank: of those that failed by themselves
@@ -114,8 +115,8 @@ void ThreadTeam::Meeting::Wait(size_t index) {
   }
   lock.unlock();
   const auto is_over = [&] { return round_.load(std::memory_order_acquire) != round; };
-  // A thread that computes beside this one needs the core.
-  const int looks = CurrentRank() < 0 ? 0 : kLooks;
+  // A thread that computes beside this one needs the core, and so do ranks that wait for one.
+  const int looks = CurrentRank() < 0 || !threads.has_cores ? 0 : kLooks;
   for (int look = 0; look < looks; ++look) {
     if (is_over()) return;
     Relax();
@@ -185,6 +186,7 @@ ThreadTeam::ThreadTeam(Mesh mesh, const Options& options)
     : RankTeam(std::move(mesh)), options_(options), threads_(std::make_unique<Threads>()) {
   const auto count = static_cast<size_t>(size());
   threads_->errors.resize(count);
+  threads_->has_cores = size() <= PhysicalCores();
   threads_->was_ended = std::vector<std::atomic<bool>>(count);
   for (const int64_t rank : local_ranks())
     threads_->threads.emplace_back([this, rank] { WorkLoop(rank); });
