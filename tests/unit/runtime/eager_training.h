@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -160,6 +161,11 @@ struct Compiled {
     return OrDie(Executor::Bind(OrDie(Lower(*module.FindGraph(graph), options)), constants));
   }
 };
+
+/// As std::ranges::equal, which compares byte by byte where nothing is optimized.
+inline bool SameBytes(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 inline bool SameBits(const Tensor& a, const Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;

@@ -1,6 +1,5 @@
 // What memory policies leave of a training: its results, in less memory.
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -77,7 +76,7 @@ TEST_CASE("memory policies leave every bit of losses, gradients and parameters")
       const Training actual = Train(SmallConfig(c.text, WithPolicy(c.overrides, policy)), 3);
       CHECK_GT(actual.num_copies, 0);
       CHECK_EQ(actual.losses, expected.losses);
-      CHECK(std::ranges::equal(actual.tensors, expected.tensors));
+      CHECK(testing::SameBytes(actual.tensors, expected.tensors));
     }
   }
 }
@@ -90,7 +89,7 @@ TEST_CASE("fused kernels of recomputed nodes leave every bit") {
     const Training actual = Train(SmallConfig(text, WithPolicy({}, "full")), 2, kFused);
     CHECK_GT(actual.num_copies, 0);
     CHECK_EQ(actual.losses, expected.losses);
-    CHECK(std::ranges::equal(actual.tensors, expected.tensors));
+    CHECK(testing::SameBytes(actual.tensors, expected.tensors));
   }
 }
 
@@ -142,7 +141,7 @@ TEST_CASE("offloaded results come back bit for bit, however many steps overlap w
                                     fuses ? "dce,canonicalize,place-casts,fuse" : kDefaultPasses);
       CHECK_GT(actual.num_offloads, 3);
       CHECK_EQ(actual.losses, expected.losses);
-      CHECK(std::ranges::equal(actual.tensors, expected.tensors));
+      CHECK(testing::SameBytes(actual.tensors, expected.tensors));
     }
   }
 }
@@ -156,7 +155,7 @@ TEST_CASE("offloaded results in files come back bit for bit, with the same peak"
   const Training in_files = Train(SmallConfig(testing::kSmallLlama3, overrides), 3);
   CHECK_GT(in_files.num_offloads, 3);
   CHECK_EQ(in_files.losses, in_memory.losses);
-  CHECK(std::ranges::equal(in_files.tensors, in_memory.tensors));
+  CHECK(testing::SameBytes(in_files.tensors, in_memory.tensors));
   CHECK_EQ(in_files.peak_bytes, in_memory.peak_bytes);
 }
 
@@ -172,7 +171,7 @@ TEST_CASE("steps of every policy end in the same bits, measured as planned") {
       INFO(policy);
       const Training actual = Train(SmallConfig(text, WithPolicy(overrides, policy)), 5);
       CHECK_EQ(actual.losses, expected.losses);
-      CHECK(std::ranges::equal(actual.tensors, expected.tensors));
+      CHECK(testing::SameBytes(actual.tensors, expected.tensors));
       CHECK_LT(actual.peak_bytes, expected.peak_bytes);
       const double ratio =
           static_cast<double>(actual.planned_bytes) / static_cast<double>(actual.peak_bytes);
@@ -200,7 +199,7 @@ TEST_CASE("a budget holds, planned and measured, and leaves every bit") {
       CHECK_LE(actual.planned_bytes, bytes);
       CHECK_LE(static_cast<double>(actual.peak_bytes), static_cast<double>(bytes) * 1.01);
       CHECK_EQ(actual.losses, most.losses);
-      CHECK(std::ranges::equal(actual.tensors, most.tensors));
+      CHECK(testing::SameBytes(actual.tensors, most.tensors));
     }
   }
 }
