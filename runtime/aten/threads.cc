@@ -178,6 +178,9 @@ int ChooseThreads(int64_t asked) {
 
 void SetThreads(int threads) {
   STRATA_CHECK(threads >= 1 && threads <= kMaxThreads);
+  // The first call also makes the thread pool of mobile kernels, which nothing here runs. Its
+  // threads spin for 30 ms; a pool of one has none.
+  [[maybe_unused]] static const bool has_pool = (at::set_num_threads(1), true);
   at::set_num_threads(threads);
 }
 
