@@ -50,7 +50,7 @@ std::vector<std::vector<Tensor>> RankTraining::PipelineArguments(
   if (arguments.empty()) return arguments;
   pipeline_->ShareParameters(arguments[0]);
   for (size_t i = 1; i < arguments.size(); ++i)
-    std::copy_n(arguments[0].begin(), state_.parameters.size(), arguments[i].begin());
+    std::copy_n(arguments[0].begin(), state().parameters.size(), arguments[i].begin());
   return arguments;
 }
 
@@ -59,7 +59,7 @@ Result<double> RankTraining::RunPipeline(std::span<const BatchInputs> batches) {
   gradients_.clear();
   tokens_per_expert_.clear();
   kept_gradients_.clear();
-  state_.ReleaseViews();
+  state().ReleaseViews();
   const std::vector<std::vector<Tensor>> inputs = PipelineArguments(batches);
   PipelineRank::Sums sums;
   double loss = 0.0;
@@ -77,10 +77,10 @@ Result<double> RankTraining::RunPipeline(std::span<const BatchInputs> batches) {
 }
 
 std::vector<Tensor> RankTraining::StepArguments(const BatchInputs& batch) const {
-  std::vector<Tensor> arguments = state_.parameters;
-  arguments.insert(arguments.end(), state_.buffers.begin(), state_.buffers.end());
-  if (state_.rope_table.defined()) arguments.push_back(state_.rope_table);
-  arguments.insert(arguments.end(), state_.constants.begin(), state_.constants.end());
+  std::vector<Tensor> arguments = state().parameters;
+  arguments.insert(arguments.end(), state().buffers.begin(), state().buffers.end());
+  if (state().rope_table.defined()) arguments.push_back(state().rope_table);
+  arguments.insert(arguments.end(), state().constants.begin(), state().constants.end());
   arguments.insert(arguments.end(), batch.begin(), batch.end());
   return arguments;
 }
@@ -98,7 +98,7 @@ Result<double> RankTraining::SumUp(std::span<const Batch> batches, RunBatch run,
   gradients_.clear();
   tokens_per_expert_.clear();
   kept_gradients_.clear();
-  state_.ReleaseViews();
+  state().ReleaseViews();
   double loss = 0.0;
   for (size_t i = 0; i < batches.size(); ++i) {
     STRATA_TRY(const std::vector<Tensor> outputs, run(batches[i]));
@@ -109,9 +109,9 @@ Result<double> RankTraining::SumUp(std::span<const Batch> batches, RunBatch run,
       return AsGraphInput(is_lent ? tensor.clone(at::MemoryFormat::Contiguous) : tensor);
     };
     std::vector<Tensor> batch_gradients, batch_counts;
-    for (size_t p = 1; p <= state_.parameters.size(); ++p)
+    for (size_t p = 1; p <= state().parameters.size(); ++p)
       batch_gradients.push_back(take(outputs[p]));
-    for (size_t p = outputs.size() - state_.buffers.size(); p < outputs.size(); ++p)
+    for (size_t p = outputs.size() - state().buffers.size(); p < outputs.size(); ++p)
       batch_counts.push_back(take(outputs[p]));
     if (i == 0) {
       gradients_ = std::move(batch_gradients);
@@ -148,17 +148,17 @@ Result<double> RankTraining::RunStep(std::span<const BatchInputs> batches) {
 }
 
 void RankTraining::SetRates(const UpdateRates& rates) {
-  state_.optimizer.lr.fill_(rates.lr);
+  state().optimizer.lr.fill_(rates.lr);
   for (size_t i = 0; i < rates.groups.size(); ++i)
-    state_.optimizer.group_lr[i].fill_(rates.groups[i]);
+    state().optimizer.group_lr[i].fill_(rates.groups[i]);
 }
 
 Result<double> RankTraining::Update(const UpdateRates& rates) {
   SetRates(rates);
-  OptimizerState& optimizer = state_.optimizer;
-  std::vector<Tensor> arguments = state_.parameters;
+  OptimizerState& optimizer = state().optimizer;
+  std::vector<Tensor> arguments = state().parameters;
   for (const std::vector<Tensor>* group : {&gradients_, &optimizer.exp_avg, &optimizer.exp_avg_sq,
-                                           &state_.buffers, &tokens_per_expert_}) {
+                                           &state().buffers, &tokens_per_expert_}) {
     arguments.insert(arguments.end(), group->begin(), group->end());
   }
   arguments.insert(arguments.end(), {optimizer.step, optimizer.lr});
@@ -176,10 +176,10 @@ Result<double> RankTraining::Update(const UpdateRates& rates) {
 
 Result<double> RankTraining::RunStepEagerly(std::span<const BatchTensors> batches) {
   std::vector<Tensor> trained;
-  for (const Tensor& parameter : state_.parameters)
+  for (const Tensor& parameter : state().parameters)
     trained.push_back(parameter.detach().requires_grad_(true));
   const ModelTensors model{
-      .parameters = trained, .buffers = state_.buffers, .rope_table = state_.rope_table};
+      .parameters = trained, .buffers = state().buffers, .rope_table = state().rope_table};
   return SumUp(
       batches,
       [&](const BatchTensors& batch) -> Result<std::vector<Tensor>> {
@@ -193,7 +193,7 @@ Result<double> RankTraining::RunStepEagerly(std::span<const BatchTensors> batche
 
 Result<double> RankTraining::UpdateEagerly(const UpdateRates& rates) {
   SetRates(rates);
-  return OptimizerStep(spec_, state_.model(), gradients_, tokens_per_expert_, state_.optimizer)[0]
+  return OptimizerStep(spec_, state().model(), gradients_, tokens_per_expert_, state().optimizer)[0]
       .item<double>();
 }
 

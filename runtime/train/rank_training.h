@@ -33,7 +33,7 @@ class RankTraining {
   using BatchInputs = std::vector<at::Tensor>;
 
   /// REQUIRES: `spec` and `device` (null: the CPU) outlive this.
-  RankTraining(const TrainSpec& spec, const PlanOptions& plan, Device* device, TrainingState state)
+  RankTraining(const TrainSpec& spec, const PlanOptions& plan, Device* device, FutureState state)
       : spec_(spec), graphs_(plan, device), state_(std::move(state)) {}
 
   /// Lowers the graphs. Call once, on the thread that runs them.
@@ -66,8 +66,8 @@ class RankTraining {
   /// Of a rank of a pipeline; null: of another.
   PipelineRank* pipeline() { return pipeline_ ? &*pipeline_ : nullptr; }
 
-  TrainingState& state() { return state_; }
-  const TrainingState& state() const { return state_; }
+  /// Waits until it is made.
+  TrainingState& state() const { return *state_.get(); }
   TrainingGraphs& graphs() { return graphs_; }
   const TrainingGraphs& graphs() const { return graphs_; }
 
@@ -84,7 +84,7 @@ class RankTraining {
 
   const TrainSpec& spec_;
   TrainingGraphs graphs_;
-  TrainingState state_;
+  FutureState state_;                                      // binding the graphs does not need it
   std::vector<at::Tensor> gradients_, tokens_per_expert_;  // of the last step
   std::optional<PipelineRank> pipeline_;
   std::string optimizer_graph_;

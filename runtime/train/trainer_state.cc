@@ -126,15 +126,15 @@ Result<std::unique_ptr<TrainerState>> TrainerState::Make(TrainSetup setup) {
   const int64_t local_processes = setup.process ? setup.process->local_world : 1;
   SetThreads(std::max(1, setup.threads / static_cast<int>(local_processes)));
   setup.plan.offload_folder = setup.config.compile.offload_folder;
-  auto state =
-      std::make_unique<TrainerState>(std::move(setup), std::move(spec), std::move(passes), given);
+  auto state = std::make_unique<TrainerState>(std::move(setup), std::move(spec), std::move(passes),
+                                              std::move(given));
   state->processes = std::move(processes);
   return state;
 }
 
 TrainerState::TrainerState(TrainSetup setup, TrainSpec train_spec,
                            std::vector<std::unique_ptr<Pass>> pipeline_passes,
-                           const std::optional<InitialWeights>& given)
+                           std::optional<InitialWeights> given)
     : spec(std::move(train_spec)),
       device(std::move(setup.device)),
       feed(config, std::move(setup.data), place()),
@@ -142,8 +142,9 @@ TrainerState::TrainerState(TrainSetup setup, TrainSpec train_spec,
       threads(setup.threads),
       plan(setup.plan),
       passes(std::move(pipeline_passes)),
-      ranks(std::make_unique<RankTraining>(spec, plan, device.get(),
-                                           TrainingState(spec, given, state_place()))) {
+      ranks(std::make_unique<RankTraining>(
+          spec, plan, device.get(),
+          MakeBeside(spec, std::move(given), state_place(), NumThreads()))) {
   if (setup.process) process_rank = setup.process->rank;
   for (const std::unique_ptr<Pass>& pass : passes)
     pipeline += fmt::format("{}{}", pipeline.empty() ? "" : ",", pass->Text());
@@ -164,11 +165,13 @@ Status TrainerState::Compile(const CompileWatch& watch) {
   draws_random = DrawsRandomNumbers(*traced.module);
   if (config.parallelism.mesh.num_ranks() > 1) STRATA_RETURN_IF_ERROR(Distribute());
   std::mutex one_at_a_time;  // they make the same kernels
-  return ranks.ForEach([&](int64_t rank, RankTraining& training) {
+  const Status bound = ranks.ForEach([&](int64_t rank, RankTraining& training) {
     const std::lock_guard lock(one_at_a_time);
     return config.parallelism.pipeline.degree > 1 ? BindPipeline(rank, training)
                                                   : training.Bind(traced);
   });
+  first().state();  // made before the first step, whose time is measured
+  return bound;
 }
 
 /// Traces and runs the passes, unless another rank or run left what they give.

@@ -47,7 +47,7 @@ struct TrainerState {
 
   TrainerState(TrainSetup setup, TrainSpec train_spec,
                std::vector<std::unique_ptr<Pass>> pipeline_passes,
-               const std::optional<InitialWeights>& given);
+               std::optional<InitialWeights> given);
 
   /// Makes the graphs, gives each rank its part of the state, and binds its plans.
   Status Compile(const CompileWatch& watch);

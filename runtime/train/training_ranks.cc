@@ -43,7 +43,8 @@ Status TrainingRanks::Distribute(const TracedTraining& traced, const TrainSpec& 
   for (const int64_t rank : team->local_ranks()) {
     TrainingState part = sharding_->Shard(whole, rank);
     if (device != nullptr) part.MoveTo(c10::Device(device->traits().name));
-    trainings_.push_back(std::make_unique<RankTraining>(spec, plan, device, std::move(part)));
+    trainings_.push_back(
+        std::make_unique<RankTraining>(spec, plan, device, Ready(std::move(part))));
   }
   team_ = std::move(team);
   if (is_one_process()) return Ok();

@@ -221,4 +221,20 @@ Status TrainingState::Restore(const Checkpoint& checkpoint,
   return ReadInto(stored, ViewOnHost(kStepName, optimizer.step), optimizer.step);
 }
 
+FutureState MakeBeside(const TrainSpec& spec, std::optional<InitialWeights> given,
+                       c10::Device device, int threads) {
+  if (threads == 1) return Ready(TrainingState(spec, given, device));
+  return std::async(std::launch::async,
+                    [&spec, given = std::move(given), device] {
+                      return std::make_shared<TrainingState>(spec, given, device);
+                    })
+      .share();
+}
+
+FutureState Ready(TrainingState state) {
+  std::promise<std::shared_ptr<TrainingState>> made;
+  made.set_value(std::make_shared<TrainingState>(std::move(state)));
+  return made.get_future().share();
+}
+
 }  // namespace strata

@@ -1,4 +1,6 @@
 #pragma once
+#include <future>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -64,5 +66,15 @@ class TrainingState {
   std::vector<ParameterSpec> constant_specs_;
   mutable std::vector<at::Tensor> host_copies_;
 };
+
+/// A state that a thread may still be making: `get` waits for it, and throws what making it threw.
+using FutureState = std::shared_future<std::shared_ptr<TrainingState>>;
+
+/// Makes a state beside what the calling thread does next; with one thread, before that.
+/// REQUIRES: `spec` outlives the future.
+FutureState MakeBeside(const TrainSpec& spec, std::optional<InitialWeights> given,
+                       c10::Device device, int threads);
+/// One that is there.
+FutureState Ready(TrainingState state);
 
 }  // namespace strata
