@@ -6,8 +6,8 @@
 
 namespace strata {
 
-/// The arithmetic of bodies that both languages spell alike; before it stand STRATA_INLINE, strata_abs
-/// and strata_floor.
+/// The arithmetic of bodies that both languages spell alike; before it stand STRATA_INLINE,
+/// strata_abs and strata_floor.
 extern const std::string_view kFlexArithmetic;
 
 /// A struct of that name, what algorithms of flex attention are templates over, in C++ and CUDA:

@@ -99,8 +99,8 @@ TEST_CASE("layers are the same if they read what the pass made of values of othe
     const NodeId h = NodeNamed(after, fmt::format("h{}", i - 1)),
                  m = NodeNamed(after, fmt::format("m{}", i));
     rewriter.SetCursorAfter(h);
-    const ValueId copy = after.result(
-        rewriter.Create("aten.clone.default", {Arg(after.result(h))}, From{h}));
+    const ValueId copy =
+        after.result(rewriter.Create("aten.clone.default", {Arg(after.result(h))}, From{h}));
     rewriter.SetType(copy, after.value(after.result(h)).type);
     rewriter.SetSlot(m, after.node(m).args_begin, Arg(copy));
     REQUIRE_EQ(after.node(after.value(copy).def).module, after.node(h).module);
