@@ -82,9 +82,9 @@ class NameReader : NativeCursor {
   explicit NameReader(std::string_view text) : NativeCursor(text, "") {}
   std::optional<std::string> Read(size_t at) {
     at_ = at;
-    Result<std::string> name = Name();
+    const Result<std::string_view> name = Name();
     if (!name) return std::nullopt;
-    return std::move(*name);
+    return std::string(*name);
   }
 };
 

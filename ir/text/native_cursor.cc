@@ -39,20 +39,22 @@ Status NativeCursor::EndOfLine() {
   return Fail("expected the end of the line");
 }
 
-Result<std::string> NativeCursor::Quoted() {
+Result<std::string_view> NativeCursor::Quoted() {
   SkipBlanks();
   const char quote = Peek();
   if (quote != '\'' && quote != '"') return Fail("expected a quoted text");
   const size_t begin = at_++;
-  std::string value;
-  const auto is_plain = [quote](char c) { return c != quote && c != '\\' && c != '\n'; };
-  for (;;) {
-    size_t end = at_;
-    while (end < text_.size() && is_plain(text_[end]))
-      ++end;
-    value.append(text_, at_, end - at_);
-    at_ = end;
-    if (Peek() == quote) break;
+  while (Peek() != quote) {
+    if (AtEnd() || Peek() == '\n') return FailAt(begin, "this quote is not closed");
+    if (Peek() == '\\') return Unescape(begin);
+    ++at_;
+  }
+  return text_.substr(begin + 1, at_++ - begin - 1);
+}
+
+Result<std::string_view> NativeCursor::Unescape(size_t begin) {
+  std::string& value = unescaped_.emplace_back(text_.substr(begin + 1, at_ - begin - 1));
+  while (Peek() != text_[begin]) {
     if (AtEnd() || Peek() == '\n') return FailAt(begin, "this quote is not closed");
     char c = text_[at_++];
     if (c == '\\') {
@@ -91,10 +93,10 @@ Result<std::string> NativeCursor::Quoted() {
     value += c;
   }
   ++at_;
-  return value;
+  return std::string_view(value);
 }
 
-Result<std::string> NativeCursor::Name() {
+Result<std::string_view> NativeCursor::Name() {
   SkipBlanks();
   if (Peek() == '%') {
     ++at_;
@@ -103,10 +105,10 @@ Result<std::string> NativeCursor::Name() {
   const std::string_view word = PeekWord();
   if (!IsPlainName(word)) return Fail("expected a name");
   at_ += word.size();
-  return std::string(word);
+  return word;
 }
 
-Result<std::string> NativeCursor::Path() {
+Result<std::string_view> NativeCursor::Path() {
   SkipBlanks();
   if (Peek() == '%') {
     ++at_;
@@ -116,7 +118,7 @@ Result<std::string> NativeCursor::Path() {
   while (end < text_.size() && (IsNameChar(text_[end]) || text_[end] == '.'))
     ++end;
   if (end == at_ || (Peek() >= '0' && Peek() <= '9')) return Fail("expected an operator or path");
-  std::string path(text_.substr(at_, end - at_));
+  const std::string_view path = text_.substr(at_, end - at_);
   at_ = end;
   return path;
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -10,7 +11,8 @@
 namespace strata {
 
 /// A place in a native text, and the words that its grammar is made of. What is taken is behind the
-/// place afterwards; blanks before a word are passed over. Errors show the place.
+/// place afterwards; blanks before a word are passed over. Errors show the place. Names and texts
+/// are valid as long as the cursor and its text.
 class NativeCursor {
  public:
   NativeCursor(std::string_view text, std::string_view file, const TextOrigin* origin = nullptr)
@@ -62,13 +64,13 @@ class NativeCursor {
   bool TakeKey(std::string_view key) { return TakeWordAnd(key, '='); }
 
   /// A text in single or double quotes, its escapes resolved.
-  Result<std::string> Quoted();
+  Result<std::string_view> Quoted();
 
   /// An identifier, or `%` and a quoted text.
-  Result<std::string> Name();
+  Result<std::string_view> Name();
 
   /// Identifiers joined by dots, or `%` and a quoted text.
-  Result<std::string> Path();
+  Result<std::string_view> Path();
 
   Result<int64_t> Integer(int64_t min = INT64_MIN, int64_t max = INT64_MAX);
 
@@ -77,6 +79,9 @@ class NativeCursor {
   size_t at_ = 0;
 
  private:
+  /// The rest of a quoted text that begins at `begin`, from its first escape on.
+  Result<std::string_view> Unescape(size_t begin);
+
   /// Whether the name characters of `word` are here; more of them may follow.
   bool IsWord(std::string_view word) {
     SkipBlanks();
@@ -87,6 +92,8 @@ class NativeCursor {
     at_ += word.size() + 1;
     return true;
   }
+
+  std::deque<std::string> unescaped_;  // texts that are not written as they are
 };
 
 }  // namespace strata

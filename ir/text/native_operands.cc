@@ -22,7 +22,7 @@ Result<TypeId> NativeOperands::ParseType() {
   SkipBlanks();
   if (Take('?')) return TypeId{};
   if (TakeCall("opaque")) {
-    STRATA_TRY(const std::string text, Quoted());
+    STRATA_TRY(const std::string_view text, Quoted());
     STRATA_RETURN_IF_ERROR(Expect(')'));
     Type type;
     type.kind = TypeKind::kOpaque;
@@ -74,31 +74,37 @@ Result<ValueId> NativeOperands::ParseAlias() {
   return ParseValue();
 }
 
+NativeOperands::Named& NativeOperands::Meaning(StrId name) {
+  if (static_cast<size_t>(name.index) >= names_.size()) names_.resize(module_->strings().size());
+  Named& named = names_[name];
+  if (named.graph != rewriter_->graph().id()) named = {};
+  return named;
+}
+
 Result<ValueId> NativeOperands::ParseValue() {
   SkipBlanks();
   const size_t begin = at_;
-  STRATA_TRY(const std::string name, Name());
+  STRATA_TRY(const std::string_view name, Name());
+  const Named& named = Meaning(module_->Intern(name));
   if (Peek() == '$') {
     ++at_;
     STRATA_TRY(const int64_t element, Integer(0, UINT16_MAX));
-    const auto tuple = tuples_.find(name);
-    if (tuple == tuples_.end()) return FailAt(begin, fmt::format("no tuple '{}' above", name));
+    if (!named.tuple.valid()) return FailAt(begin, fmt::format("no tuple '{}' above", name));
     const Graph& graph = rewriter_->graph();
-    if (element >= graph.node(tuple->second).num_results) {
-      return FailAt(
-          begin, fmt::format("'{}' has {} elements", name, graph.node(tuple->second).num_results));
+    if (element >= graph.node(named.tuple).num_results) {
+      return FailAt(begin,
+                    fmt::format("'{}' has {} elements", name, graph.node(named.tuple).num_results));
     }
-    return graph.result(tuple->second, static_cast<size_t>(element));
+    return graph.result(named.tuple, static_cast<size_t>(element));
   }
-  const auto value = values_.find(name);
-  if (value == values_.end()) return FailAt(begin, fmt::format("no value '{}' above", name));
-  return value->second;
+  if (!named.value.valid()) return FailAt(begin, fmt::format("no value '{}' above", name));
+  return named.value;
 }
 
 Status NativeOperands::ParseArguments(std::vector<Arg>& args, std::vector<NamedArg>& kwargs) {
   STRATA_RETURN_IF_ERROR(Expect('('));
   while (!Take(')')) {
-    if (std::optional<std::string> key = TakeKeyword()) {
+    if (const std::optional<std::string_view> key = TakeKeyword()) {
       STRATA_TRY(const Arg value, ParseArg(0));
       kwargs.push_back({module_->Intern(*key), value});
     } else if (!kwargs.empty()) {
@@ -112,15 +118,14 @@ Status NativeOperands::ParseArguments(std::vector<Arg>& args, std::vector<NamedA
   return Ok();
 }
 
-std::optional<std::string> NativeOperands::TakeKeyword() {
+std::optional<std::string_view> NativeOperands::TakeKeyword() {
   const std::string_view word = PeekWord();
-  if (!word.empty() && !(word[0] >= '0' && word[0] <= '9') && TakeKey(word))
-    return std::string(word);
+  if (!word.empty() && !(word[0] >= '0' && word[0] <= '9') && TakeKey(word)) return word;
   if (Peek() != '%') return std::nullopt;
   const size_t begin = at_;
-  if (Result<std::string> name = Name(); name && Peek() == '=') {
+  if (const Result<std::string_view> name = Name(); name && Peek() == '=') {
     ++at_;
-    return std::move(*name);
+    return *name;
   }
   at_ = begin;
   return std::nullopt;
@@ -131,7 +136,7 @@ Result<Arg> NativeOperands::ParseArg(int depth) {
   SkipBlanks();
   const char c = Peek();
   if (c == '\'' || c == '"') {
-    STRATA_TRY(const std::string text, Quoted());
+    STRATA_TRY(const std::string_view text, Quoted());
     return Arg::String(module_->Intern(text));
   }
   if (c == '[') return ParseSequence(ArgKind::kList, ']', depth);
@@ -180,7 +185,7 @@ Result<Arg> NativeOperands::ParseArg(int depth) {
 }
 
 Result<Arg> NativeOperands::ParseTextArg(Arg (*make)(StrId)) {
-  STRATA_TRY(const std::string text, Quoted());
+  STRATA_TRY(const std::string_view text, Quoted());
   STRATA_RETURN_IF_ERROR(Expect(')'));
   return make(module_->Intern(text));
 }

@@ -1,11 +1,10 @@
 #pragma once
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/id.h"
 #include "base/result.h"
 #include "ir/module.h"
 #include "ir/rewriter.h"
@@ -26,11 +25,17 @@ class NativeOperands : protected NativeCursor {
   /// `(a, [b, 1], key=2)`.
   Status ParseArguments(std::vector<Arg>& args, std::vector<NamedArg>& kwargs);
 
+  /// What a name stands for in one graph: a value or a tuple, or a node without a result.
+  struct Named {
+    GraphId graph;  ///< none: nothing
+    ValueId value;
+    NodeId tuple;
+  };
+  /// In the graph that is read.
+  Named& Meaning(StrId name);
+
   std::unique_ptr<Module> module_;
   std::unique_ptr<Rewriter> rewriter_;  ///< of the graph that is read
-  // Of that graph, by name.
-  std::unordered_map<std::string, ValueId> values_;
-  std::unordered_map<std::string, NodeId> tuples_;
 
  private:
   /// Of the one at `open`, on the same line.
@@ -38,12 +43,14 @@ class NativeOperands : protected NativeCursor {
   Result<DimId> ParseDim(size_t begin, size_t end);
   Result<ValueId> ParseValue();
   /// `name=`, where the name may be quoted, or a word that is not a name elsewhere.
-  std::optional<std::string> TakeKeyword();
+  std::optional<std::string_view> TakeKeyword();
   Result<Arg> ParseArg(int depth);
   Result<Arg> ParseTextArg(Arg (*make)(StrId));
   Result<Arg> ParseSequence(ArgKind kind, char close, int depth);
   Result<Arg> ParseDict(int depth);
   Result<Arg> ParseNumber();
+
+  IdVector<StrId, Named> names_;  // of the last graph that has each of them
 };
 
 }  // namespace strata

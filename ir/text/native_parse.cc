@@ -1,5 +1,4 @@
 #include <optional>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -43,7 +42,7 @@ class Parser : NativeOperands {
   Status DeclareGraphs() {
     for (SkipBlankLines(); !AtEnd(); SkipBlankLines()) {
       if (TakeWord("graph")) {
-        STRATA_TRY(const std::string name, Name());
+        STRATA_TRY(const std::string_view name, Name());
         const bool body = TakeWord("body");
         Graph& graph = module_->AddGraph(name, body);
         if (TakeWord("foreign")) module_->MarkForeign(graph.id());
@@ -56,21 +55,18 @@ class Parser : NativeOperands {
   }
 
   Status ParseGraphHeader() {
-    STRATA_TRY(const std::string name, Name());
+    STRATA_RETURN_IF_ERROR(Name());
     TakeWord("body");
     TakeWord("foreign");
     rewriter_.reset();
     Graph& graph = module_->graph({next_graph_++});
     rewriter_ = std::make_unique<Rewriter>(graph);
-    values_.clear();
-    tuples_.clear();
-    names_.clear();
     return Ok();
   }
 
   Status ParseSymbol() {
     Symbol symbol;
-    STRATA_TRY(const std::string name, Name());
+    STRATA_TRY(const std::string_view name, Name());
     symbol.name = module_->Intern(name);
     for (;;) {
       if (TakeKey("hint")) {
@@ -96,8 +92,8 @@ class Parser : NativeOperands {
     size_t begin = 0;
     NodeKind kind = NodeKind::kCall;
     bool returns_tuple = false;
-    std::string name, op;
-    std::vector<std::string> elements;  // of a tuple; "" where unnamed
+    std::string_view name, op;
+    std::vector<std::string_view> elements;  // of a tuple; "" where unnamed
     std::vector<Arg> args;
     std::vector<NamedArg> kwargs;
     std::vector<TypeId> types;     // one per result
@@ -222,26 +218,30 @@ class Parser : NativeOperands {
   /// Aliases, and names for the lines below.
   Status DefineResults(const NodeLine& line, NodeId id) {
     const Graph& graph = rewriter_->graph();
+    Named& named = Meaning(graph.node(id).name);
+    if (line.returns_tuple) {
+      named.tuple = id;
+    } else if (line.kind != NodeKind::kOutput) {
+      named.value = graph.result(id);
+    }
     for (size_t i = 0; i < line.aliases.size(); ++i) {
       if (line.aliases[i].valid()) rewriter_->SetAlias(graph.result(id, i), line.aliases[i]);
     }
     for (size_t i = 0; i < line.elements.size(); ++i) {
       if (line.elements[i].empty()) continue;
-      STRATA_RETURN_IF_ERROR(NewName(line.begin, line.elements[i]));
+      STRATA_TRY(Named* const element, NewName(line.begin, line.elements[i]));
+      element->value = graph.result(id, i);
       rewriter_->SetElementName(graph.result(id, i), line.elements[i]);
-      values_.emplace(line.elements[i], graph.result(id, i));
-    }
-    if (line.returns_tuple) {
-      tuples_[line.name] = id;
-    } else if (line.kind != NodeKind::kOutput) {
-      values_.emplace(line.name, graph.result(id));
     }
     return Ok();
   }
 
-  Status NewName(size_t begin, const std::string& name) {
-    if (names_.emplace(name, true).second) return Ok();
-    return FailAt(begin, fmt::format("the name '{}' is taken by an earlier node", name));
+  Result<Named*> NewName(size_t begin, std::string_view name) {
+    Named& named = Meaning(module_->Intern(name));
+    if (named.graph.valid())
+      return FailAt(begin, fmt::format("the name '{}' is taken by an earlier node", name));
+    named.graph = rewriter_->graph().id();
+    return &named;
   }
 
   /// One item, or for a tuple as many in parentheses as it has elements.
@@ -265,11 +265,11 @@ class Parser : NativeOperands {
   /// What `{…}` says; a part that is absent keeps its default.
   struct NodeMetadata {
     std::optional<Phase> phase;
-    std::optional<std::string> module;
+    std::optional<std::string_view> module;
     std::optional<int32_t> seq_nr;
     std::optional<uint16_t> stream;
     std::optional<LocId> loc;
-    std::vector<std::pair<std::string, std::string>> attributes;
+    std::vector<std::pair<std::string_view, std::string_view>> attributes;
   };
 
   /// `{…}`, optional.
@@ -290,10 +290,10 @@ class Parser : NativeOperands {
       } else if (TakeKey("loc")) {
         STRATA_TRY(metadata.loc, ParseLoc());
       } else if (Take('+')) {
-        STRATA_TRY(std::string key, Name());
+        STRATA_TRY(const std::string_view key, Name());
         STRATA_RETURN_IF_ERROR(Expect('='));
-        STRATA_TRY(std::string value, Quoted());
-        metadata.attributes.emplace_back(std::move(key), std::move(value));
+        STRATA_TRY(const std::string_view value, Quoted());
+        metadata.attributes.emplace_back(key, value);
       } else {
         return Fail(
             "unknown metadata; known are a phase, module=, seq=, stream=, loc=() and "
@@ -323,7 +323,7 @@ class Parser : NativeOperands {
   Result<LocId> ParseLoc() {
     SourceLoc loc;
     STRATA_RETURN_IF_ERROR(Expect('('));
-    STRATA_TRY(const std::string file, Quoted());
+    STRATA_TRY(const std::string_view file, Quoted());
     loc.file = module_->Intern(file);
     STRATA_RETURN_IF_ERROR(Expect(','));
     STRATA_TRY(const int64_t line, Integer(INT32_MIN, INT32_MAX));
@@ -331,7 +331,7 @@ class Parser : NativeOperands {
     for (StrId* part : {&loc.function, &loc.code}) {
       STRATA_RETURN_IF_ERROR(Expect(','));
       if (TakeWord("None")) continue;
-      STRATA_TRY(const std::string text, Quoted());
+      STRATA_TRY(const std::string_view text, Quoted());
       *part = module_->Intern(text);
     }
     STRATA_RETURN_IF_ERROR(Expect(')'));
@@ -339,7 +339,6 @@ class Parser : NativeOperands {
   }
 
   int32_t next_graph_ = 0;
-  std::unordered_map<std::string, bool> names_;
   std::unordered_set<int64_t> stable_ids_;
 };
 
