@@ -11,6 +11,7 @@
 #include "passes/placement/inputs.h"
 #include "passes/placement/placed_values.h"
 #include "passes/placement/placement.h"
+#include "passes/placement/random_values.h"
 #include "passes/placement/redistribution.h"
 #include "passes/placement/split_lists.h"
 #include "passes/placement/strategy_choice.h"
@@ -218,6 +219,7 @@ Status PlaceGraph(Graph& graph, const PlacementPlan& plan, Reshard reshard) {
   {
     Rewriter rewriter(graph);
     SplitLists(rewriter);
+    MakeRandomOfSizes(rewriter);
   }
   return GraphPlacer(graph, plan, reshard).Run();
 }

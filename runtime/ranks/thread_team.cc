@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/aten/generator.h"
 #include "runtime/aten/threads.h"
 
 namespace strata {
@@ -228,6 +229,7 @@ Status ThreadTeam::Run(const Work& work) {
 void ThreadTeam::WorkLoop(int64_t rank) {
   BindThread(rank);
   SetThreads(options_.threads);
+  UseOwnGenerator();
   Threads& threads = *threads_;
   uint64_t done = 0;
   while (true) {

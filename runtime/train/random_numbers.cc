@@ -2,10 +2,9 @@
 
 #include <cstddef>
 
-#include <ATen/Context.h>
-
 #include "ir/graph.h"
 #include "ir/ops.h"
+#include "runtime/aten/generator.h"
 
 namespace strata {
 
@@ -24,7 +23,7 @@ void SeedStep(uint64_t seed, int64_t step) {
   uint64_t mixed = seed * 0x9e3779b97f4a7c15U + static_cast<uint64_t>(step);
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
   mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
-  at::manual_seed(mixed ^ (mixed >> 31));
+  SeedGenerator(mixed ^ (mixed >> 31));
 }
 
 }  // namespace strata

@@ -256,10 +256,10 @@ UpdateRates TrainerState::Rates() const {
 
 Result<double> TrainerState::RunGraphs() {
   STRATA_TRY(const std::vector<BatchTensors> batches, TakeBatches());
-  if (draws_random) SeedStep(config.seed, steps_done);
   double loss = 0.0;
   std::vector<at::Tensor> spans(schedule ? actions.size() : 0);
   STRATA_RETURN_IF_ERROR(ranks.ForEach([&](int64_t rank, RankTraining& training) -> Status {
+    if (draws_random) SeedStep(config.seed, steps_done);
     std::vector<RankTraining::BatchInputs> parts;
     for (const BatchTensors& batch : batches) {
       STRATA_TRY(RankTraining::BatchInputs part, ranks.PartOf(batch, rank));

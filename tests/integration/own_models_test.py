@@ -73,6 +73,31 @@ graph step
   output([loss, g])
 """
 
+# Rows of a table, of which half the elements are dropped, and noise: numbers by the place in the batch of all ranks.
+NOISE = """\
+graph step
+  w = placeholder : f32[8, 4][4, 1]cpu
+  tokens = placeholder : i64[2, 4][4, 1]cpu
+  labels = placeholder : i64[2, 4][4, 1]cpu
+  x = aten.embedding.default(w, tokens) : f32[2, 4, 4][16, 4, 1]cpu
+  memory = aten.empty_like.default(x) : f32[2, 4, 4][16, 4, 1]cpu
+  keep = aten.bernoulli_.float(memory, 0.5) : f32[2, 4, 4][16, 4, 1]cpu ~memory
+  scale = aten.div_.Scalar(keep, 0.5) : f32[2, 4, 4][16, 4, 1]cpu ~memory
+  kept = aten.mul.Tensor(x, scale) : f32[2, 4, 4][16, 4, 1]cpu
+  again = aten.bernoulli.p(kept, 0.5) : f32[2, 4, 4][16, 4, 1]cpu
+  even = aten.rand_like.default(kept) : f32[2, 4, 4][16, 4, 1]cpu
+  normal = aten.randn.default([2, 4, 4], dtype=torch.float32) : f32[2, 4, 4][16, 4, 1]cpu
+  both = aten.add.Tensor(even, normal) : f32[2, 4, 4][16, 4, 1]cpu
+  noise = aten.mul.Tensor(both, again) : f32[2, 4, 4][16, 4, 1]cpu
+  y = aten.add.Tensor(kept, noise) : f32[2, 4, 4][16, 4, 1]cpu
+  square = aten.mul.Tensor(y, y) : f32[2, 4, 4][16, 4, 1]cpu
+  loss = aten.sum.default(square) : f32[][]cpu
+  g_y = aten.mul.Tensor(y, 2) : f32[2, 4, 4][16, 4, 1]cpu
+  g_x = aten.mul.Tensor(g_y, scale) : f32[2, 4, 4][16, 4, 1]cpu
+  g = aten.embedding_dense_backward.default(g_x, tokens, 8, -1, False) : f32[8, 4][4, 1]cpu
+  output([loss, g])
+"""
+
 # A batch norm's running mean: the step writes it, and reads it in the next one.
 RUNNING_MEAN = """\
 graph step
@@ -372,7 +397,8 @@ class OwnModelsTest(unittest.TestCase):
         self.assertIn("must be int64 of [batch_size · 2 data ranks, seq_len] of the configuration, [4, 4]: its int64 inputs "
                       "are tokens [2, 4], labels [2, 4]",
                       self.run_strata(*train, "--set", "parallelism.data_parallel_shard_degree=2", status=2))
-        self.assertIn("no sharding rule for aten.bernoulli.p: ",
+        self.write("joint.txt", DROPOUT.replace("aten.bernoulli.p(a, 0.5)", "aten.poisson.default(a)"))
+        self.assertIn("no sharding rule for aten.poisson.default: ",
                       self.run_strata(*train, "--set", "parallelism.data_parallel_shard_degree=2", "--set",
                                       "batch_size=1", status=2))
 
@@ -432,6 +458,28 @@ class OwnModelsTest(unittest.TestCase):
                 "checkpoint.folder=c", "--set", "checkpoint.last_save_model_only=false")
         begun = losses("begun.jsonl", *kept, "--set", "steps=3")
         self.assertEqual(begun + losses("rest.jsonl", *kept, "--resume"), whole)
+
+    def test_ranks_draw_the_numbers_of_one_rank(self):
+        """Each its part of them, from the same seed."""
+        self.write("joint.txt", NOISE)
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        write_tensors(self.path("init.safetensors"), {"w": ("F32", [8, 4], draw(32, 1.0, 3))})
+
+        def losses(name, *options):
+            self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
+                            f"{name}.jsonl", *options)
+            return self.losses(f"{name}.jsonl")
+
+        whole = losses("whole")
+        shard = ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=1")
+        tensor = ("--set", "parallelism.tensor_parallel_degree=2")
+        for name, layout in {"threads": shard, "processes": (*shard, "--nproc", "2"), "both": shard + tensor}.items():
+            with self.subTest(name):
+                ranks = losses(name, *layout)
+                self.assertEqual(len(ranks), len(whole))
+                for of_ranks, of_one in zip(ranks, whole):
+                    self.assertAlmostEqual(of_ranks, of_one, delta=1e-5 * of_one)
+        self.assertNotEqual(losses("other", *shard, "--set", "seed=2"), whole)
 
     def test_what_a_step_writes_is_saved_and_resumed(self):
         self.write("joint.txt", RUNNING_MEAN)

@@ -15,6 +15,7 @@ static_assert(std::ranges::is_sorted(kFunctions));
 constexpr std::pair<std::string_view, std::string_view> kFunctionOf[] = {
     {"_log_softmax", "softmax"},
     {"_log_softmax_backward_data", "softmax"},
+    {"_safe_softmax", "softmax"},
     {"_softmax", "softmax"},
     {"cos", "exp"},
     {"erf", "tanh"},

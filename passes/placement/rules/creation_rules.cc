@@ -44,13 +44,24 @@ Status Triangle(RuleBuilder& b) {
   return Ok();
 }
 
+/// Each rank draws all numbers, as one rank does, from a generator of its own that begins alike.
+Status Random(RuleBuilder& b) {
+  b.MakeAllWhole();
+  return Ok();
+}
+
 constexpr RuleEntry kCreationRules[] = {
-    {"arange", Whole},        {"empty", Sizes},       {"empty_like", Like},
-    {"full", Sizes},          {"full_like", Like},    {"iota", Whole},
-    {"new_empty", NewSizes},  {"new_full", NewSizes}, {"new_ones", NewSizes},
-    {"new_zeros", NewSizes},  {"ones", Sizes},        {"ones_like", Like},
-    {"scalar_tensor", Whole}, {"tril", Triangle},     {"triu", Triangle},
-    {"zeros", Sizes},         {"zeros_like", Like},
+    {"arange", Whole},        {"bernoulli", Random},    {"bernoulli_", Random},
+    {"cauchy_", Random},      {"empty", Sizes},         {"empty_like", Like},
+    {"exponential_", Random}, {"full", Sizes},          {"full_like", Like},
+    {"geometric_", Random},   {"iota", Whole},          {"log_normal_", Random},
+    {"multinomial", Random},  {"new_empty", NewSizes},  {"new_full", NewSizes},
+    {"new_ones", NewSizes},   {"new_zeros", NewSizes},  {"normal_", Random},
+    {"ones", Sizes},          {"ones_like", Like},      {"rand", Random},
+    {"rand_like", Random},    {"randn", Random},        {"randn_like", Random},
+    {"random_", Random},      {"scalar_tensor", Whole}, {"tril", Triangle},
+    {"triu", Triangle},       {"uniform_", Random},     {"zeros", Sizes},
+    {"zeros_like", Like},
 };
 
 }  // namespace

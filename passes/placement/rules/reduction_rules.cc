@@ -218,6 +218,7 @@ constexpr RuleEntry kReductionRules[] = {
     {"_fused_rms_norm", RowNorm},
     {"_fused_rms_norm_backward", RmsNormBackward},
     {"_log_softmax", LogSoftmax},
+    {"_safe_softmax", AlongDim},
     {"_softmax", AlongDim},
     {"_trilinear", WholeTensors},
     {"_weight_norm_interface", WholeTensors},

@@ -10,6 +10,7 @@
 #include <ATen/ScalarOps.h>
 
 #include "ir/complex_literal.h"
+#include "runtime/aten/generator.h"
 #include "runtime/aten/literals.h"
 
 namespace strata {
@@ -20,6 +21,12 @@ at::Tensor Wrapped(const at::Scalar& number) {
   at::Tensor wrapped = at::scalar_to_tensor(number);
   wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
   return wrapped;
+}
+
+/// Of an optional generator; graphs name none.
+bool IsGenerator(const c10::Type& type) {
+  return type.kind() == c10::TypeKind::OptionalType &&
+         type.containedType(0)->kind() == c10::TypeKind::GeneratorType;
 }
 
 bool HoldsSlot(const PlanArg& arg) {
@@ -51,6 +58,10 @@ class Binder {
         if (name != arguments[i].name()) continue;
         given = &arg;
         ++used_kwargs;
+      }
+      if (OwnGenerator() && IsGenerator(*arguments[i].type())) {
+        bound_.stack.emplace_back(*OwnGenerator());
+        continue;
       }
       auto filled =
           given != nullptr ? Fill(i, *given, *arguments[i].type()) : FillDefault(arguments[i]);

@@ -59,6 +59,32 @@ TEST_CASE("place: a mean that is added to in place is not left partial") {
   CHECK_EQ(TypeOf(*module, "mean"), "DTensor(f32[1, 4][4, 1]cpu, S(1))");
 }
 
+TEST_CASE("place: random values are made of sizes, and each rank takes its part") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
+  y = aten.sin.default(x) : f32[8, 4][4, 1]cpu {forward}
+  memory = aten.empty_like.default(y) : f32[8, 4][4, 1]cpu {forward}
+  mask = aten.bernoulli_.float(memory, 0.9) : f32[8, 4][4, 1]cpu ~memory {forward}
+  scale = aten.div_.Scalar(mask, 0.9) : f32[8, 4][4, 1]cpu ~memory {forward}
+  noise = aten.randn_like.default(y) : f32[8, 4][4, 1]cpu {forward}
+  kept = aten.mul.Tensor(y, scale) : f32[8, 4][4, 1]cpu {forward}
+  noisy = aten.add.Tensor(kept, noise) : f32[8, 4][4, 1]cpu {forward}
+  output(noisy)
+)");
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  const Graph& graph = *module->FindGraph("g");
+  CHECK_EQ(TypeOf(*module, "y"), "DTensor(f32[8, 4][4, 1]cpu, S(0))");
+  CHECK_EQ(TypeOf(*module, "mask"), "DTensor(f32[8, 4][4, 1]cpu, R)");
+  CHECK_EQ(TypeOf(*module, "noisy"), "DTensor(f32[8, 4][4, 1]cpu, S(0))");
+  for (const NodeId node : graph.nodes()) {
+    const std::string_view op = graph.op(node);
+    CHECK_NE(op, "aten.empty_like.default");
+    CHECK_NE(op, "aten.randn_like.default");
+    if (op == "strata.redistribute.default")
+      CHECK_NE(graph.value_name(graph.args(node)[0].value()), "y");
+  }
+}
+
 /// Rows are written through views; all of them are read, and one view, after the writes.
 TEST_CASE("place: a view of memory that is written later is not redistributed") {
   auto module = ParseBody(R"(
