@@ -1,9 +1,9 @@
 # Precompiled headers: a file that includes LibTorch spends most of its compilation in LibTorch's headers, a unit test
-# in doctest's, fmt's and the standard library's.
+# in doctest's; every other spends a second in fmt's and the standard library's.
 #
 # STRATA_PCH means GCC's. In the presets no-runtime and fuzz each file compiles with what it includes itself.
 
-option(STRATA_PCH "Precompile the headers of LibTorch and of the unit tests" OFF)
+option(STRATA_PCH "Precompile the headers of other libraries" OFF)
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(STRATA_PCH OFF)
 endif()
@@ -24,10 +24,11 @@ set(common_headers
   algorithm array cstdint functional map memory optional set span string string_view unordered_map utility vector
   fmt/format.h)
 if(STRATA_PCH)
+  strata_headers_target(strata_standard_headers DEPS fmt::fmt HEADERS ${common_headers})
   strata_headers_target(strata_test_headers
     DEPS doctest::doctest fmt::fmt
     HEADERS ${common_headers} doctest/doctest.h
-    OPTIONS -O0)
+    OPTIONS $<$<CONFIG:Release>:-O0>)
 endif()
 if(STRATA_PCH AND STRATA_HAVE_TORCH)
   set(torch_headers
@@ -35,11 +36,7 @@ if(STRATA_PCH AND STRATA_HAVE_TORCH)
   strata_headers_target(strata_torch_headers
     DEPS torch::cpu fmt::fmt
     HEADERS ${common_headers} ${torch_headers})
-  strata_headers_target(strata_torch_test_headers
-    DEPS torch::cpu doctest::doctest fmt::fmt
-    HEADERS ${common_headers} ${torch_headers} doctest/doctest.h
-    OPTIONS $<$<CONFIG:Release>:-O0>)
-  set_property(TARGET strata_torch_headers strata_torch_test_headers PROPERTY JOB_POOL_COMPILE torch)
+  set_property(TARGET strata_torch_headers PROPERTY JOB_POOL_COMPILE torch)
 endif()
 
 # strata_reuse_headers(TARGET HEADERS): compiles TARGET with a precompiled header, if there is one.
@@ -49,6 +46,7 @@ endif()
 function(strata_reuse_headers target headers)
   if(TARGET ${headers})
     target_precompile_headers(${target} REUSE_FROM ${headers})
+    target_link_libraries(${target} PRIVATE fmt::fmt) # its definitions are part of the precompiled header
     set_property(TARGET ${target} PROPERTY POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE -fPIC -Wno-array-bounds -Wno-stringop-overflow)
   endif()

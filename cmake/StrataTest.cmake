@@ -28,14 +28,15 @@ function(strata_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE strata_flags strata_doctest_main ${arg_DEPS})
-  strata_prepare_for_torch(${name} strata_torch_test_headers ${arg_DEPS})
+  target_link_libraries(${name} PRIVATE fmt::fmt)
+  strata_share_headers(${name} strata_test_headers ${arg_DEPS})
+
+  # To optimize a test takes longer than to run it; the libraries are optimized. With LibTorch, -Og takes as long as -O0,
+  # and shares the precompiled header of the libraries, which -O0 cannot.
+  get_target_property(pool ${name} JOB_POOL_COMPILE)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:$<IF:$<STREQUAL:${pool},torch>,-Og,-O0>>)
   strata_compile_together(${name} APART)
   string(REGEX REPLACE "_test$" "" prefix ${name})
-
-  # To optimize a test takes longer than to run it; the libraries are optimized.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
-  target_link_libraries(${name} PRIVATE fmt::fmt)
-  get_target_property(pool ${name} JOB_POOL_COMPILE)
   if(pool STREQUAL "torch")
     foreach(source IN LISTS arg_SOURCES)
       get_filename_component(stem ${source} NAME_WE)
@@ -49,7 +50,6 @@ function(strata_test name)
         LABELS "${arg_LABELS}" FAIL_REGULAR_EXPRESSION "test cases: +0 \\|" ENVIRONMENT OMP_NUM_THREADS=1)
     endforeach()
   else()
-    strata_reuse_headers(${name} strata_test_headers)
     set(listing ${CMAKE_CURRENT_BINARY_DIR}/${name}.ctest.cmake)
     add_custom_command(TARGET ${name} POST_BUILD
       COMMAND ${STRATA_PYTHON} ${STRATA_LIST_TESTS} $<TARGET_FILE:${name}> ${prefix}
@@ -110,6 +110,8 @@ function(strata_fuzz name)
     file(APPEND ${CMAKE_BINARY_DIR}/fuzz_targets.txt "${name} ${corpus}\n")
   else()
     target_link_libraries(${name} PRIVATE strata_fuzz_replay)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Og>)
+    strata_share_headers(${name} strata_standard_headers ${arg_DEPS})
     add_test(NAME "fuzz: ${name}" COMMAND ${name} --runs=${arg_RUNS} --seed=1 ${corpus}
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties("fuzz: ${name}" PROPERTIES LABELS fuzz)

@@ -43,6 +43,7 @@ set_property(GLOBAL PROPERTY JOB_POOLS torch=${torch_jobs})
 add_library(strata_flags INTERFACE)
 target_include_directories(strata_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
 target_compile_features(strata_flags INTERFACE cxx_std_20)
+target_compile_options(strata_flags INTERFACE -pthread) # some libraries ask for it; with a precompiled header all must
 target_compile_options(strata_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion)
 # GCC's plain -Wshadow also warns about a constructor's parameter named as the member that it initializes.
 target_compile_options(strata_flags INTERFACE $<IF:$<CXX_COMPILER_ID:GNU>,-Wshadow=local,-Wshadow>)
