@@ -1,14 +1,17 @@
-# strata_library(NAME [O3] SOURCES file… [DEPS target…] [PUBLIC_DEPS target…])
+# strata_library(NAME [O1 | O3] SOURCES file… [DEPS target…] [PUBLIC_DEPS target…])
 #
 # A static library. Includes are written from the repository root ("ir/graph.h"). DEPS are used by the .cc files
 # only; PUBLIC_DEPS appear in headers. Files of targets that use torch::cpu compile in a job pool sized by memory. O3 is
 # for code that visits each byte of a log or each node of a graph: it saves 4 to 10 % of the time there, and takes an
-# eighth more to compile.
+# eighth more to compile. O1 is for code that runs once per command and leaves the work to other libraries: it takes a
+# quarter less to compile.
 function(strata_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "O3" "" "SOURCES;DEPS;PUBLIC_DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "O1;O3" "" "SOURCES;DEPS;PUBLIC_DEPS")
   strata_check_arguments(strata_library ${name})
   add_library(${name} STATIC ${arg_SOURCES})
-  if(arg_O3)
+  if(arg_O1)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  elseif(arg_O3)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O3>)
   endif()
   target_link_libraries(${name} PUBLIC strata_flags ${arg_PUBLIC_DEPS} PRIVATE ${arg_DEPS})
@@ -16,11 +19,14 @@ function(strata_library name)
   strata_compile_together(${name})
 endfunction()
 
-# strata_executable(NAME SOURCES file… [DEPS target…]): a program in build/<preset>/bin.
+# strata_executable(NAME [O1] SOURCES file… [DEPS target…]): a program in build/<preset>/bin.
 function(strata_executable name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "O1" "" "SOURCES;DEPS")
   strata_check_arguments(strata_executable ${name})
   add_executable(${name} ${arg_SOURCES})
+  if(arg_O1)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   target_link_libraries(${name} PRIVATE strata_flags ${arg_DEPS})
   strata_share_headers(${name} strata_standard_headers ${arg_DEPS})
   strata_compile_together(${name})
