@@ -81,10 +81,11 @@ constexpr int64_t kLeastCausal = 128;
 /// Queries and keys of its blocks. Of short rows small ones, which waste less on the diagonal.
 constexpr int64_t kCausalBlock = 64, kLongCausalBlock = 128, kLongRow = 4096;
 
-/// ATen's kernels are the faster ones where they have wide registers.
+/// ATen's kernels are the faster ones where MKL, which they call, has wide registers: it takes them
+/// on processors of Intel only.
 bool PrefersCausalKernel() {
 #if defined(__x86_64__)
-  return !__builtin_cpu_supports("avx512f");
+  return !__builtin_cpu_is("intel") || !__builtin_cpu_supports("avx512f");
 #else
   return false;
 #endif
