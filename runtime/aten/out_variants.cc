@@ -1,7 +1,11 @@
 #include "runtime/aten/out_variants.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "ir/op_name.h"
 #include "runtime/aten/literals.h"
@@ -11,6 +15,12 @@ namespace strata {
 namespace {
 
 using OutVariants = std::multimap<std::string, c10::OperatorHandle, std::less<>>;
+
+/// Write the loss of each element to the result, before they reduce it: a result of one number
+/// would be resized. Source: ATen/native/BinaryOps.cpp, Loss.cpp.
+constexpr std::string_view kResizing[] = {"aten::binary_cross_entropy", "aten::huber_loss",
+                                          "aten::mse_loss", "aten::smooth_l1_loss",
+                                          "aten::soft_margin_loss"};
 
 /// By name, the overloads that write their results to arguments. With a kernel of their own: the
 /// generated ones call the functional operator and copy.
@@ -23,6 +33,7 @@ const OutVariants& AllOutVariants() {
       if (!op || op->schema().arguments().empty() || !op->schema().arguments().back().is_out()) {
         continue;
       }
+      if (std::ranges::count(kResizing, name.name) > 0) continue;
       if (op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) found.emplace(name.name, *op);
     }
     return found;

@@ -1,5 +1,6 @@
 // What static plans must not mistake: who writes to what, whose tensor is whose, how results lie.
 
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -254,6 +255,37 @@ TEST_CASE("a result of another type than the graph states is converted, not read
     const Tensor w = at::arange(4, at::kFloat).view({4, 1});
     const Tensors out = OrDie(executor.Run(Tensors{w, at::arange(4)}));
     CHECK(at::equal(out[0].to(at::kFloat), w * w));
+  }
+}
+
+TEST_CASE("losses that reduce have ATen's bits") {
+  const Tensor x = at::rand({3, 4}), y = at::rand({3, 4});
+  for (const std::string_view loss :
+       {"binary_cross_entropy", "huber_loss", "mse_loss", "smooth_l1_loss", "soft_margin_loss"}) {
+    const bool is_weighted = loss == "binary_cross_entropy";
+    for (const int64_t reduction : {at::Reduction::None, at::Reduction::Mean, at::Reduction::Sum}) {
+      CAPTURE(loss);
+      CAPTURE(reduction);
+      const std::string_view type =
+          reduction == at::Reduction::None ? "f32[3, 4][4, 1]cpu" : "f32[][]cpu";
+      const std::string body =
+          fmt::format(R"(
+  x = placeholder : f32[3, 4][4, 1]cpu
+  y = placeholder : f32[3, 4][4, 1]cpu
+  z = aten.{}.default(x, y, {}{}) : {}
+  w = aten.neg.default(z) : {}
+  output([w])
+)",
+                      loss, is_weighted ? "None, " : "", reduction, type, type);
+      Executor executor = BindStatic(body, PlanOptions::Fastest());
+      const Tensor expected = loss == "binary_cross_entropy"
+                                  ? at::binary_cross_entropy(x, y, {}, reduction)
+                              : loss == "huber_loss"     ? at::huber_loss(x, y, reduction)
+                              : loss == "mse_loss"       ? at::mse_loss(x, y, reduction)
+                              : loss == "smooth_l1_loss" ? at::smooth_l1_loss(x, y, reduction)
+                                                         : at::soft_margin_loss(x, y, reduction);
+      CHECK(at::equal(OrDie(executor.Run(Tensors{x, y}))[0], -expected));
+    }
   }
 }
 
