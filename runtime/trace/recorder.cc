@@ -22,6 +22,26 @@ bool IsDefault(const c10::Argument& argument, const c10::IValue& value) {
   return *fallback == value;
 }
 
+/// Operators that change sizes or strides of their operand in place, and those that return the view
+/// instead, with the same arguments. Source: native_functions.yaml, tag inplace_view.
+constexpr std::pair<std::string_view, std::string_view> kInPlaceViews[] = {
+    {"aten.as_strided_.default", "aten.as_strided.default"},
+    {"aten.detach_.default", "aten.detach.default"},
+    {"aten.squeeze_.default", "aten.squeeze.default"},
+    {"aten.squeeze_.dim", "aten.squeeze.dim"},
+    {"aten.squeeze_.dims", "aten.squeeze.dims"},
+    {"aten.t_.default", "aten.t.default"},
+    {"aten.transpose_.default", "aten.transpose.int"},
+    {"aten.unsqueeze_.default", "aten.unsqueeze.default"},
+};
+
+/// The operator that returns the view that `op` changes its operand to; empty: it changes no view.
+std::string_view ViewOf(std::string_view op) {
+  const auto* const found =
+      std::ranges::find(kInPlaceViews, op, [](const auto& entry) { return entry.first; });
+  return found == std::end(kInPlaceViews) ? std::string_view() : found->second;
+}
+
 /// `Optional[int]` is `int` for a value that is there.
 const c10::Type& Unwrapped(const c10::TypePtr& type) {
   return type->kind() == c10::TypeKind::OptionalType ? *type->containedType(0) : *type;
@@ -88,7 +108,11 @@ NodeId Recorder::Begin(const c10::OperatorHandle& op, std::span<const c10::IValu
                        const CallSite& site) {
   const std::vector<c10::Argument>& arguments = op.schema().arguments();
   operands_.clear();
-  const std::string name = OperatorName(op.schema());
+  std::string name = OperatorName(op.schema());
+  if (const std::string_view view = ViewOf(name); !view.empty()) {
+    LeaveView(args[0].toTensor());
+    name = view;
+  }
   if (const std::optional<NodeId> flex = CreateFlexNode(op, name, args)) {
     Place(*flex, site);
     rewriter_.SetSeqNr(*flex, site.seq_nr);

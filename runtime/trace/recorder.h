@@ -82,6 +82,8 @@ class Recorder {
   void Define(const at::Tensor& tensor, ValueId value);
   /// `tensor`, known before, holds `value` from here on.
   void Redefine(const at::Tensor& tensor, ValueId value);
+  /// `tensor` becomes another view: writes to those that stay do not redefine it.
+  void LeaveView(const at::Tensor& tensor);
   ValueId AddConstant(const at::Tensor& tensor);
 
   Arg ToArg(const c10::IValue& value, const c10::Type& type);

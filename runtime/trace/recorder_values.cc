@@ -50,6 +50,11 @@ void Recorder::Redefine(const at::Tensor& tensor, ValueId value) {
     by_tensor_[same] = value;
 }
 
+void Recorder::LeaveView(const at::Tensor& tensor) {
+  if (const auto it = by_view_.find(KeyOf(tensor)); it != by_view_.end())
+    std::erase(it->second.tensors, tensor.unsafeGetTensorImpl());
+}
+
 ValueId Recorder::AddConstant(const at::Tensor& tensor) {
   if (tensor.is_meta()) {
     throw TraceError(Error(

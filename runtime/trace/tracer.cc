@@ -257,10 +257,17 @@ class Session {
   int32_t backward_called_ = -1;  // by this backward function
 };
 
+/// Operators on lists of tensors, which call one operator on each. Passes know norms of lists.
+bool IsOnEach(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  return name.starts_with("aten::_foreach_") && name != "aten::_foreach_norm";
+}
+
 void TracerFallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                     torch::jit::Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard below(kTracerKey);
   const auto remaining = keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kTracerKey);
+  if (IsOnEach(op)) return op.redispatchBoxed(remaining, stack);  // those are recorded
+  const c10::impl::ExcludeDispatchKeyGuard below(kTracerKey);
   if (Session* session = Session::Active()) {
     session->Call(op, remaining, stack);
   } else {

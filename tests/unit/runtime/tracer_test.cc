@@ -148,6 +148,44 @@ TEST_CASE("two tensors of one view are one value, also after a write in place") 
   CHECK(Contains(traced.Text(), "neg = aten.neg.default(exp_)"));
 }
 
+TEST_CASE("a change of strides in place is a view; reads of the other tensor stay") {
+  const Traced traced({Meta({2, 3})}, [](Inputs in) {
+    Tensor turned = in[0].detach();
+    const Tensor same = in[0].detach();
+    turned.transpose_(0, 1).unsqueeze_(0);
+    return Tensors{at::neg(turned), at::exp(same), at::sigmoid(turned.squeeze_(0))};
+  });
+  CHECK_EQ(traced.Text(), R"(
+  detach = aten.detach.default(x)
+  detach_1 = aten.detach.default(x)
+  transpose = aten.transpose.int(detach, 0, 1)
+  unsqueeze = aten.unsqueeze.default(transpose, 0)
+  neg = aten.neg.default(unsqueeze)
+  exp = aten.exp.default(detach_1)
+  squeeze = aten.squeeze.dim(unsqueeze, 0)
+  sigmoid = aten.sigmoid.default(squeeze)
+  output([neg, exp, sigmoid])
+)");
+  CHECK_EQ(traced.Type("unsqueeze"), "f32[1, 3, 2][3, 1, 3]cpu");
+}
+
+TEST_CASE("operators on lists are recorded for each tensor") {
+  const Traced traced({Meta({2}), Meta({3})}, [](Inputs in) {
+    const Tensors tensors = {in[0].detach(), in[1].detach()};
+    at::_foreach_mul_(tensors, 0.5);
+    return at::_foreach_add(tensors, tensors, 2);
+  });
+  CHECK_EQ(traced.Text(), R"(
+  detach = aten.detach.default(x)
+  detach_1 = aten.detach.default(y)
+  mul_ = aten.mul_.Scalar(detach, 0.5)
+  mul__1 = aten.mul_.Scalar(detach_1, 0.5)
+  add = aten.add.Tensor(mul_, mul_, alpha=2)
+  add_1 = aten.add.Tensor(mul__1, mul__1, alpha=2)
+  output([add, add_1])
+)");
+}
+
 TEST_CASE("elements that are read are getitem, getitem_1, …; others have no name") {
   const Traced traced({Meta({6, 2})}, [](Inputs in) -> Tensors {
     const Tensors parts = in[0].split(2);
