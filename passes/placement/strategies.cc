@@ -292,7 +292,7 @@ std::vector<AxisStrategy> AxisStrategies(const Module& module, const ShardingRul
     const std::string_view reduce = module.str(first.reduce);
     if (reduce == "sum" || reduce == "avg") add_partial(operands);
   }
-  if (rule.moves_elements && !rule.operands.empty() && IsPartial(now[0])) {
+  if (!rule.operands.empty() && IsPartial(now[0]) && rule.KeepsPartial(now[0])) {
     add_partial(rule.linear.empty() ? std::vector<int>{0} : rule.linear[0]);
   }
   for (AxisStrategy& strategy : strategies)

@@ -56,7 +56,7 @@ class AxisRule {
     const bool is_linear =
         (reduce == "sum" || reduce == "avg") && std::ranges::count(rule_.linear, partial) > 0;
     const bool is_moved =
-        rule_.moves_elements &&
+        rule_.KeepsPartial(p) &&
         (rule_.linear.empty() ? partial == std::vector<int>{0} : partial == rule_.linear[0]);
     if (is_linear || is_moved)
       return {.results = std::vector<AxisPlacement>(rule_.results.size(), p),

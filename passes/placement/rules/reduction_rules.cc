@@ -62,8 +62,8 @@ Status VectorNorm(RuleBuilder& b) {
                             (order->kind() == ArgKind::kFloat && order->as_float() == 2.0);
   Reduce(b, b.DimsArg(2, "dim", b.operand_sizes(0).size()), is_euclidean ? "norm2" : "");
   b.rule().ends_with_zeros = b.EndsWithZeros(0);
-  // Of norms, too: what is partial stays partial when every element is reduced.
-  if (is_euclidean && b.result_sizes(0).empty()) b.rule().moves_elements = true;
+  // Norms of norms stay partial when every element is reduced; one of summands is not a summand.
+  if (is_euclidean && b.result_sizes(0).empty()) b.rule().kept_reduce = b.module().Intern("norm2");
   return Ok();
 }
 

@@ -54,6 +54,8 @@ struct ShardingRule {
   std::vector<std::vector<int>> linear = {};
   /// The results keep every partial placement of operand 0, since elements only move.
   bool moves_elements = false;
+  /// The results keep this partial placement of operand 0: "norm2" where norms are taken of norms.
+  StrId kept_reduce = {};
   std::vector<int> ignored = {};  ///< operands whose value has no effect: any placement is right
   /// Positional arguments that are the sizes of result 0, whole or element `dim` of it: they become
   /// local sizes.
@@ -67,6 +69,11 @@ struct ShardingRule {
   /// A factor whose sums ranks exchange inside the operator when it is cut: the classes of a
   /// softmax (passes/placement/lowering/lower_loss.h). -1: there is none.
   int joint = -1;
+
+  /// Whether the results of a partial operand 0 are partial in the same way.
+  bool KeepsPartial(const Placement& partial) const {
+    return moves_elements || (kept_reduce.valid() && partial.reduce == kept_reduce);
+  }
 };
 
 /// The rule of a call. Errors: no rule is known for the operator; they name node, module and line.

@@ -59,6 +59,23 @@ TEST_CASE("place: a mean that is added to in place is not left partial") {
   CHECK_EQ(TypeOf(*module, "mean"), "DTensor(f32[1, 4][4, 1]cpu, S(1))");
 }
 
+TEST_CASE("place: a norm reads the sum of what ranks have, and norms of norms stay partial") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
+  t = aten.t.default(x) : f32[4, 8][1, 4]cpu ~x {forward}
+  product = aten.mm.default(t, x) : f32[4, 4][4, 1]cpu {forward}
+  of_summands = aten.linalg_vector_norm.default(product) : f32[][]cpu {forward}
+  of_parts = aten.linalg_vector_norm.default(x) : f32[][]cpu {forward}
+  norms = aten.stack.default([of_parts, of_parts]) : f32[2][1]cpu {forward}
+  total = aten.linalg_vector_norm.default(norms) : f32[][]cpu {forward}
+  output([of_summands, total])
+)");
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  CHECK_EQ(TypeOf(*module, "product"), "DTensor(f32[4, 4][4, 1]cpu, P(sum))");
+  CHECK_NE(TypeOf(*module, "of_summands"), "DTensor(f32[][]cpu, P(sum))");
+  CHECK_EQ(TypeOf(*module, "total"), "DTensor(f32[][]cpu, P(norm2))");
+}
+
 TEST_CASE("place: random values are made of sizes, and each rank takes its part") {
   auto module = ParseBody(R"(
   x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
