@@ -212,7 +212,8 @@ class Checker {
     if (IsCut(p)) return "a reduction of parts";
     if (IsReplicate(p)) return reduce == "sum" ? "a sum of copies" : nullptr;
     const std::string_view wanted = placed_.module().str(p.reduce);
-    if (wanted == "norm2") return nullptr;  // of several operators
+    // Of several operators: the sum of averages is divided after it, that of squares has a root.
+    if (wanted == "norm2" || (wanted == "avg" && reduce == "sum")) return nullptr;
     if (wanted != reduce) return "another reduction than that of the summands";
     result = kind == CollectiveKind::kAllReduce ? AxisPlacement(Replicate())
                                                 : CutInside(from, axis, from.packed);

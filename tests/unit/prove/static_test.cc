@@ -85,6 +85,20 @@ TEST_CASE("PV-31: what lowering makes has the placements that were planned") {
   }
 }
 
+TEST_CASE("PV-31: averages are summed over ranks, and divided after it") {
+  for (const std::string_view to : {"R", "S(0)"}) {
+    const std::string text = fmt::format(R"(
+  x = placeholder : DTensor(f32[8, 12][12, 1]cpu, S(0)) {{+fqn='x' +input='batch'}}
+  m = aten.mean.dim(x, [0]) : DTensor(f32[12][1]cpu, P(avg))
+  r = strata.redistribute.default(m, '{0}') : DTensor(f32[12][1]cpu, {0})
+  z = aten.mul.Tensor(r, r) : DTensor(f32[12][1]cpu, {0})
+  output([z]) {{+mesh='fsdp=2'}}
+)",
+                                         to);
+    CHECK_EQ(TextOf(CheckOf(Lowered(ParseBody(text)))), "1 unknown");
+  }
+}
+
 TEST_CASE("PV-31: parts that collectives pack and unpack are followed") {
   for (const std::string_view from : {"RR", "S(0)R", "RS(1)", "S(0)S(1)", "S(1)S(0)"}) {
     for (const std::string_view to : {"RR", "S(0)R", "S(1)R", "RS(1)", "S(0)S(1)", "S(1)S(0)"}) {
