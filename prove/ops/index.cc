@@ -192,6 +192,44 @@ Result<Values> EvaluateScatter(Call& call) {
   return Values{std::move(result)};
 }
 
+uint64_t Combined(uint64_t a, uint64_t b, std::string_view reduce, Domain domain) {
+  const bool is_integer = domain == Domain::kInteger;
+  if (reduce == "prod") return is_integer ? a * b : prove::Mul(a, b);
+  if (reduce == "sum" || reduce == "mean") return is_integer ? a + b : prove::Add(a, b);
+  if (!is_integer && !IsNumber(a) && a > kMinusInfinity) return a;
+  if (!is_integer && !IsNumber(b) && b > kMinusInfinity) return b;
+  const bool is_larger = is_integer ? Signed(a) > Signed(b) : Compare(a, b) > 0;
+  return is_larger == (reduce == "amax") ? a : b;
+}
+
+/// scatter_reduce(self, dim, index, src, reduce, include_self)
+Result<Values> EvaluateScatterReduce(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const size_t dim, DimOf(call, a, 1));
+  STRATA_TRY(const Tensor index, call.TensorAt(2, "index"));
+  STRATA_TRY(const Tensor source, call.TensorAt(3, "src"));
+  STRATA_RETURN_IF_ERROR(CheckIndex(a, index, dim));
+  const std::string reduce = call.TextAt(4, "reduce");
+  if (a.domain() == Domain::kInteger && reduce == "mean")
+    return Error(ErrorCode::kUnsupported, "a mean of integers by index");
+  Tensor result = a.Copy();
+  const Tensor values = ConvertTo(source, a.domain());
+  const Words added =
+      Tensor(values.domain(), values.storage(), index.sizes(), values.strides(), values.offset())
+          .Read();
+  const std::vector<int64_t> offsets = OffsetsAlong(result, dim, index);
+  if (std::ranges::count(offsets, -1) > 0) return OutOfRangeLike(a);
+  Words& words = result.storage()->words;
+  std::vector<int64_t> counts(words.size(), call.FlagAt(5, "include_self", true) ? 1 : 0);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    const auto at = static_cast<size_t>(offsets[i]);
+    words[at] = counts[at]++ == 0 ? added[i] : Combined(words[at], added[i], reduce, a.domain());
+  }
+  for (size_t at = 0; at < words.size() && reduce == "mean"; ++at)
+    if (counts[at] > 1) words[at] = prove::Div(words[at], FromInteger(counts[at]));
+  return Values{std::move(result)};
+}
+
 /// Indices of index.Tensor and index_put, one for each of the first dimensions; none: all of it.
 struct Indices {
   Sizes sizes;                   ///< of the result
@@ -343,6 +381,7 @@ constexpr OpDefinition kIndexOps[] = {
     {"aten.index_select", EvaluateIndexSelect, true},
     {"aten.scatter", EvaluateScatter<false>},
     {"aten.scatter_add", EvaluateScatter<true>},
+    {"aten.scatter_reduce", EvaluateScatterReduce},
     {"aten.stack", EvaluateStack, true},
 };
 

@@ -1,3 +1,9 @@
+#include <string>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "base/random.h"
 #include "prove/ops/elementwise.h"
 #include "prove/ops/tables.h"
 
@@ -112,11 +118,62 @@ Result<Values> EvaluateSquaredErrorBackward(Call& call) {
   return Values{Scale(slope, factor)};
 }
 
+/// A function of the elements of all operands from `first` on, which broadcast, and of what the
+/// call states. Only this is known of it.
+Result<Tensor> OfElements(Call& call, size_t first) {
+  std::string stated(call.op().substr(0, call.op().find('.', call.op().find('.') + 1)));
+  for (const Argument& argument : call.args())
+    if (const auto* number = std::get_if<double>(&argument.value))
+      stated += fmt::format(" {}", *number);
+  STRATA_TRY(Tensor result, call.TensorAt(first));
+  result = Apply(FunctionKey(stated), ConvertTo(result, Domain::kFloat));
+  for (size_t i = first + 1; i < call.num_args(); ++i) {
+    if (!call.args()[i].is_tensor()) continue;
+    STRATA_TRY(const Tensor other, call.TensorAt(i));
+    STRATA_TRY(result, Map(result, ConvertTo(other, Domain::kFloat), Domain::kFloat,
+                           [&](Residue x, Residue y) { return Uninterpreted(Mix(i ^ x), y); }));
+  }
+  return result;
+}
+
+/// A loss of each element, summed or averaged. `kReduction`: where the reduction stands.
+template <size_t kReduction>
+Result<Values> EvaluatePairLoss(Call& call) {
+  const int64_t reduction = call.IntegerAt(kReduction, "reduction", kMean);
+  STRATA_TRY(Tensor losses, OfElements(call, 0));
+  if (reduction != kMean && reduction != kSum) return Values{std::move(losses)};
+  Residue sum = 0;
+  for (const Residue loss : losses.Read())
+    sum = prove::Add(sum, loss);
+  if (reduction == kMean) sum = prove::Div(sum, FromInteger(losses.numel()));
+  return Values{Tensor(Domain::kFloat, {}, sum)};
+}
+
+/// (gradient, x, y, …): the slope of each element, times the gradient.
+template <size_t kReduction>
+Result<Values> EvaluatePairLossBackward(Call& call) {
+  STRATA_TRY(const Tensor gradient, call.TensorAt(0));
+  STRATA_TRY(const Tensor slopes, OfElements(call, 1));
+  STRATA_TRY(Tensor result, Mul(slopes, gradient));
+  if (call.IntegerAt(kReduction, "reduction", kMean) == kMean)
+    result = Scale(result, Inverse(FromInteger(slopes.numel())));
+  return Values{std::move(result)};
+}
+
 constexpr OpDefinition kLossesOps[] = {
+    {"aten.binary_cross_entropy", EvaluatePairLoss<3>},
+    {"aten.binary_cross_entropy_backward", EvaluatePairLossBackward<4>},
+    {"aten.binary_cross_entropy_with_logits", EvaluatePairLoss<4>},
+    {"aten.huber_loss", EvaluatePairLoss<2>},
+    {"aten.huber_loss_backward", EvaluatePairLossBackward<3>},
     {"aten.mse_loss", EvaluateSquaredError},
     {"aten.mse_loss_backward", EvaluateSquaredErrorBackward},
     {"aten.nll_loss_backward", EvaluateLossBackward},
     {"aten.nll_loss_forward", EvaluateLossForward},
+    {"aten.smooth_l1_loss", EvaluatePairLoss<2>},
+    {"aten.smooth_l1_loss_backward", EvaluatePairLossBackward<3>},
+    {"aten.soft_margin_loss", EvaluatePairLoss<2>},
+    {"aten.soft_margin_loss_backward", EvaluatePairLossBackward<3>},
 };
 
 }  // namespace

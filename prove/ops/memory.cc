@@ -187,6 +187,19 @@ Result<Values> EvaluateRedistribute(Call& call) {
   return Values{a.Copy()};
 }
 
+/// eye(n), eye(n, m)
+Result<Values> EvaluateEye(Call& call) {
+  const int64_t rows = call.IntegerAt(0, "n", 0);
+  const int64_t columns = call.IntegerAt(1, "m", rows);
+  const Domain domain = call.DomainOr(Domain::kFloat);
+  Tensor result(domain, {rows, columns}, 0);
+  for (int64_t i = 0; i < std::min(rows, columns); ++i)
+    result.storage()
+        ->words[static_cast<size_t>(i * result.strides()[0] + i * result.strides()[1])] =
+        One(domain);
+  return Values{std::move(result)};
+}
+
 constexpr OpDefinition kMemoryOps[] = {
     {"aten._to_copy", EvaluateToCopy, true},
     {"aten.arange", EvaluateArange},
@@ -195,6 +208,7 @@ constexpr OpDefinition kMemoryOps[] = {
     {"aten.copy", EvaluateCopy, false, true},
     {"aten.empty", EvaluateNew<Content::kNothing>},
     {"aten.empty_like", EvaluateLike<Content::kNothing>, false, true},
+    {"aten.eye", EvaluateEye},
     {"aten.fill", EvaluateFill, false, true},
     {"aten.full", EvaluateFull, false, true},
     {"aten.full_like", EvaluateFullLike, false, true},

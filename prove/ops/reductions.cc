@@ -121,8 +121,20 @@ Result<Values> EvaluateTruth(Call& call) {
                          [](uint64_t x, uint64_t y) { return kAll ? x & y : x | y; })};
 }
 
-/// cumsum(self, dim)
-Result<Values> EvaluateCumsum(Call& call) {
+/// prod(self), prod.dim_int(self, dim, keepdim)
+Result<Values> EvaluateProduct(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Sizes dims, DimsAt(call, a, 1));
+  const Domain domain = call.DomainOr(a.domain());
+  return Values{FoldOver(ConvertTo(a, domain), dims, call.FlagAt(2, "keepdim"), 1,
+                         [&](uint64_t x, uint64_t y) {
+                           return domain == Domain::kInteger ? x * y : prove::Mul(x, y);
+                         })};
+}
+
+/// cumsum(self, dim), cumprod(self, dim)
+template <bool kProduct>
+Result<Values> EvaluateRunning(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
   STRATA_TRY(const Sizes dims, DimsAt(call, a, 1));
   const Domain domain = call.DomainOr(a.domain());
@@ -137,17 +149,27 @@ Result<Values> EvaluateCumsum(Call& call) {
     for (int64_t i = 1; i < size; ++i) {
       uint64_t& word = words[static_cast<size_t>(at + i * step)];
       const uint64_t before = words[static_cast<size_t>(at + (i - 1) * step)];
-      word = domain == Domain::kInteger ? word + before : prove::Add(word, before);
+      if (kProduct) {
+        word = domain == Domain::kInteger ? word * before : prove::Mul(word, before);
+      } else {
+        word = domain == Domain::kInteger ? word + before : prove::Add(word, before);
+      }
     }
   });
   return Values{std::move(sums)};
 }
 
 constexpr OpDefinition kReductionsOps[] = {
-    {"aten.all", EvaluateTruth<true>},     {"aten.amax", EvaluateExtreme<true>},
-    {"aten.amin", EvaluateExtreme<false>}, {"aten.any", EvaluateTruth<false>},
-    {"aten.cumsum", EvaluateCumsum},       {"aten.linalg_vector_norm", EvaluateNorm},
-    {"aten.mean", EvaluateMean},           {"aten.sum", EvaluateSum},
+    {"aten.all", EvaluateTruth<true>},
+    {"aten.amax", EvaluateExtreme<true>},
+    {"aten.amin", EvaluateExtreme<false>},
+    {"aten.any", EvaluateTruth<false>},
+    {"aten.cumprod", EvaluateRunning<true>},
+    {"aten.cumsum", EvaluateRunning<false>},
+    {"aten.linalg_vector_norm", EvaluateNorm},
+    {"aten.mean", EvaluateMean},
+    {"aten.prod", EvaluateProduct},
+    {"aten.sum", EvaluateSum},
 };
 
 }  // namespace

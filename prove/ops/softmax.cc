@@ -31,6 +31,22 @@ Result<Values> EvaluateSoftmax(Call& call) {
   return Values{std::move(result)};
 }
 
+/// A softmax that is 0 in rows without a number above -inf.
+/// Source: ATen/native/transformers/attention.cpp.
+Result<Values> EvaluateSafeSoftmax(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Sizes dims, DimAt(call, a, 1));
+  const Tensor finite =
+      Map(a, Domain::kFloat, [](Residue x) { return x == kMinusInfinity ? Residue{0} : 1; });
+  const Tensor count = SumOver(finite, dims, /*keep=*/true);
+  const auto [exponentials, sum] = Exponentials(a, dims);
+  STRATA_TRY(const Tensor divisor, Map(sum, count, Domain::kFloat, [](Residue x, Residue n) {
+               return n == 0 ? Residue{1} : x;
+             }));
+  STRATA_TRY(Tensor result, Div(exponentials, divisor));
+  return Values{std::move(result)};
+}
+
 /// x - log of the sum of exp(x); its exponential is the softmax.
 Result<Values> EvaluateLogSoftmax(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
@@ -77,6 +93,7 @@ Result<Values> EvaluateLogSoftmaxBackward(Call& call) {
 constexpr OpDefinition kSoftmaxOps[] = {
     {"aten._log_softmax", EvaluateLogSoftmax},
     {"aten._log_softmax_backward_data", EvaluateLogSoftmaxBackward},
+    {"aten._safe_softmax", EvaluateSafeSoftmax},
     {"aten._softmax", EvaluateSoftmax},
     {"aten._softmax_backward_data", EvaluateSoftmaxBackward},
     {"aten.logsumexp", EvaluateLogSumExp},

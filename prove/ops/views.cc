@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -205,6 +206,85 @@ Result<Values> EvaluateUnbind(Call& call) {
   return views;
 }
 
+/// The elements (i, i + offset) of the dimensions `first` and `second`, as the last dimension.
+Result<Tensor> Diagonal(const Tensor& a, int64_t offset, int64_t first, int64_t second) {
+  STRATA_TRY(const size_t x, DimAt(first, a.dim()));
+  STRATA_TRY(const size_t y, DimAt(second, a.dim()));
+  if (a.dim() < 2 || x == y) return Error(ErrorCode::kInvalid, "a diagonal of one dimension");
+  const int64_t row = std::max<int64_t>(-offset, 0), column = std::max<int64_t>(offset, 0);
+  const int64_t count = std::max<int64_t>(std::min(a.sizes()[x] - row, a.sizes()[y] - column), 0);
+  Sizes sizes, strides;
+  for (size_t dim = 0; dim < a.sizes().size(); ++dim) {
+    if (dim == x || dim == y) continue;
+    sizes.push_back(a.sizes()[dim]);
+    strides.push_back(a.strides()[dim]);
+  }
+  sizes.push_back(count);
+  strides.push_back(a.strides()[x] + a.strides()[y]);
+  const int64_t skipped = row * a.strides()[x] + column * a.strides()[y];
+  return ViewOf(a, std::move(sizes), std::move(strides), a.offset() + (count > 0 ? skipped : 0));
+}
+
+/// The diagonal that the arguments from `position` on name: offset, dim1, dim2.
+Result<Tensor> DiagonalAt(const Call& call, const Tensor& a, size_t position) {
+  return Diagonal(a, call.IntegerAt(position, "offset", 0), call.IntegerAt(position + 1, "dim1", 0),
+                  call.IntegerAt(position + 2, "dim2", 1));
+}
+
+/// diagonal(self, offset, dim1, dim2)
+Result<Values> EvaluateDiagonal(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(Tensor view, DiagonalAt(call, a, 1));
+  return Values{std::move(view)};
+}
+
+Result<Values> EvaluateDiagonalCopy(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Tensor view, DiagonalAt(call, a, 1));
+  return Values{view.Copy()};
+}
+
+/// diagonal_backward(grad_output, input_sizes, offset, dim1, dim2): zeros around the gradient.
+Result<Values> EvaluateDiagonalBackward(Call& call) {
+  STRATA_TRY(const Tensor gradient, call.TensorAt(0));
+  const std::optional<Sizes> sizes = call.IntegersAt(1, "input_sizes");
+  if (!sizes) return Error(ErrorCode::kInvalid, "no sizes");
+  Tensor result(gradient.domain(), *sizes, 0);
+  STRATA_TRY(const Tensor target, DiagonalAt(call, result, 2));
+  target.Write(gradient.Read());
+  return Values{std::move(result)};
+}
+
+/// diagonal_scatter(self, source, offset, dim1, dim2)
+Result<Values> EvaluateDiagonalScatter(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  STRATA_TRY(const Tensor source, call.TensorAt(1));
+  Tensor result = a.Copy();
+  STRATA_TRY(const Tensor target, DiagonalAt(call, result, 2));
+  if (source.sizes() != target.sizes() || source.domain() != target.domain())
+    return Error(ErrorCode::kInvalid, "other sizes than those of the diagonal");
+  target.Write(source.Read());
+  return Values{std::move(result)};
+}
+
+/// diag_embed(self, offset, dim1, dim2): matrices with the last dimension as their diagonal.
+Result<Values> EvaluateDiagonalEmbedding(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  if (a.dim() == 0) return Error(ErrorCode::kInvalid, "a number has no diagonal");
+  const int64_t offset = call.IntegerAt(1, "offset", 0);
+  STRATA_TRY(const size_t first, DimAt(call.IntegerAt(2, "dim1", -2), a.dim() + 1));
+  STRATA_TRY(const size_t second, DimAt(call.IntegerAt(3, "dim2", -1), a.dim() + 1));
+  Sizes sizes(a.sizes().begin(), a.sizes().end() - 1);
+  const int64_t side = a.sizes().back() + std::abs(offset);
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(std::min(first, second)), side);
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(std::max(first, second)), side);
+  Tensor result(a.domain(), std::move(sizes), 0);
+  STRATA_TRY(const Tensor target,
+             Diagonal(result, offset, static_cast<int64_t>(first), static_cast<int64_t>(second)));
+  target.Write(a.Read());
+  return Values{std::move(result)};
+}
+
 /// as_strided(self, size, stride, storage_offset), in elements.
 Result<Values> EvaluateAsStrided(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
@@ -267,6 +347,11 @@ constexpr OpDefinition kViewsOps[] = {
     {"aten.as_strided", EvaluateAsStrided, false, true},
     {"aten.conj", EvaluateConj, false, true},
     {"aten.detach", EvaluateAlias, true},
+    {"aten.diag_embed", EvaluateDiagonalEmbedding, false, true},
+    {"aten.diagonal", EvaluateDiagonal, true},
+    {"aten.diagonal_backward", EvaluateDiagonalBackward, false, true},
+    {"aten.diagonal_copy", EvaluateDiagonalCopy, true},
+    {"aten.diagonal_scatter", EvaluateDiagonalScatter, false, true},
     {"aten.expand", EvaluateExpand, true},
     {"aten.permute", EvaluatePermute, true},
     {"aten.reshape", EvaluateView, true},
@@ -279,6 +364,8 @@ constexpr OpDefinition kViewsOps[] = {
     {"aten.t", EvaluateT, true},
     {"aten.transpose", EvaluateTranspose, true},
     {"aten.unbind", EvaluateUnbind, true},
+    {"aten.unsafe_split", EvaluateSplitCopy, true},
+    {"aten.unsafe_split_with_sizes", EvaluateSplitCopy, true},
     {"aten.unsqueeze", EvaluateUnsqueeze, true},
     {"aten.view", EvaluateView, true},
     {"aten.view_as_complex", EvaluateViewAsComplex, false, true},

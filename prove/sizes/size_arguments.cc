@@ -20,7 +20,7 @@ struct Positions {
 };
 
 /// Sizes, and bounds within them.
-constexpr std::array<Positions, 34> kSizeArguments = {{
+constexpr std::array<Positions, 37> kSizeArguments = {{
     {"_fused_rms_norm", 1U << 1},
     {"_fused_rms_norm_backward", 1U << 2},
     {"_reshape_alias", 1U << 1},
@@ -28,6 +28,7 @@ constexpr std::array<Positions, 34> kSizeArguments = {{
     {"all_to_all_single", 1U << 1 | 1U << 2},
     {"constant_pad_nd", 1U << 1},
     {"convolution_backward", 1U << 3},
+    {"diagonal_backward", 1U << 1},
     {"embedding_dense_backward", 1U << 2},
     {"empty", 1U << 0},
     {"expand", 1U << 1},
@@ -51,16 +52,19 @@ constexpr std::array<Positions, 34> kSizeArguments = {{
     {"split_with_sizes_copy", 1U << 1},
     {"sum_to_size", 1U << 1},
     {"topk", 1U << 1},
+    {"unsafe_split", 1U << 1},
     {"view", 1U << 1},
     {"view_copy", 1U << 1},
     {"zeros", 1U << 0},
+    {"eye", 1U << 0 | 1U << 1},
     {"arange", 1U << 0 | 1U << 1},
 }};
 
 /// One dimension, or a list of them.
-constexpr std::array<Positions, 41> kDimensionArguments = {{
+constexpr std::array<Positions, 46> kDimensionArguments = {{
     {"_log_softmax", 1U << 1},
     {"_log_softmax_backward_data", 1U << 2},
+    {"_safe_softmax", 1U << 1},
     {"_softmax", 1U << 1},
     {"_softmax_backward_data", 1U << 2},
     {"amax", 1U << 1},
@@ -70,6 +74,7 @@ constexpr std::array<Positions, 41> kDimensionArguments = {{
     {"axis_shard", 1U << 1},
     {"cat", 1U << 1},
     {"chunk", 1U << 2},
+    {"cumprod", 1U << 1},
     {"cumsum", 1U << 1},
     {"flip", 1U << 1},
     {"gather", 1U << 1},
@@ -79,9 +84,11 @@ constexpr std::array<Positions, 41> kDimensionArguments = {{
     {"logsumexp", 1U << 1},
     {"mean", 1U << 1},
     {"permute", 1U << 1},
+    {"prod", 1U << 1},
     {"roll", 1U << 2},
     {"scatter", 1U << 1},
     {"scatter_add", 1U << 1},
+    {"scatter_reduce", 1U << 1},
     {"select", 1U << 1},
     {"select_backward", 1U << 2},
     {"select_scatter", 1U << 2},
@@ -98,6 +105,7 @@ constexpr std::array<Positions, 41> kDimensionArguments = {{
     {"topk", 1U << 2},
     {"transpose", 1U << 1 | 1U << 2},
     {"unbind", 1U << 1},
+    {"unsafe_split", 1U << 2},
     {"unsqueeze", 1U << 1},
     {"var_mean", 1U << 1},
 }};

@@ -62,8 +62,49 @@ TEST_CASE("PV-3: regions of tensors are ATen's") {
   CheckCall("aten.select_scatter.default(x, y, 1, -1)", "f64[3, 4]", "f64[3]", "f64[3, 4]");
   CheckCall("aten.slice_scatter.default(x, y, 1, 1, 4, 2)", "f64[3, 5]", "f64[3, 2]", "f64[3, 5]");
   CheckCall("aten.select_backward.default(x, [3, 4], 1, 2)", "f64[3]", "f64[1]", "f64[3, 4]");
+  CheckAgainstTorch(R"(
+  x = placeholder : f64[3, 5]
+  (a, b) = aten.unsafe_split.Tensor(x, 3, 1) as s : (f64[3, 3], f64[3, 2])
+  (c, d) = aten.unsafe_split_with_sizes.default(x, [1, 2]) as t : (f64[1, 5], f64[2, 5])
+  output([a, b, c, d])
+)");
   CheckCall("aten.new_full.default(x, [2, 2], 7)", "f64[3]", "f64[1]", "f64[2, 2]");
   CheckCall("aten.new_ones.default(x, [2])", "f64[3]", "f64[1]", "f64[2]");
+}
+
+TEST_CASE("PV-3: products of several and running products are ATen's") {
+  CheckCall("aten.prod.default(x)", "f64[2, 3]", "f64[1]", "f64[]");
+  CheckCall("aten.prod.dim_int(x, 1, True)", "f64[2, 3]", "f64[1]", "f64[2, 1]");
+  CheckCall("aten.cumprod.default(x, -1)", "f64[2, 4]", "f64[1]", "f64[2, 4]");
+  CheckCall("aten.cumprod.default(x, 0)", "i64[4, 2]", "f64[1]", "i64[4, 2]");
+}
+
+TEST_CASE("PV-3: diagonals are ATen's") {
+  CheckCall("aten.diagonal.default(x, 1, 0, 2)", "f64[3, 2, 4]", "f64[1]", "f64[2, 3]");
+  CheckCall("aten.diagonal.default(x, -2)", "f64[3, 4]", "f64[1]", "f64[1]");
+  CheckCall("aten.diagonal_copy.default(x, 0, -1, -2)", "f64[2, 3, 4]", "f64[1]", "f64[2, 3]");
+  CheckCall("aten.diagonal_backward.default(x, [3, 2, 4], 1, 0, 2)", "f64[2, 3]", "f64[1]",
+            "f64[3, 2, 4]");
+  CheckCall("aten.diagonal_scatter.default(x, y, -1)", "f64[3, 4]", "f64[2]", "f64[3, 4]");
+  CheckCall("aten.diag_embed.default(x)", "f64[2, 3]", "f64[1]", "f64[2, 3, 3]");
+  CheckCall("aten.diag_embed.default(x, -1, 0, 2)", "f64[2, 3]", "f64[1]", "f64[4, 2, 4]");
+  CheckCall("aten.eye.m(2, 3)", "f64[1]", "f64[1]", "f32[2, 3]");
+}
+
+TEST_CASE("PV-3: reductions by index are ATen's") {
+  for (const std::string_view reduce : {"sum", "prod", "amax", "amin"}) {
+    for (const bool includes : {true, false}) {
+      CheckAgainstTorch(fmt::format(R"(
+  x = placeholder : f64[4, 3]
+  y = placeholder : f64[5, 3]
+  ones = aten.ge.Scalar(y, 0) : b8[5, 3]
+  i = aten._to_copy.default(ones, dtype=torch.int64) : i64[5, 3]
+  z = aten.scatter_reduce.two(x, 0, i, y, '{}', include_self={}) : f64[4, 3]
+  output([z])
+)",
+                                    reduce, includes ? "True" : "False"));
+    }
+  }
 }
 
 TEST_CASE("PV-3: comparisons and integers are ATen's") {
