@@ -12,7 +12,8 @@ namespace strata {
 ///           mask = bernoulli_(noise, 0.9)   mask = bernoulli_(empty, 0.9)
 ///
 /// `rand`, `randn` and those of the shape of another value become the operators in place that ATen
-/// makes of them, which draw the same numbers. Values of dynamic shape stay.
+/// makes of them, which draw the same numbers; `native_dropout` of CPUs becomes such a mask and two
+/// products. Values of dynamic shape stay.
 void MakeRandomOfSizes(Rewriter& rewriter);
 
 }  // namespace strata

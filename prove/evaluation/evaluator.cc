@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +18,7 @@
 #include "prove/evaluation/inputs.h"
 #include "prove/evaluation/integer_types.h"
 #include "prove/evaluation/kept_laws.h"
+#include "prove/evaluation/random_calls.h"
 #include "prove/evaluation/rounding.h"
 #include "prove/evaluation/unknown_calls.h"
 #include "prove/ops/definitions.h"
@@ -214,18 +217,25 @@ Result<Call> Evaluator::CallOf(NodeId node) {
   return call;
 }
 
-Result<uint64_t> Evaluator::Draw(const Call& call) {
+Result<uint64_t> Evaluator::Draw(std::string_view what) {
   if (!generator_)
     return Error(ErrorCode::kUnsupported, "draws random numbers, in one of several graphs");
-  generator_ = Mix(*generator_ ^ FunctionKey(call.Literals()));
+  generator_ = Mix(*generator_ ^ FunctionKey(what));
   return Mix(seed_ ^ *generator_);
 }
 
-Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
+void Evaluator::CountDrawn(const Value& drawn) {
+  if (const auto* tensor = std::get_if<Tensor>(&drawn))
+    generator_ = Mix(*generator_ ^ static_cast<uint64_t>(tensor->numel()));
+}
+
+Result<uint64_t> Evaluator::KeyOfOpaque(NodeId node, Call& call) {
   const OpTraits traits = TraitsOf(graph_, node);
   uint64_t hash = FunctionKey(call.Literals());
   if (traits.random) {
-    STRATA_TRY(hash, Draw(call));
+    const std::string drawn = DrawnBy(call);
+    STRATA_TRY(hash, Draw(drawn.empty() ? call.Literals() : drawn));
+    if (!drawn.empty()) return hash;
   } else if (TraitsOf(call.op()).mutates) {
     return Error(ErrorCode::kUnsupported, "an unknown operator that writes to an operand");
   }
@@ -237,6 +247,27 @@ Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
     if (traits.mutates) opaque_calls_.writers.insert(unknown);
   }
   if (traits.mutates) OverwriteOperands(hash, call);
+  return hash;
+}
+
+/// native_dropout(input, p, train) -> (output, mask)
+Result<Values> Evaluator::EvaluateDropout(const Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  if (!call.FlagAt(2, "train", true))
+    return Values{a.Copy(), Tensor(Domain::kInteger, a.sizes(), 1)};
+  const std::optional<double> p = call.LiteralAt(1, "p");
+  if (!p) return Error(ErrorCode::kUnsupported, "a probability that is not stated");
+  STRATA_TRY(const uint64_t key, Draw(TruthsOf(1.0 - *p)));
+  Tensor mask = RandomTruths(a.sizes(), Mix(key));
+  CountDrawn(mask);
+  STRATA_TRY(const Tensor kept, Mul(a, mask));
+  const double scale = *p == 1.0 ? 0.0 : 1.0 / (1.0 - *p);
+  return Values{Scale(kept, FromLiteral(scale)), std::move(mask)};
+}
+
+Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
+  if (call.op() == "aten.native_dropout.default") return EvaluateDropout(call);
+  STRATA_TRY(const uint64_t hash, KeyOfOpaque(node, call));
   Values results;
   const std::vector<TypeId> taken = TypesOfTakenElements(graph_, node);
   for (size_t i = 0; i < call.num_results(); ++i) {
@@ -253,6 +284,7 @@ Result<Values> Evaluator::EvaluateOpaque(NodeId node, Call& call) {
     STRATA_TRY(Value value, RandomValue(graph_.module(), type, Mix(hash ^ i)));
     results.push_back(AsDrawnBy(call, std::move(value)));
   }
+  if (TraitsOf(graph_, node).random && !results.empty()) CountDrawn(results[0]);
   return results;
 }
 

@@ -85,8 +85,13 @@ class Evaluator {
   Result<Values> EvaluateNode(NodeId node);
   Result<Values> EvaluateCall(NodeId node);
   Result<Values> EvaluateOpaque(NodeId node, Call& call);
+  /// A key of what a call of an operator without a definition returns, after it wrote its operands.
+  Result<uint64_t> KeyOfOpaque(NodeId node, Call& call);
+  Result<Values> EvaluateDropout(const Call& call);
   /// A key of the next random numbers. Errors: there is no generator.
-  Result<uint64_t> Draw(const Call& call);
+  Result<uint64_t> Draw(std::string_view what);
+  /// The next numbers depend on how many were drawn.
+  void CountDrawn(const Value& drawn);
   Result<Value> Attribute(NodeId node);
   Result<Argument> ArgumentOf(const Arg& arg) const;
   Result<Call> CallOf(NodeId node);

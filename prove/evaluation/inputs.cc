@@ -149,6 +149,14 @@ Tensor RandomNumbers(Domain domain, Sizes sizes, uint64_t key) {
   return tensor;
 }
 
+Tensor RandomTruths(Sizes sizes, uint64_t key) {
+  Tensor tensor(Domain::kInteger, std::move(sizes), 0);
+  IndexUse use;
+  use.bound = 2;
+  FillIntegers(tensor, use, key, {});
+  return tensor;
+}
+
 Result<Value> RandomValue(const Module& module, TypeId id, uint64_t key) {
   if (id == TypeId{}) return Error(ErrorCode::kUnsupported, "a value of unknown type");
   const Type& type = module.types()[id];
@@ -162,10 +170,9 @@ Result<Value> RandomValue(const Module& module, TypeId id, uint64_t key) {
   STRATA_TRY(Sizes sizes, SizesOf(module, type));
   const Domain domain = DomainOf(type.dtype);
   if (domain != Domain::kInteger) return Value(RandomNumbers(domain, std::move(sizes), key));
+  if (type.dtype == DType::kBool) return Value(RandomTruths(std::move(sizes), key));
   Tensor tensor(domain, std::move(sizes), 0);
-  IndexUse use;
-  use.bound = type.dtype == DType::kBool ? 2 : 0;
-  FillIntegers(tensor, use, key, {});
+  FillIntegers(tensor, IndexUse(), key, {});
   return Value(std::move(tensor));
 }
 

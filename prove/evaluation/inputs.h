@@ -15,6 +15,9 @@ Result<Value> RandomValue(const Module& module, TypeId type, uint64_t key);
 /// Numbers that are neither 0 nor codes, functions of `key`. REQUIRES: the domain is not kInteger.
 Tensor RandomNumbers(Domain domain, Sizes sizes, uint64_t key);
 
+/// Truth values, functions of `key`: those of RandomValue.
+Tensor RandomTruths(Sizes sizes, uint64_t key);
+
 /// A random value of an input, the same for the same seed, name and type. `rank`, errors: as for
 /// MakeInputs.
 Result<Value> MakeInput(const Graph& graph, NodeId placeholder, uint64_t seed,

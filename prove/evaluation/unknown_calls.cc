@@ -9,6 +9,7 @@
 #include "ir/fingerprint.h"
 #include "ir/ops.h"
 #include "prove/evaluation/inputs.h"
+#include "prove/evaluation/random_calls.h"
 #include "prove/ops/elementwise.h"
 
 namespace strata::prove {
@@ -81,8 +82,8 @@ bool ReadsTensors(Call& call) {
 
 Value AsDrawnBy(const Call& call, Value value) {
   const std::string_view base = BaseName(call.op());
-  const bool draws_parts_of_one = base == "rand" || base == "rand_like" ||
-                                  (base == "inductor_random" && call.TextAt(2, {}) == "rand");
+  const bool draws_parts_of_one =
+      DrawnBy(call) == "uniform 0 1" || (base == "inductor_random" && call.TextAt(2, {}) == "rand");
   const auto* tensor = std::get_if<Tensor>(&value);
   if (!draws_parts_of_one || tensor == nullptr || tensor->domain() != Domain::kFloat) return value;
   return Map(*tensor, Domain::kFloat, PartOfOne);

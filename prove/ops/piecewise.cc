@@ -97,6 +97,15 @@ Result<Values> EvaluateThreshold(Call& call) {
   });
 }
 
+/// native_dropout_backward(gradient, mask, scale)
+Result<Values> EvaluateDropoutBackward(Call& call) {
+  STRATA_TRY(const Tensor gradient, call.TensorAt(0));
+  STRATA_TRY(const Tensor mask, call.TensorAt(1));
+  STRATA_TRY(const Residue scale, call.NumberAt(2, "scale", 1));
+  STRATA_TRY(const Tensor kept, Mul(gradient, mask));
+  return Values{Scale(kept, scale)};
+}
+
 constexpr OpDefinition kPiecewiseOps[] = {
     {"aten.hardsigmoid", EvaluateHardSigmoid},
     {"aten.hardsigmoid_backward", EvaluateHardSigmoidBackward},
@@ -106,6 +115,7 @@ constexpr OpDefinition kPiecewiseOps[] = {
     {"aten.hardtanh_backward", EvaluateHardTanhBackward},
     {"aten.leaky_relu", EvaluateLeakyRelu},
     {"aten.leaky_relu_backward", EvaluateLeakyReluBackward},
+    {"aten.native_dropout_backward", EvaluateDropoutBackward},
     {"aten.threshold", EvaluateThreshold},
 };
 

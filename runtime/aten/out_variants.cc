@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/op_name.h"
+#include "runtime/aten/generator.h"
 #include "runtime/aten/literals.h"
 #include "runtime/aten/prims.h"
 
@@ -41,6 +42,33 @@ const OutVariants& AllOutVariants() {
   return variants;
 }
 
+/// Operators without a generator, and those that take one.
+constexpr std::pair<std::string_view, std::string_view> kTakesGenerator[] = {
+    {"aten.rand.default", "aten.rand.generator"},
+    {"aten.rand_like.default", "aten.rand_like.generator"},
+    {"aten.randint.default", "aten.randint.generator"},
+    {"aten.randint.low", "aten.randint.low_generator"},
+    {"aten.randint_like.Tensor", "aten.randint_like.Tensor_generator"},
+    {"aten.randint_like.default", "aten.randint_like.generator"},
+    {"aten.randint_like.low_dtype", "aten.randint_like.low_generator_dtype"},
+    {"aten.randn.default", "aten.randn.generator"},
+    {"aten.randn_like.default", "aten.randn_like.generator"},
+    {"aten.randperm.default", "aten.randperm.generator"},
+};
+
+/// The operator that draws from the generator of the calling thread, where it has one of its own.
+Result<std::string_view> WithOwnGenerator(std::string_view op) {
+  if (!OwnGenerator()) return op;
+  if (op == "aten.native_dropout.default") {
+    return Error(ErrorCode::kUnsupported,
+                 "draws from the generator of the process, which ranks that are threads share, of "
+                 "a tensor that is not contiguous: run ranks as processes, with --nproc");
+  }
+  const auto* const found =
+      std::ranges::find(kTakesGenerator, op, [](const auto& entry) { return entry.first; });
+  return found == std::end(kTakesGenerator) ? op : found->second;
+}
+
 }  // namespace
 
 std::optional<c10::OperatorHandle> OutVariantOf(const c10::OperatorHandle& op) {
@@ -64,6 +92,7 @@ std::optional<c10::OperatorHandle> OutVariantOf(const c10::OperatorHandle& op) {
 
 Result<c10::OperatorHandle> FindOp(std::string_view op) {
   RegisterPrims();
+  STRATA_TRY(op, WithOwnGenerator(op));
   const auto found = c10::Dispatcher::singleton().findSchema(SchemaName(op));
   if (found) return *found;
   const OpName name = SplitOpName(op);

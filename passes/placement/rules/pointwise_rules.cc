@@ -173,7 +173,7 @@ constexpr RuleEntry kPointwiseRules[] = {
     {"mish_backward", Pointwise},
     {"mul", Product},
     {"nan_to_num", Pointwise},
-    {"native_dropout_backward", Pointwise},
+    {"native_dropout_backward", LinearInFirst},
     {"ne", Pointwise},
     {"neg", LinearInFirst},
     {"nextafter", Pointwise},

@@ -102,6 +102,24 @@ TEST_CASE("place: random values are made of sizes, and each rank takes its part"
   }
 }
 
+TEST_CASE("place: dropout is a mask, of which each rank takes its part") {
+  auto module = ParseBody(R"(
+  x = placeholder : f32[8, 4][4, 1]cpu {+fqn='x' +input='batch'}
+  (y, mask) = aten.native_dropout.default(x, 0.2, True) as drop : (f32[8, 4][4, 1]cpu, b8[8, 4][4, 1]cpu) {forward}
+  low = aten.randint_like.low_dtype(y, 2, 5) : f32[8, 4][4, 1]cpu {forward}
+  z = aten.mul.Tensor(y, low) : f32[8, 4][4, 1]cpu {forward}
+  output([z, mask])
+)");
+  OrDie(PlaceOn(*module, "fsdp=2"));
+  const Graph& graph = *module->FindGraph("g");
+  CHECK_EQ(TypeOf(*module, "z"), "DTensor(f32[8, 4][4, 1]cpu, S(0))");
+  CHECK_EQ(TypeOf(*module, "bernoulli_"), "DTensor(b8[8, 4][4, 1]cpu, R)");
+  CHECK_EQ(TypeOf(*module, "random_"), "DTensor(f32[8, 4][4, 1]cpu, R)");
+  for (const NodeId node : graph.nodes())
+    if (graph.op(node) == "strata.redistribute.default")
+      CHECK_NE(graph.value_name(graph.args(node)[0].value()), "x");
+}
+
 /// Rows are written through views; all of them are read, and one view, after the writes.
 TEST_CASE("place: a view of memory that is written later is not redistributed") {
   auto module = ParseBody(R"(

@@ -41,6 +41,93 @@ TEST_CASE("PV-6: a layer norm is its formula") {
   CHECK(proof.opaque.empty());
 }
 
+/// Draws by `calls`, which make x, and once more after it.
+Proof ProveDraws(std::string_view calls, std::string_view others) {
+  const auto text = [](std::string_view draws) {
+    return fmt::format(R"(
+  a = placeholder : f32[4, 3][3, 1]cpu
+{}  after = aten.rand.default([2]) : f32[2]
+  output([x, after])
+)",
+                       draws);
+  };
+  return ProveTexts(text(calls), text(others));
+}
+
+std::string FilledBy(std::string_view fill) {
+  return fmt::format(
+      "  memory = aten.empty.memory_format([4, 3], dtype=torch.float32) : f32[4, 3]\n"
+      "  x = aten.{} : f32[4, 3] ~memory\n",
+      fill);
+}
+
+TEST_CASE("operators that draw the same numbers are the same, in place or not") {
+  constexpr std::string_view kRand = "  x = aten.rand_like.default(a) : f32[4, 3]\n",
+                             kBernoulli = "  x = aten.bernoulli.p(a, 0.3) : f32[4, 3]\n",
+                             kIntegers = "  x = aten.randint_like.default(a, 7) : f32[4, 3]\n";
+  const auto is_same = [](std::string_view one, std::string_view other) {
+    const Proof proof = ProveDraws(one, other);
+    return proof.verdict == Verdict::kProven && proof.opaque.empty();
+  };
+  CHECK(is_same(kRand, FilledBy("uniform_.default(memory)")));
+  CHECK(is_same(kRand, FilledBy("uniform_.default(memory, 0, 1.0)")));
+  CHECK(is_same(kBernoulli, FilledBy("bernoulli_.float(memory, 0.3)")));
+  CHECK(is_same(kIntegers, FilledBy("random_.from(memory, 0, 7)")));
+  CHECK_FALSE(is_same(kRand, FilledBy("uniform_.default(memory, 0, 2)")));
+  CHECK_FALSE(is_same(kRand, FilledBy("normal_.default(memory)")));
+  CHECK_FALSE(is_same(kBernoulli, FilledBy("bernoulli_.float(memory, 0.7)")));
+  CHECK_FALSE(is_same(kIntegers, FilledBy("random_.from(memory, 1, 7)")));
+  // What is drawn later depends on how many numbers were drawn.
+  CHECK_FALSE(
+      is_same("  y = aten.rand.default([4, 3]) : f32[4, 3]\n  x = aten.slice.Tensor(y, 0, 0, 2) : "
+              "f32[2, 3] ~y\n",
+              "  x = aten.rand.default([2, 3]) : f32[2, 3]\n"));
+}
+
+TEST_CASE("dropout is a mask and two products") {
+  constexpr std::string_view kDropout =
+      "  (x, mask) = aten.native_dropout.default(a, 0.2, True) as d : (f32[4, 3], b8[4, 3])\n";
+  const auto spelled = [](std::string_view scale) {
+    return fmt::format(
+        "  memory = aten.empty.memory_format([4, 3], dtype=torch.bool) : b8[4, 3]\n"
+        "  mask = aten.bernoulli_.float(memory, 0.8) : b8[4, 3] ~memory\n"
+        "  kept = aten.mul.Tensor(a, mask) : f32[4, 3]\n"
+        "  x = aten.mul.Tensor(kept, {}) : f32[4, 3]\n",
+        scale);
+  };
+  CHECK_EQ(ProveDraws(kDropout, spelled("1.25")).verdict, Verdict::kProven);
+  CHECK_NE(ProveDraws(kDropout, spelled("0.8")).verdict, Verdict::kProven);
+}
+
+TEST_CASE("a safe softmax is a softmax that is 0 where nothing is visible") {
+  constexpr std::string_view kSafe = R"(
+  x = placeholder : f32[2, 3]
+  low = aten.full.default([3], -inf) : f32[3]
+  i = aten.arange.default(3) : i64[3]
+  is_second = aten.eq.Scalar(i, 1) : b8[3]
+  some = aten.where.self(is_second, low, x) : f32[2, 3]
+  none = aten.add.Tensor(x, low) : f32[2, 3]
+  rows = aten.cat.default([some, none], 0) : f32[4, 3]
+  y = aten._safe_softmax.default(rows, -1) : f32[4, 3]
+  output([y])
+)";
+  constexpr std::string_view kSpelled = R"(
+  x = placeholder : f32[2, 3]
+  low = aten.full.default([3], -inf) : f32[3]
+  i = aten.arange.default(3) : i64[3]
+  is_second = aten.eq.Scalar(i, 1) : b8[3]
+  some = aten.where.self(is_second, low, x) : f32[2, 3]
+  zeros = aten.zeros.default([2, 3]) : f32[2, 3]
+  of_some = aten._softmax.default(some, -1, False) : f32[2, 3]
+  y = aten.cat.default([of_some, zeros], 0) : f32[4, 3]
+  output([y])
+)";
+  const Proof proof = ProveTexts(kSafe, kSpelled);
+  CHECK_EQ(proof.reason, "");
+  CHECK_EQ(proof.verdict, Verdict::kProven);
+  CHECK(proof.opaque.empty());
+}
+
 TEST_CASE("PV-7: the exponential of a log-softmax is a softmax, also where it is spelled out") {
   constexpr std::string_view kWhole = R"(
   x = placeholder : f32[3, 5]
