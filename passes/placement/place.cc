@@ -15,6 +15,7 @@
 #include "passes/placement/redistribution.h"
 #include "passes/placement/split_lists.h"
 #include "passes/placement/strategy_choice.h"
+#include "passes/placement/strided_views.h"
 #include "passes/placement/value_copies.h"
 
 namespace strata {
@@ -220,6 +221,7 @@ Status PlaceGraph(Graph& graph, const PlacementPlan& plan, Reshard reshard) {
     Rewriter rewriter(graph);
     SplitLists(rewriter);
     MakeRandomOfSizes(rewriter);
+    MakeViewsOfStrides(rewriter);
   }
   return GraphPlacer(graph, plan, reshard).Run();
 }

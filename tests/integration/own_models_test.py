@@ -4,6 +4,7 @@
 """
 
 import json
+import math
 import os
 import struct
 import subprocess
@@ -90,7 +91,7 @@ graph step
   y = aten.addcmul.default(more, mixed, times) : f32[2, 4, 4][16, 4, 1]cpu
   square = aten.mul.Tensor(y, y) : f32[2, 4, 4][16, 4, 1]cpu
   loss = aten.sum.default(square) : f32[][]cpu
-  g_y = aten.mul.Tensor(y, 2) : f32[2, 4, 4][16, 4, 1]cpu
+  g_y = aten.native_dropout_backward.default(y, mask, 2) : f32[2, 4, 4][16, 4, 1]cpu
   g_x = aten.mul.Tensor(g_y, scale) : f32[2, 4, 4][16, 4, 1]cpu
   g = aten.embedding_dense_backward.default(g_x, tokens, 8, -1, False) : f32[8, 4][4, 1]cpu
   output([loss, g])
@@ -152,6 +153,36 @@ graph step
   apart = aten.unsqueeze.default(twice, 2) : f32[2, 4, 1][4, 1, 1]cpu ~twice
   parts = aten.mul.Tensor(x, apart) : f32[2, 4, 3][12, 3, 1]cpu
   g = aten.sum.dim_IntList(parts, [0, 1]) : f32[3][1]cpu
+  output([loss, g])
+"""
+
+
+# A gradient of what was written in place, as autograd takes it, and one of a diagonal.
+STRIDES = """\
+graph step
+  a = placeholder : f32[8, 4][4, 1]cpu
+  low = placeholder : f32[4][1]cpu
+  tokens = placeholder : i64[2, 4][4, 1]cpu
+  labels = placeholder : i64[2, 4][4, 1]cpu
+  x = aten.embedding.default(a, tokens) : f32[2, 4, 4][16, 4, 1]cpu
+  corner = aten.diagonal.default(x, 0, 1, 2) : f32[2, 4][16, 5]cpu ~x
+  masked = aten.add.Tensor(corner, low) : f32[2, 4][4, 1]cpu
+  soft = aten._safe_softmax.default(masked, -1) : f32[2, 4][4, 1]cpu
+  square = aten.mul.Tensor(soft, soft) : f32[2, 4][4, 1]cpu
+  mean = aten.mean.dim(x, [0, 1], True) : f32[1, 1, 4][4, 4, 1]cpu
+  squares = aten.mul.Tensor(mean, mean) : f32[1, 1, 4][4, 4, 1]cpu
+  of_mean = aten.sum.default(squares) : f32[][]cpu
+  of_soft = aten.sum.default(square) : f32[][]cpu
+  loss = aten.add.Tensor(of_mean, of_soft) : f32[][]cpu
+  twice = aten.mul.Tensor(soft, 2) : f32[2, 4][4, 1]cpu
+  of_masked = aten._softmax_backward_data.default(twice, soft, -1, torch.float32) : f32[2, 4][4, 1]cpu
+  of_corner = aten.diagonal_backward.default(of_masked, [2, 4, 4], 0, 1, 2) : f32[2, 4, 4][16, 4, 1]cpu
+  memory = aten.new_empty_strided.default(of_corner, [2, 4, 4], [16, 4, 1]) : f32[2, 4, 4][16, 4, 1]cpu
+  copied = aten.copy_.default(memory, of_corner) : f32[2, 4, 4][16, 4, 1]cpu ~memory
+  part = aten.as_strided.default(copied, [2, 4, 2], [16, 4, 1], 2) : f32[2, 4, 2][16, 4, 1]cpu@(2) ~memory
+  half = aten.mul_.Tensor(part, 0.5) : f32[2, 4, 2][16, 4, 1]cpu@(2) ~memory
+  g_x = aten.add.Tensor(copied, mean) : f32[2, 4, 4][16, 4, 1]cpu
+  g = aten.embedding_dense_backward.default(g_x, tokens, 8, -1, False) : f32[8, 4][4, 1]cpu
   output([loss, g])
 """
 
@@ -410,6 +441,31 @@ class OwnModelsTest(OwnModelCase):
                 for of_ranks, of_one in zip(ranks, whole):
                     self.assertAlmostEqual(of_ranks, of_one, delta=1e-5 * of_one)
         self.assertNotEqual(losses("other", *shard, "--set", "seed=2"), whole)
+
+    def test_ranks_view_gradients_by_strides_and_diagonals(self):
+        """Nothing of it is gathered, and every pass is proven."""
+        self.write("joint.txt", STRIDES)
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        write_tensors(self.path("init.safetensors"), {
+            "a": ("F32", [8, 4], draw(32, 1.0, 3)),
+            "low": ("F32", [4], struct.pack("<4f", 0.0, -math.inf, 0.0, 0.5))})
+
+        def train(name, *options):
+            done = subprocess.run([self.strata, "train", "config.toml", "--program", "joint.txt", "--init",
+                                   "init.safetensors", "--metrics", f"{name}.jsonl", *options], cwd=self.folder,
+                                  capture_output=True, text=True, timeout=180, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("not proved", done.stderr)
+            return self.losses(f"{name}.jsonl")
+
+        whole = train("one")
+        shard = ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=1", "--prove-exact")
+        tensor = ("--set", "parallelism.tensor_parallel_degree=2", "--prove-exact")
+        self.close(train("shard", *shard, "--trace", "t.strata"), whole)
+        self.close(train("tensor", *tensor), whole)
+        placed = self.run_strata("show", "t.strata#graph=step,pass=place:after")
+        self.assertIn("aten.slice.Tensor(copy_", placed)
+        self.assertNotIn("strided", placed)
 
     def test_what_a_step_writes_is_saved_and_resumed(self):
         self.write("joint.txt", RUNNING_MEAN)

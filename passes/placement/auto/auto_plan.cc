@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "ir/rewriter.h"
 #include "passes/placement/costs/recomputation.h"
+#include "passes/placement/strided_views.h"
 
 namespace strata {
 namespace {
@@ -112,6 +114,10 @@ class PlacementSearch {
 
 Result<AutoPlacement> PlaceAutomatically(Graph& graph, const PlacementPlan& constraints,
                                          const CostModel& model, const AutoOptions& options) {
+  {
+    Rewriter rewriter(graph);
+    MakeViewsOfStrides(rewriter);
+  }
   STRATA_TRY(AutoPlacement placement, PlacementSearch(graph, constraints, model, options).Run());
   using Status = SolverResult::Status;
   if (placement.solved.status == Status::kInfeasible) {

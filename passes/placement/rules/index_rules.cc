@@ -210,6 +210,8 @@ constexpr RuleEntry kIndexRules[] = {
     {"scatter_", Scatter},
     {"scatter_add", Scatter},
     {"scatter_add_", Scatter},
+    {"scatter_reduce", Scatter},
+    {"scatter_reduce_", Scatter},
 };
 
 }  // namespace

@@ -76,9 +76,11 @@ bool ShareElements(RuleBuilder& b, size_t first, std::span<const DimId> shape,
   return true;
 }
 
-/// (x, y, [weight]): a loss of each pair of elements.
+/// (x, y, [weight, [weight of positives]]): a loss of each pair of elements.
 Status PairLoss(RuleBuilder& b) {
-  const size_t position = b.base() == "binary_cross_entropy" ? 3 : 2;
+  const size_t position = b.base() == "binary_cross_entropy"               ? 3
+                          : b.base() == "binary_cross_entropy_with_logits" ? 4
+                                                                           : 2;
   const int64_t reduction = b.IntArg(position, "reduction").value_or(kMean);
   const FactorDims elements = b.rule().operands[0];
   if (!ShareElements(b, 1, b.operand_sizes(0), elements)) {
@@ -111,6 +113,7 @@ constexpr RuleEntry kLossRules[] = {
     {"_softmax_backward_data", SoftmaxBackward},
     {"binary_cross_entropy", PairLoss},
     {"binary_cross_entropy_backward", PairLossBackward},
+    {"binary_cross_entropy_with_logits", PairLoss},
     {"huber_loss", PairLoss},
     {"huber_loss_backward", PairLossBackward},
     {"mse_loss", PairLoss},
@@ -119,6 +122,8 @@ constexpr RuleEntry kLossRules[] = {
     {"nll_loss_forward", NllForward},
     {"smooth_l1_loss", PairLoss},
     {"smooth_l1_loss_backward", PairLossBackward},
+    {"soft_margin_loss", PairLoss},
+    {"soft_margin_loss_backward", PairLossBackward},
 };
 
 }  // namespace

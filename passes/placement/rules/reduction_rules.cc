@@ -213,6 +213,11 @@ Status LayerNormBackward(RuleBuilder& b) {
 }
 
 constexpr RuleEntry kReductionRules[] = {
+    {"_cdist_backward", WholeTensors},
+    {"_cdist_forward", WholeTensors},
+    {"_embedding_bag", WholeTensors},
+    {"_embedding_bag_backward", WholeTensors},
+    {"_embedding_bag_dense_backward", WholeTensors},
     {"_fft_c2c", Fourier},
     {"_fft_r2c", Fourier},
     {"_fused_rms_norm", RowNorm},

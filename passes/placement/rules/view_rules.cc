@@ -161,6 +161,42 @@ Status Squeeze(RuleBuilder& b) {
   return Moves(b);
 }
 
+/// Two dimensions of operand or result become the last one of the other: a rank needs all of them.
+/// The arguments from `position` on are offset, dim1, dim2.
+void ShareDiagonal(RuleBuilder& b, size_t position, FactorDims& whole, FactorDims& diagonal) {
+  const size_t rank = whole.size();
+  const size_t first = b.DimArg(position + 1, "dim1", rank).value_or(0);
+  const size_t second = b.DimArg(position + 2, "dim2", rank).value_or(1);
+  for (size_t dim = 0, to = 0; dim < rank; ++dim) {
+    if (dim == first || dim == second) {
+      b.MakeWhole(whole[dim][0]);
+    } else {
+      diagonal[to++] = whole[dim];
+    }
+  }
+  b.MakeWhole(diagonal.back()[0]);
+}
+
+Status Diagonal(RuleBuilder& b) {
+  ShareDiagonal(b, 1, b.rule().operands[0], b.rule().results[0]);
+  return Moves(b);
+}
+
+/// (gradient, sizes, offset, dim1, dim2): zeros of these sizes around the gradient.
+Status DiagonalBackward(RuleBuilder& b) {
+  ShareDiagonal(b, 2, b.rule().results[0], b.rule().operands[0]);
+  b.rule().size_lists = {1};
+  return Moves(b);
+}
+
+/// (x, source, offset, dim1, dim2): x with the source as its diagonal.
+Status DiagonalScatter(RuleBuilder& b) {
+  b.rule().results[0] = b.rule().operands[0];
+  ShareDiagonal(b, 2, b.rule().operands[0], b.rule().operands[1]);
+  b.rule().linear = {{0, 1}};
+  return Ok();
+}
+
 /// Dimension `dim` is taken apart: a rank needs all of it.
 Status WithoutDim(RuleBuilder& b, size_t dim, bool is_removed) {
   const size_t rank = b.operand_sizes(0).size();
@@ -361,6 +397,10 @@ constexpr RuleEntry kViewRules[] = {
     {"cat", Cat},
     {"chunk", Split},
     {"constant_pad_nd", Pad},
+    {"diagonal", Diagonal},
+    {"diagonal_backward", DiagonalBackward},
+    {"diagonal_copy", Diagonal},
+    {"diagonal_scatter", DiagonalScatter},
     {"expand", Expand},
     {"flip", MovesAlong},
     {"permute", Permute},
