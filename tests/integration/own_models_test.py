@@ -401,6 +401,22 @@ class OwnModelsTest(OwnModelCase):
         self.assertIn("joint.txt: output 1, g, may be the gradient of a or of b, which have its sizes: a is taken as "
                       "the parameter; list parameters before constants", done.stderr)
 
+    def test_an_input_whose_descriptor_is_a_buffers_is_no_parameter(self):
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        for buffer, parameter in (("a", "b"), ("b", "a")):
+            line = f"  {buffer} = placeholder : f32[8][1]cpu"
+            self.write("joint.txt", IN_ORDER.replace(
+                line, f"{line} {{+descriptor='BufferAOTInput(target=\\'{buffer}\\')'}}"))
+            write_tensors(self.path("init.safetensors"), {
+                "a": ("F32", [8], draw(8, 1.0, 3)), "b": ("F32", [8], draw(8, 1.0, 4))})
+            done = subprocess.run([self.strata, "train", "config.toml", "--program", "joint.txt", "--init",
+                                   "init.safetensors", "--save", "end.safetensors"], cwd=self.folder,
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            begin, end = (read_tensors(self.path(f"{name}.safetensors")) for name in ("init", "end"))
+            self.assertEqual(begin[buffer], end[buffer])
+            self.assertNotEqual(begin[parameter], end[parameter])
+
     def test_random_numbers_depend_on_seed_and_step_only(self):
         self.write("joint.txt", DROPOUT)
         self.write("config.toml", LOOP.format(vocab=8, seq=4))

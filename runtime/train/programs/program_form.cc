@@ -130,11 +130,16 @@ class FormReader {
     return type.dtype == DType::kI64 && type.sizes == Sizes{config_.batch_size, config_.seq_len};
   }
 
+  /// Its descriptor says that it is a buffer.
+  bool IsStatedBuffer(const Given& given) const {
+    return graph_.attribute(given.node, "descriptor").starts_with("BufferAOTInput");
+  }
+
   /// Whether it can have this gradient.
   bool Fits(const Given& given, size_t output) const {
     const auto gradient = TypeOfOutput(output);
     return gradient && IsRealFloat(given.type.dtype) && !IsTangent(given) &&
-           gradient->sizes == given.type.sizes;
+           !IsStatedBuffer(given) && gradient->sizes == given.type.sizes;
   }
 
   Status PairGradients() {
