@@ -12,13 +12,18 @@ const std::string_view kFlexPreamble = R"code(namespace {
 #if defined(__AVX512F__)
 typedef float strata_wide __attribute__((vector_size(64), aligned(4)));
 constexpr int strata_rows = 8;
+#define STRATA_FIRST_HALVES 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define STRATA_SECOND_HALVES 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #else
 typedef float strata_wide __attribute__((vector_size(32), aligned(4)));
 constexpr int strata_rows = 6;
+#define STRATA_FIRST_HALVES 0, 8, 1, 9, 2, 10, 3, 11
+#define STRATA_SECOND_HALVES 4, 12, 5, 13, 6, 14, 7, 15
 #endif
 constexpr int64_t strata_lanes = sizeof(strata_wide) / sizeof(float);
 constexpr int64_t strata_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 constexpr int64_t strata_padded(int64_t n) { return strata_up(n, strata_lanes); }
+STRATA_INLINE int64_t strata_min(int64_t a, int64_t b) { return a < b ? a : b; }
 #define STRATA_ONE_BODY __attribute__((noinline, noclone))
 #if defined(__clang__)
 #define STRATA_FUSED
@@ -28,16 +33,16 @@ constexpr int64_t strata_padded(int64_t n) { return strata_up(n, strata_lanes); 
 #define STRATA_FUSE
 #endif
 
-// strata_rows rows and V vectors of c += a b; a[m, k] is a[m * am + k * ak], rows of b and c are n
-// apart.
-template <int V>
+// strata_rows rows and V vectors of c = a b, or of c += a b; a[m, k] is a[m * am + k * ak], rows of b
+// and c are n apart.
+template <int V, bool adds>
 STRATA_ONE_BODY STRATA_FUSED void strata_tile(const float* a, int64_t am, int64_t ak, const float* b, float* c, int64_t n, int64_t size) {
   STRATA_FUSE
   strata_wide sums[strata_rows][V];
   STRATA_UNROLLED
   for (int r = 0; r < strata_rows; ++r)
     STRATA_UNROLLED
-    for (int v = 0; v < V; ++v) sums[r][v] = *(const strata_wide*)(c + r * n + v * strata_lanes);
+    for (int v = 0; v < V; ++v) sums[r][v] = adds ? *(const strata_wide*)(c + r * n + v * strata_lanes) : strata_wide{};
   for (int64_t k = 0; k < size; ++k, a += ak, b += n) {
     strata_wide row[V];
     STRATA_UNROLLED
@@ -53,15 +58,39 @@ STRATA_ONE_BODY STRATA_FUSED void strata_tile(const float* a, int64_t am, int64_
     for (int v = 0; v < V; ++v) *(strata_wide*)(c + r * n + v * strata_lanes) = sums[r][v];
 }
 
-// c[rows, n] += a[rows, size] b[size, n]; n is a multiple of the lanes, and there is room for rows
-// up to a whole tile.
+// The first `columns` columns of a row of tiles; columns is a multiple of the lanes.
+template <bool adds>
+inline void strata_tiles(const float* a, int64_t am, int64_t ak, const float* b, float* c, int64_t n, int64_t columns, int64_t size) {
+  int64_t i = 0;
+  for (; i + 2 * strata_lanes <= columns; i += 2 * strata_lanes) strata_tile<2, adds>(a, am, ak, b + i, c + i, n, size);
+  if (i < columns) strata_tile<1, adds>(a, am, ak, b + i, c + i, n, size);
+}
+
+// What of a matrix is not zero. Parts are whole tiles, and of the rows of `lower` whole vectors.
+enum class strata_part { all, lower, upper };
+
+// How many columns of a row of a matrix with n columns are not zero.
 template <int64_t n>
-inline void strata_product(const float* a, int64_t am, int64_t ak, const float* b, float* c, int64_t rows, int64_t size) {
+STRATA_INLINE int64_t strata_columns(strata_part part, int64_t row) {
+  const int64_t lower = strata_padded((row / strata_rows + 1) * strata_rows);
+  return part == strata_part::lower && lower < n ? lower : n;
+}
+
+// That part of c[rows, n] = a[rows, size] b[size, n]; n is a multiple of the lanes, and there is room
+// for rows up to a whole tile.
+template <int64_t n>
+inline void strata_multiply(strata_part part, const float* a, int64_t am, int64_t ak, const float* b, float* c, int64_t rows, int64_t size) {
+  for (int64_t r = 0; r < rows; r += strata_rows)
+    strata_tiles<false>(a + r * am, am, ak, b, c + r * n, n, strata_columns<n>(part, r), size);
+}
+
+// c[rows, n] += a[rows, size] b[size, n], where only that part of a is not zero.
+template <int64_t n>
+inline void strata_add_product(strata_part part, const float* a, int64_t am, int64_t ak, const float* b, float* c, int64_t rows, int64_t size) {
   for (int64_t r = 0; r < rows; r += strata_rows) {
-    for (int64_t i = 0; i + 2 * strata_lanes <= n; i += 2 * strata_lanes)
-      strata_tile<2>(a + r * am, am, ak, b + i, c + r * n + i, n, size);
-    if constexpr (n / strata_lanes % 2 != 0)
-      strata_tile<1>(a + r * am, am, ak, b + n - strata_lanes, c + r * n + n - strata_lanes, n, size);
+    const int64_t first = part == strata_part::upper ? r : 0;
+    const int64_t end = part == strata_part::lower ? strata_min(r + strata_rows, size) : size;
+    strata_tiles<true>(a + r * am + first * ak, am, ak, b + first * n, c + r * n, n, n, end - first);
   }
 }
 
@@ -75,11 +104,38 @@ STRATA_ONE_BODY void strata_pack(const T* from, int64_t stride, float* to, int64
   }
 }
 
+// to[lanes, lanes] of the transposed from[lanes, lanes]. Each round interleaves the first half of the
+// rows with the second, which moves the highest bit of a row's index to the lowest of a column's.
+template <class T>
+STRATA_INLINE void strata_transpose(const T* from, int64_t stride, float* to, int64_t n) {
+  strata_wide rows[strata_lanes], mixed[strata_lanes];
+  STRATA_UNROLLED
+  for (int r = 0; r < strata_lanes; ++r)
+    STRATA_UNROLLED
+    for (int i = 0; i < strata_lanes; ++i) rows[r][i] = strata_load(from[r * stride + i]);
+  STRATA_UNROLLED
+  for (int round = 1; round < strata_lanes; round *= 2) {
+    STRATA_UNROLLED
+    for (int r = 0; r < strata_lanes / 2; ++r) {
+      mixed[2 * r] = __builtin_shufflevector(rows[r], rows[r + strata_lanes / 2], STRATA_FIRST_HALVES);
+      mixed[2 * r + 1] = __builtin_shufflevector(rows[r], rows[r + strata_lanes / 2], STRATA_SECOND_HALVES);
+    }
+    STRATA_UNROLLED
+    for (int r = 0; r < strata_lanes; ++r) rows[r] = mixed[r];
+  }
+  STRATA_UNROLLED
+  for (int r = 0; r < strata_lanes; ++r) *(strata_wide*)(to + r * n) = rows[r];
+}
+
 // The same transposed: to[width, n] with a column per row.
 template <int64_t n, int64_t width, class T>
 STRATA_ONE_BODY void strata_pack_columns(const T* from, int64_t stride, float* to, int64_t rows) {
+  constexpr int64_t whole = width / strata_lanes * strata_lanes;
+  const int64_t whole_rows = rows / strata_lanes * strata_lanes;
+  for (int64_t r = 0; r < whole_rows; r += strata_lanes)
+    for (int64_t i = 0; i < whole; i += strata_lanes) strata_transpose(from + r * stride + i, stride, to + i * n + r, n);
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t i = 0; i < width; ++i) to[i * n + r] = strata_load(from[r * stride + i]);
+    for (int64_t i = r < whole_rows ? whole : 0; i < width; ++i) to[i * n + r] = strata_load(from[r * stride + i]);
   for (int64_t i = 0; i < width; ++i)
     for (int64_t r = rows; r < n; ++r) to[i * n + r] = 0;
 }
@@ -99,8 +155,6 @@ inline void strata_clear(float* x, int64_t count) {
 STRATA_INLINE float strata_floor(float x) { return __builtin_floorf(x); }
 constexpr float strata_ln2 = 0.693147180559945309f;
 
-STRATA_INLINE int64_t strata_min(int64_t a, int64_t b) { return a < b ? a : b; }
-
 // The rows of the block that begins at `first`: a constant where blocks divide them.
 template <int64_t total, int64_t block>
 STRATA_INLINE int64_t strata_extent(int64_t first) {
@@ -117,19 +171,30 @@ STRATA_INLINE int64_t strata_key(int64_t k0, int64_t i) {
 // Which keys of a block a query sees. A loop of its own, and not forced to be of vectors: in one with
 // other work GCC 12 loads what a mask reads element by element.
 template <class S, bool is_full>
-STRATA_INLINE void strata_find_seen(const typename S::Buffers& buffers, int32_t* seen, int32_t b, int32_t h, int32_t q, int64_t k0) {
+STRATA_INLINE void strata_find_seen(const typename S::Buffers& buffers, int32_t* seen, int64_t count, int32_t b, int32_t h, int32_t q, int64_t k0) {
   const int64_t columns = strata_extent<S::keys, S::key_block>(k0);
-  for (int64_t i = 0; i < strata_padded(S::key_block); ++i)
+  for (int64_t i = 0; i < count; ++i)
     seen[i] = (i < columns) & (is_full || S::mask_mod(buffers, b, h, q, strata_key<S>(k0, i))) ? 1 : 0;
+}
+
+// What of a block is not zero: its partial blocks are on the diagonal where S::is_causal.
+template <class S, bool is_full>
+constexpr strata_part strata_block_part = S::is_causal && !is_full ? strata_part::lower : strata_part::all;
+
+// How many columns of the row of query q are not zero in the block of key k0.
+template <class S, bool is_full>
+STRATA_INLINE int64_t strata_block_columns(int64_t q, int64_t k0) {
+  return strata_columns<strata_padded(S::key_block)>(strata_block_part<S, is_full>, q - k0);
 }
 
 // Of a row of products the scores; the largest, or `maximum`.
 template <class S, bool is_full>
 STRATA_ONE_BODY float strata_scores(const typename S::Buffers& buffers, float* row, float maximum, int32_t b, int32_t h, int32_t q, int64_t k0) {
   int32_t seen[strata_padded(S::key_block)];
-  strata_find_seen<S, is_full>(buffers, seen, b, h, q, k0);
+  const int64_t count = strata_block_columns<S, is_full>(q, k0);
+  strata_find_seen<S, is_full>(buffers, seen, count, b, h, q, k0);
 #pragma omp simd reduction(max:maximum)
-  for (int64_t i = 0; i < strata_padded(S::key_block); ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     const float modified = S::score_mod(buffers, row[i] * S::scale, b, h, q, strata_key<S>(k0, i));
     row[i] = seen[i] != 0 ? modified : -__builtin_inff();
     maximum = row[i] > maximum ? row[i] : maximum;
@@ -138,11 +203,12 @@ STRATA_ONE_BODY float strata_scores(const typename S::Buffers& buffers, float* r
 }
 
 // A row of scores becomes weights; their sum.
-template <int64_t n>
-STRATA_ONE_BODY float strata_weights(float* row, float base) {
+template <class S, bool is_full>
+STRATA_ONE_BODY float strata_weights(float* row, float base, int64_t q, int64_t k0) {
+  const int64_t count = strata_block_columns<S, is_full>(q, k0);
   float total = 0;
 #pragma omp simd reduction(+:total)
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     row[i] = row[i] == -__builtin_inff() ? 0 : strata_exp(row[i] - base);
     total += row[i];
   }
@@ -154,9 +220,10 @@ STRATA_ONE_BODY float strata_weights(float* row, float base) {
 template <class S, bool is_full>
 STRATA_ONE_BODY void strata_score_gradients(const typename S::Buffers& buffers, float* weights, float* gradients, float base, float delta, int32_t b, int32_t h, int32_t q, int64_t k0) {
   int32_t seen[strata_padded(S::key_block)];
-  strata_find_seen<S, is_full>(buffers, seen, b, h, q, k0);
+  const int64_t count = strata_block_columns<S, is_full>(q, k0);
+  strata_find_seen<S, is_full>(buffers, seen, count, b, h, q, k0);
 #pragma omp simd
-  for (int64_t i = 0; i < strata_padded(S::key_block); ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     const int64_t k = strata_key<S>(k0, i);
     const float raw = weights[i] * S::scale;
     const float score = S::score_mod(buffers, raw, b, h, q, k);
@@ -234,21 +301,22 @@ void strata_flex_forward(void* const* arguments, int64_t begin, int64_t end) {
           strata_pack<value_width, S::value_width>(value + k0 * S::value_strides[2], S::value_strides[2], values, columns);
           is_packed[key_row] = true;
         }
-        strata_clear(scores, rows * key_block);
-        strata_product<key_block>(query, width, 1, keys, scores, rows, S::width);
+        const strata_part part = kind == 0 ? strata_block_part<S, false> : strata_part::all;
+        strata_multiply<key_block>(part, query, width, 1, keys, scores, rows, S::width);
         for (int64_t r = 0; r < rows; ++r) {
           float* const row = scores + r * key_block;
           const auto modify = kind == 0 ? strata_scores<S, false> : strata_scores<S, true>;
           const float maximum = modify(buffers, row, maxima[r], (int32_t)b, (int32_t)h, (int32_t)(q0 + r), k0);
           const float base = maximum == -__builtin_inff() ? 0 : maximum;
           const float factor = strata_exp(maxima[r] - base);
-          const float total = strata_weights<key_block>(row, base);
+          const auto weigh = kind == 0 ? strata_weights<S, false> : strata_weights<S, true>;
+          const float total = weigh(row, base, q0 + r, k0);
           totals[r] = totals[r] * factor + total;
           maxima[r] = maximum;
 #pragma omp simd
           for (int64_t i = 0; i < value_width; ++i) sums[r * value_width + i] *= factor;
         }
-        strata_product<value_width>(scores, key_block, 1, values, sums, rows, columns);
+        strata_add_product<value_width>(part, scores, key_block, 1, values, sums, rows, columns);
       }
     }
     T* const out = (T*)arguments[S::results] + b * S::out_strides[0] + h * S::out_strides[1] + q0 * S::out_strides[2];
@@ -269,7 +337,10 @@ void strata_flex_backward(void* const* arguments, int64_t begin, int64_t end) {
   constexpr int64_t query_blocks = (S::queries + S::query_block - 1) / S::query_block;
   constexpr int64_t key_blocks = (S::keys + S::key_block - 1) / S::key_block;
   constexpr int64_t query_rows = strata_up(S::query_block, strata_rows), key_rows = strata_up(S::key_block, strata_rows);
-  static thread_local float query[query_rows * width], gradient[query_rows * value_width], keys[S::key_block * width], key_columns[S::width * key_block], value_columns[S::value_width * key_block], weights[query_rows * key_block + strata_rows], weight_gradients[query_rows * key_block + strata_rows], key_gradients[key_rows * width], value_gradients[key_rows * value_width], deltas[group * S::queries], query_gradients[group * query_blocks * query_rows * width];
+  constexpr int64_t query_size = query_rows * width, gradient_size = query_rows * value_width;
+  // Queries and gradients of a group are packed once: every block of keys reads them.
+  static thread_local float queries[group * query_blocks * query_size], gradients[group * query_blocks * gradient_size];
+  static thread_local float keys[S::key_block * width], key_columns[S::width * key_block], value_columns[S::value_width * key_block], weights[query_rows * key_block + strata_rows], weight_gradients[query_rows * key_block + strata_rows], key_gradients[key_rows * width], value_gradients[key_rows * value_width], deltas[group * S::queries], query_gradients[group * query_blocks * query_size];
   const auto buffers = S::buffers_of(arguments);
   const int32_t* const* const blocks = (const int32_t* const*)(arguments + 6 + 4);
   const float* const logsumexps = (const float*)arguments[4];
@@ -277,8 +348,9 @@ void strata_flex_backward(void* const* arguments, int64_t begin, int64_t end) {
     const int64_t kv_head = unit % S::kv_heads, b = unit / S::kv_heads, h0 = kv_head * group;
     const T* const key = (const T*)arguments[1] + b * S::key_strides[0] + kv_head * S::key_strides[1];
     const T* const value = (const T*)arguments[2] + b * S::value_strides[0] + kv_head * S::value_strides[1];
-    strata_clear(query_gradients, group * query_blocks * query_rows * width);
+    strata_clear(query_gradients, group * query_blocks * query_size);
     for (int64_t g = 0; g < group; ++g) {
+      const T* const query = (const T*)arguments[0] + b * S::query_strides[0] + (h0 + g) * S::query_strides[1];
       const T* const out = (const T*)arguments[3] + b * S::out_strides[0] + (h0 + g) * S::out_strides[1];
       const T* const grad = (const T*)arguments[5] + b * S::gradient_strides[0] + (h0 + g) * S::gradient_strides[1];
       for (int64_t q = 0; q < S::queries; ++q) {
@@ -286,6 +358,11 @@ void strata_flex_backward(void* const* arguments, int64_t begin, int64_t end) {
 #pragma omp simd reduction(+:sum)
         for (int64_t i = 0; i < S::value_width; ++i) sum += strata_load(out[q * S::out_strides[2] + i]) * strata_load(grad[q * S::gradient_strides[2] + i]);
         deltas[g * S::queries + q] = sum;
+      }
+      for (int64_t block = 0; block < query_blocks; ++block) {
+        const int64_t q0 = block * S::query_block, rows = strata_extent<S::queries, S::query_block>(q0);
+        strata_pack<width, S::width>(query + q0 * S::query_strides[2], S::query_strides[2], queries + (g * query_blocks + block) * query_size, rows);
+        strata_pack<value_width, S::value_width>(grad + q0 * S::gradient_strides[2], S::gradient_strides[2], gradients + (g * query_blocks + block) * gradient_size, rows);
       }
     }
     for (int64_t key_row = 0; key_row < key_blocks; ++key_row) {
@@ -304,19 +381,19 @@ void strata_flex_backward(void* const* arguments, int64_t begin, int64_t end) {
           for (int64_t j = 0; j < count; ++j) {
             const int64_t block = listed.at(kind, j), q0 = block * S::query_block;
             const int64_t rows = strata_extent<S::queries, S::query_block>(q0);
-            strata_pack<width, S::width>((const T*)arguments[0] + b * S::query_strides[0] + h * S::query_strides[1] + q0 * S::query_strides[2], S::query_strides[2], query, rows);
-            strata_pack<value_width, S::value_width>((const T*)arguments[5] + b * S::gradient_strides[0] + h * S::gradient_strides[1] + q0 * S::gradient_strides[2], S::gradient_strides[2], gradient, rows);
-            strata_clear(weights, rows * key_block);
-            strata_clear(weight_gradients, rows * key_block);
-            strata_product<key_block>(query, width, 1, key_columns, weights, rows, S::width);
-            strata_product<key_block>(gradient, value_width, 1, value_columns, weight_gradients, rows, S::value_width);
+            const float* const query = queries + (g * query_blocks + block) * query_size;
+            const float* const gradient = gradients + (g * query_blocks + block) * gradient_size;
+            const strata_part part = kind == 0 ? strata_block_part<S, false> : strata_part::all;
+            const strata_part transposed = part == strata_part::lower ? strata_part::upper : part;
+            strata_multiply<key_block>(part, query, width, 1, key_columns, weights, rows, S::width);
+            strata_multiply<key_block>(part, gradient, value_width, 1, value_columns, weight_gradients, rows, S::value_width);
             for (int64_t r = 0; r < rows; ++r) {
               const auto modify = kind == 0 ? strata_score_gradients<S, false> : strata_score_gradients<S, true>;
               modify(buffers, weights + r * key_block, weight_gradients + r * key_block, logsumexp[(q0 + r) * S::logsumexp_strides[2]] * (S::is_causal ? 1 : strata_ln2), deltas[g * S::queries + q0 + r], (int32_t)b, (int32_t)h, (int32_t)(q0 + r), k0);
             }
-            strata_product<value_width>(weights, 1, key_block, gradient, value_gradients, columns, rows);
-            strata_product<width>(weight_gradients, 1, key_block, query, key_gradients, columns, rows);
-            strata_product<width>(weight_gradients, key_block, 1, keys, query_gradients + (g * query_blocks + block) * query_rows * width, rows, columns);
+            strata_add_product<value_width>(transposed, weights, 1, key_block, gradient, value_gradients, columns, rows);
+            strata_add_product<width>(transposed, weight_gradients, 1, key_block, query, key_gradients, columns, rows);
+            strata_add_product<width>(part, weight_gradients, key_block, 1, keys, query_gradients + (g * query_blocks + block) * query_size, rows, columns);
           }
         }
       }
@@ -329,7 +406,7 @@ void strata_flex_backward(void* const* arguments, int64_t begin, int64_t end) {
       T* const query_out = (T*)arguments[S::results] + b * S::query_out_strides[0] + (h0 + g) * S::query_out_strides[1];
       for (int64_t block = 0; block < query_blocks; ++block) {
         const int64_t q0 = block * S::query_block;
-        strata_unpack<width, S::width>(query_gradients + (g * query_blocks + block) * query_rows * width, 1, query_out + q0 * S::query_out_strides[2], S::query_out_strides[2], strata_extent<S::queries, S::query_block>(q0));
+        strata_unpack<width, S::width>(query_gradients + (g * query_blocks + block) * query_size, 1, query_out + q0 * S::query_out_strides[2], S::query_out_strides[2], strata_extent<S::queries, S::query_block>(q0));
       }
     }
   }
