@@ -70,7 +70,8 @@ std::string KeyOf(std::string_view source, std::string_view compiler) {
   return ContentKey(all);
 }
 
-/// Runs a program; what it writes to stderr goes to `log`.
+/// Runs a program; what it writes to stderr goes to `log`. A Ctrl-C at the terminal does not reach
+/// it: who waits for it decides what an interrupt ends.
 Result<int> RunProgram(const std::vector<std::string>& words, const std::string& log) {
   std::vector<char*> arguments;
   for (const std::string& word : words)
@@ -80,9 +81,14 @@ Result<int> RunProgram(const std::vector<std::string>& words, const std::string&
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", 0, 0);
   posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawnattr_t own_group;
+  posix_spawnattr_init(&own_group);
+  posix_spawnattr_setflags(&own_group, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&own_group, 0);
   pid_t child = -1;
   const int failure =
-      ::posix_spawn(&child, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
+      ::posix_spawn(&child, words[0].c_str(), &actions, &own_group, arguments.data(), environ);
+  posix_spawnattr_destroy(&own_group);
   posix_spawn_file_actions_destroy(&actions);
   if (failure != 0) return Error(ErrorCode::kIo, "cannot run {}", words[0]);
   int status = 0;

@@ -26,10 +26,10 @@ class Case(StrataCase):
         self.tmp = self.path("tmp")
         os.mkdir(self.tmp)
 
-    def start(self, *arguments, **options):
+    def start(self, *arguments, variables=(), **options):
         program = subprocess.Popen([self.strata, *arguments], cwd=self.folder, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env={**os.environ, "TMPDIR": self.tmp}, **options)
+                                   env={**os.environ, "TMPDIR": self.tmp, **dict(variables)}, **options)
         self.addCleanup(program.communicate)
         self.addCleanup(program.kill)
         return program
@@ -97,6 +97,21 @@ class TrainTest(Case):
         self.assertEqual({entry["last_step"] for entry in run["executed"]}, {done})
         self.assertEqual(run["status"], "interrupted")
         self.assertEqual(run["ended"], errors.splitlines()[1].removeprefix("strata: error: "))
+
+    def test_ctrl_c_does_not_end_the_compiler_of_kernels(self):
+        """It goes to all programs of the terminal's group, so to a compiler among them."""
+        compiler = self.path("slow_compiler")
+        with open(compiler, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\ntouch {self.path("compiling")}\nsleep 0.5\nexec c++ "$@"\n')
+        os.chmod(compiler, 0o755)
+        program = self.start("train", CONFIG, "--set", "steps=1000000", start_new_session=True,
+                             variables={"CXX": compiler, "XDG_CACHE_HOME": self.path("cache")})
+        self.wait_for(program, lambda: os.path.exists(self.path("compiling")))
+        os.killpg(program.pid, signal.SIGINT)
+        _, errors = program.communicate()
+        self.assertEqual(program.returncode, -signal.SIGINT, errors)
+        self.assertNotIn("without fused kernels", errors)
+        self.assertIn("strata: error: interrupted: ", errors)
 
     def test_a_checkpoint_is_written_and_the_training_goes_on_from_it(self):
         for number in (signal.SIGTERM, signal.SIGINT):
