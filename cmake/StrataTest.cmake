@@ -1,11 +1,12 @@
 # Tests. All run with the repository root as working directory. Those that may use LibTorch have OMP_NUM_THREADS=1: they
 # run side by side, one core each. Tests of several threads ask for them.
 #
-# strata_test(NAME SOURCES file… [DEPS target…] [LABELS label…])
+# strata_test(NAME SOURCES file… [DEPS target…] [LABELS label…] [FIRST test-case…])
 #
 #   A doctest program; main() is provided. NAME is `<library>_test`. Every TEST_CASE becomes a ctest entry
 #   "<library>: <test case>". A program that loads LibTorch takes 0.4 s to start, so it has one entry per source
-#   file `…_test.cc` instead ("<library>: <file>"). LABELS default to "unit".
+#   file `…_test.cc` instead ("<library>: <file>"). LABELS default to "unit". ctest starts those of FIRST before others:
+#   test cases of many seconds that would otherwise run alone in the end.
 #
 # strata_script_test(NAME SCRIPT file [ARGS arg…] [LABELS label…] [VENV])
 #
@@ -21,7 +22,7 @@ find_package(doctest REQUIRED)
 set(STRATA_LIST_TESTS ${CMAKE_SOURCE_DIR}/cmake/list_tests.py)
 
 function(strata_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;LABELS;FIRST")
   strata_check_arguments(strata_test ${name})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
@@ -56,17 +57,23 @@ function(strata_test name)
               ${CMAKE_SOURCE_DIR} "${arg_LABELS}" ${listing}
       VERBATIM)
     set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${STRATA_LIST_TESTS})
-    strata_include_test_listing(${name} ${listing})
+    list(TRANSFORM arg_FIRST PREPEND "${prefix}: ")
+    strata_include_test_listing(${name} ${listing} ${arg_FIRST})
   endif()
 endfunction()
 
-# ctest reads `listing`; until the program is built, a failing entry stands for its tests.
+# ctest reads `listing`; until the program is built, a failing entry stands for its tests. Further arguments are entries
+# to start first.
 function(strata_include_test_listing name listing)
   set(include_file ${CMAKE_CURRENT_BINARY_DIR}/${name}.include.cmake)
+  set(costs "")
+  foreach(entry IN LISTS ARGN)
+    string(APPEND costs "  set_tests_properties([[${entry}]] PROPERTIES COST 10)\n")
+  endforeach()
   file(WRITE ${include_file}
 "if(EXISTS \"${listing}\")
   include(\"${listing}\")
-else()
+${costs}else()
   add_test([[${name} is not built]] ${name}_NOT_BUILT)
 endif()
 ")
