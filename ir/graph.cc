@@ -55,9 +55,9 @@ std::vector<NodeId> Graph::placeholders() const {
 
 const Arg* Graph::FindKwarg(NodeId id, std::string_view name) const {
   const Node& n = node(id);
-  for (size_t i = 0; i < n.num_kwargs; ++i) {
-    const Arg* pair = pool_.data() + n.args_begin + n.num_args + 2 * i;
-    if (module_->str(pair[0].str()) == name) return pair + 1;
+  const std::span<const Arg> pairs = pool_.Row(n.args_begin + n.num_args, size_t{2} * n.num_kwargs);
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    if (module_->str(pairs[i].str()) == name) return &pairs[i + 1];
   }
   return nullptr;
 }
@@ -102,11 +102,10 @@ std::string_view Graph::attribute(NodeId id, std::string_view key) const {
 std::unique_ptr<Graph> Graph::CloneInto(Module* module) const {
   std::unique_ptr<Graph> copy(new Graph(module, id_, name_, is_body_));
   copy->is_foreign_ = is_foreign_;
-  copy->nodes_.CopyFrom(nodes_);
-  copy->values_.CopyFrom(values_);
+  copy->nodes_ = nodes_;
+  copy->values_ = values_;
   copy->pool_ = pool_;
   copy->links_ = links_;
-  copy->last_use_ = last_use_;
   copy->first_ = first_;
   copy->last_ = last_;
   copy->output_ = output_;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/arena.h"
 #include "ir/arg.h"
 #include "ir/ids.h"
 
@@ -61,9 +62,10 @@ struct Value {
   ValueId
       alias_of;  ///< the value whose storage this one shares, if it is a view or in-place result
   StrId name;    ///< of the element as printed (`getitem_3`); none for single results
-  int32_t first_use = -1;
+  int32_t first_use = -1, last_use = -1;  ///< ends of the use list: slots
   uint32_t num_uses = 0;
 };
+static_assert(sizeof(Value) <= 32);
 
 /// A place where a value is used: argument slot `slot` of node `user`.
 struct Use {
@@ -100,8 +102,8 @@ class Graph {
   /// True when the graph was read from another program's text: module and phase are then untrusted.
   bool is_foreign() const { return is_foreign_; }
 
-  const Node& node(NodeId id) const { return nodes_[id.index]; }
-  const Value& value(ValueId id) const { return values_[id.index]; }
+  const Node& node(NodeId id) const { return nodes_[static_cast<uint32_t>(id.index)]; }
+  const Value& value(ValueId id) const { return values_[static_cast<uint32_t>(id.index)]; }
   std::string_view op(NodeId id) const;    ///< operator name
   std::string_view name(NodeId id) const;  ///< node name
   /// The name under which the value is printed: of its node, or of its element.
@@ -122,19 +124,19 @@ class Graph {
   /// Positional arguments.
   std::span<const Arg> args(NodeId id) const {
     const Node& n = node(id);
-    return {pool_.data() + n.args_begin, n.num_args};
+    return pool_.Row(n.args_begin, n.num_args);
   }
   /// Keyword argument `i` of node `id`. REQUIRES: i < num_kwargs.
   NamedArg kwarg(NodeId id, size_t i) const {
     const Node& n = node(id);
-    const Arg* pair = pool_.data() + n.args_begin + n.num_args + 2 * i;
+    const Arg* pair = &pool_[n.args_begin] + n.num_args + 2 * i;
     return {pair[0].str(), pair[1]};
   }
   /// The keyword argument `name`, or null.
   const Arg* FindKwarg(NodeId id, std::string_view name) const;
   /// Elements of a list, tuple, dict or call argument.
   std::span<const Arg> elements(const Arg& arg) const {
-    return {pool_.data() + arg.span_begin(), arg.span_size()};
+    return pool_.Row(arg.span_begin(), arg.span_size());
   }
   const Arg& slot(uint32_t index) const { return pool_[index]; }
 
@@ -157,8 +159,8 @@ class Graph {
   int32_t num_nodes() const { return num_nodes_; }
   int32_t num_printed_nodes() const;
   /// Ids are below these bounds: for vectors indexed by id.
-  int32_t node_bound() const { return nodes_.size(); }
-  int32_t value_bound() const { return values_.size(); }
+  int32_t node_bound() const { return static_cast<int32_t>(nodes_.size()); }
+  int32_t value_bound() const { return static_cast<int32_t>(values_.size()); }
 
   /// Rare metadata by name ("recompute", "chunk", …), in name order.
   std::span<const std::pair<StrId, StrId>> attributes(NodeId id) const;
@@ -209,10 +211,11 @@ class Graph {
       Iterator() = default;
       Iterator(const Graph* graph, int32_t slot) : graph_(graph), slot_(slot) {}
       Use operator*() const {
-        return {graph_->links_[static_cast<size_t>(slot_)].user, static_cast<uint32_t>(slot_)};
+        const auto slot = static_cast<uint32_t>(slot_);
+        return {graph_->links_[slot].user, slot};
       }
       Iterator& operator++() {
-        slot_ = graph_->links_[static_cast<size_t>(slot_)].next;
+        slot_ = graph_->links_[static_cast<uint32_t>(slot_)].next;
         return *this;
       }
       Iterator operator++(int) {
@@ -240,30 +243,6 @@ class Graph {
   friend class Module;
   friend class Rewriter;
 
-  /// Storage in blocks, so that references survive growth.
-  template <class T>
-  class Blocks {
-   public:
-    static constexpr int32_t kBits = 10, kSize = 1 << kBits;
-    int32_t size() const { return size_; }
-    T& operator[](int32_t i) { return blocks_[static_cast<size_t>(i >> kBits)][i & (kSize - 1)]; }
-    const T& operator[](int32_t i) const {
-      return blocks_[static_cast<size_t>(i >> kBits)][i & (kSize - 1)];
-    }
-    int32_t Add(T item) {
-      if ((size_ & (kSize - 1)) == 0) blocks_.push_back(std::make_unique<T[]>(kSize));
-      (*this)[size_] = std::move(item);
-      return size_++;
-    }
-    void CopyFrom(const Blocks& other) {
-      for (int32_t i = 0; i < other.size_; ++i)
-        Add(other[i]);
-    }
-
-   private:
-    std::vector<std::unique_ptr<T[]>> blocks_;
-    int32_t size_ = 0;
-  };
   /// Threads the uses of a value through the slots that hold it.
   struct UseLink {
     NodeId user;
@@ -272,6 +251,13 @@ class Graph {
 
   Graph(Module* module, GraphId id, StrId name, bool is_body)
       : module_(module), id_(id), name_(name), is_body_(is_body) {}
+  Node& mutable_node(NodeId id) { return nodes_[static_cast<uint32_t>(id.index)]; }
+  Value& mutable_value(ValueId id) { return values_[static_cast<uint32_t>(id.index)]; }
+  /// Slots for a row of arguments, without users.
+  uint32_t AddSlots(size_t count) {
+    links_.AddRow(count);
+    return pool_.AddRow(count);
+  }
   std::unique_ptr<Graph> CloneInto(Module* module) const;
 
   template <class Fn>
@@ -288,11 +274,11 @@ class Graph {
   GraphId id_;
   StrId name_;
   bool is_body_ = false, is_foreign_ = false;
-  Blocks<Node> nodes_;
-  Blocks<Value> values_;
-  std::vector<Arg> pool_;
-  std::vector<UseLink> links_;     // parallel to pool_
-  std::vector<int32_t> last_use_;  // parallel to values_: tail of each use list
+  static constexpr int kBlockBits = 9;
+  Arena<Node, kBlockBits> nodes_;
+  Arena<Value, kBlockBits> values_;
+  Arena<Arg, kBlockBits> pool_;       // the arguments of a node, and a span, are rows
+  Arena<UseLink, kBlockBits> links_;  // parallel to pool_
   NodeId first_, last_, output_;
   int32_t num_nodes_ = 0;
   IdVector<NodeId, std::vector<std::pair<StrId, StrId>>> attributes_;  // up to the last with any

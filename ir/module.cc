@@ -78,7 +78,7 @@ void Module::ShiftStableIds(uint64_t offset) {
   const auto shift = [&](StableId& id) { id = StableId{static_cast<uint64_t>(id) + offset}; };
   for (const auto& graph : graphs_) {
     for (NodeId id : graph->nodes())
-      shift(graph->nodes_[id.index].stable_id);
+      shift(graph->mutable_node(id).stable_id);
   }
   for (Provenance& birth : provenance_) {
     shift(birth.node);

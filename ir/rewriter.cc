@@ -52,29 +52,19 @@ NodeId Rewriter::Create(const NodeSpec& spec, const From& from) {
     if (names_known_) SetTaken(node.name, true);
   }
 
-  node.args_begin = static_cast<uint32_t>(graph_.pool_.size());
-  node.num_args = static_cast<uint32_t>(spec.args.size());
-  node.num_kwargs = static_cast<uint16_t>(spec.kwargs.size());
-  AppendToPool(spec.args);
-  for (const NamedArg& kwarg : spec.kwargs) {
-    graph_.pool_.push_back(Arg::String(kwarg.name));
-    graph_.pool_.push_back(kwarg.value);
-  }
-  graph_.links_.resize(graph_.pool_.size());
-
+  AddArgs(spec.args, spec.kwargs, node);
   const bool has_results = spec.kind != NodeKind::kOutput;
   const size_t results =
       spec.results.empty() ? (has_results && !spec.returns_tuple ? 1 : 0) : spec.results.size();
   node.num_results = static_cast<uint16_t>(results);
-  node.first_result = {graph_.values_.size()};
-  const NodeId id{graph_.nodes_.size()};
+  node.first_result = {graph_.value_bound()};
+  const NodeId id{graph_.node_bound()};
   for (size_t i = 0; i < results; ++i) {
     Value value;
     value.def = id;
     value.index = static_cast<uint32_t>(i);
     if (i < spec.results.size()) value.type = spec.results[i];
     graph_.values_.Add(value);
-    graph_.last_use_.push_back(-1);
   }
 
   if (!from.nodes.empty()) {
@@ -86,9 +76,8 @@ NodeId Rewriter::Create(const NodeSpec& spec, const From& from) {
       birth.from.push_back(source.node(ancestor).stable_id);
     module_.provenance_.push_back(std::move(birth));
   }
-  const uint32_t begin = node.args_begin;
   graph_.nodes_.Add(node);
-  LinkArgs(id, begin, node.num_args + 2u * node.num_kwargs);
+  LinkArgs(id, node.args_begin, node.num_args + 2u * node.num_kwargs);
   InsertAtCursor(id);
   ++graph_.num_nodes_;
   if (spec.kind == NodeKind::kOutput) {
@@ -142,7 +131,7 @@ NodeId Rewriter::Clone(NodeId original) {
     const Value& from = graph_.value(graph_.result(original, i));
     if (from.alias_of.valid()) SetAlias(graph_.result(id, i), from.alias_of);
     if (from.name.valid()) {
-      graph_.values_[graph_.result(id, i).index].name = UniqueName(module_.str(from.name));
+      graph_.mutable_value(graph_.result(id, i)).name = UniqueName(module_.str(from.name));
     }
   }
   for (const auto& [key, value] : graph_.attributes(original)) {
@@ -152,26 +141,26 @@ NodeId Rewriter::Clone(NodeId original) {
 }
 
 void Rewriter::InsertAtCursor(NodeId id) {
-  Node& node = graph_.nodes_[id.index];
+  Node& node = graph_.mutable_node(id);
   node.next = cursor_;
   node.prev = cursor_.valid() ? graph_.node(cursor_).prev : graph_.last_;
-  (node.prev.valid() ? graph_.nodes_[node.prev.index].next : graph_.first_) = id;
-  (node.next.valid() ? graph_.nodes_[node.next.index].prev : graph_.last_) = id;
+  (node.prev.valid() ? graph_.mutable_node(node.prev).next : graph_.first_) = id;
+  (node.next.valid() ? graph_.mutable_node(node.next).prev : graph_.last_) = id;
 }
 
 void Rewriter::Detach(NodeId id) {
-  Node& node = graph_.nodes_[id.index];
-  (node.prev.valid() ? graph_.nodes_[node.prev.index].next : graph_.first_) = node.next;
-  (node.next.valid() ? graph_.nodes_[node.next.index].prev : graph_.last_) = node.prev;
+  Node& node = graph_.mutable_node(id);
+  (node.prev.valid() ? graph_.mutable_node(node.prev).next : graph_.first_) = node.next;
+  (node.next.valid() ? graph_.mutable_node(node.next).prev : graph_.last_) = node.prev;
   if (cursor_ == id) cursor_ = node.next;
 }
 
 void Rewriter::SetOp(NodeId node, std::string_view op) {
-  graph_.nodes_[node.index].op = module_.Intern(op);
+  graph_.mutable_node(node).op = module_.Intern(op);
 }
 
 void Rewriter::SetResults(NodeId id, std::span<const TypeId> results, bool returns_tuple) {
-  Node& node = graph_.nodes_[id.index];
+  Node& node = graph_.mutable_node(id);
   node.returns_tuple = returns_tuple;
   const size_t kept = std::min<size_t>(node.num_results, results.size());
   for (size_t i = kept; i < node.num_results; ++i) {
@@ -180,16 +169,15 @@ void Rewriter::SetResults(NodeId id, std::span<const TypeId> results, bool retur
   if (results.size() > node.num_results) {
     // Results of a node are neighbours, so a longer row is laid anew and uses follow.
     const ValueId old_first = node.first_result;
-    const ValueId new_first{graph_.values_.size()};
+    const ValueId new_first{graph_.value_bound()};
     for (size_t i = 0; i < results.size(); ++i) {
       Value value;
       if (i < kept) value = graph_.value({old_first.index + static_cast<int32_t>(i)});
       value.def = id;
       value.index = static_cast<uint32_t>(i);
-      value.first_use = -1;
+      value.first_use = value.last_use = -1;
       value.num_uses = 0;
       graph_.values_.Add(value);
-      graph_.last_use_.push_back(-1);
     }
     for (size_t i = 0; i < kept; ++i) {
       const auto offset = static_cast<int32_t>(i);
@@ -204,7 +192,7 @@ void Rewriter::SetResults(NodeId id, std::span<const TypeId> results, bool retur
 
 void Rewriter::Erase(NodeId id) {
   STRATA_CHECK(!graph_.HasUses(id), "node '{}' is still used", graph_.name(id));
-  Node& node = graph_.nodes_[id.index];
+  Node& node = graph_.mutable_node(id);
   UnlinkArgs(node.args_begin, node.num_args + 2u * node.num_kwargs);
   Detach(id);
   // Who shared the storage with a result that is gone has it alone.
@@ -237,14 +225,14 @@ void Rewriter::MoveBefore(NodeId node, NodeId position) {
 }
 
 void Rewriter::SetType(ValueId value, TypeId type) {
-  graph_.values_[value.index].type = type;
+  graph_.mutable_value(value).type = type;
 }
 
 void Rewriter::SetAlias(ValueId value, ValueId alias_of) {
   if (alias_of.valid() && graph_.value(alias_of).alias_of.valid()) {
     alias_of = graph_.value(alias_of).alias_of;
   }
-  graph_.values_[value.index].alias_of = alias_of;
+  graph_.mutable_value(value).alias_of = alias_of;
   if (!alias_of.valid()) return;
   graph_.aliases_[alias_of.index].push_back(value);
   // Whatever aliased this value has the same owner now.
@@ -256,36 +244,36 @@ void Rewriter::SetAlias(ValueId value, ValueId alias_of) {
 }
 
 void Rewriter::SetElementName(ValueId value, std::string_view name) {
-  Value& v = graph_.values_[value.index];
+  Value& v = graph_.mutable_value(value);
   if (names_known_) SetTaken(v.name, false);
   v.name = name.empty() ? StrId{} : module_.Intern(name);
   if (names_known_) SetTaken(v.name, true);
 }
 
 void Rewriter::SetName(NodeId node, std::string_view name) {
-  Node& n = graph_.nodes_[node.index];
+  Node& n = graph_.mutable_node(node);
   if (names_known_) SetTaken(n.name, false);
   n.name = module_.Intern(name);
   if (names_known_) SetTaken(n.name, true);
 }
 
 void Rewriter::SetModule(NodeId node, std::string_view module_path) {
-  graph_.nodes_[node.index].module = module_path.empty() ? StrId{} : module_.Intern(module_path);
+  graph_.mutable_node(node).module = module_path.empty() ? StrId{} : module_.Intern(module_path);
 }
 void Rewriter::SetPhase(NodeId node, Phase phase) {
-  graph_.nodes_[node.index].phase = phase;
+  graph_.mutable_node(node).phase = phase;
 }
 void Rewriter::SetStream(NodeId node, uint16_t stream) {
-  graph_.nodes_[node.index].stream = stream;
+  graph_.mutable_node(node).stream = stream;
 }
 void Rewriter::SetSeqNr(NodeId node, int32_t seq_nr) {
-  graph_.nodes_[node.index].seq_nr = seq_nr;
+  graph_.mutable_node(node).seq_nr = seq_nr;
 }
 void Rewriter::SetLoc(NodeId node, LocId loc) {
-  graph_.nodes_[node.index].loc = loc;
+  graph_.mutable_node(node).loc = loc;
 }
 void Rewriter::SetTextLine(NodeId node, int32_t line) {
-  graph_.nodes_[node.index].text_line = line;
+  graph_.mutable_node(node).text_line = line;
 }
 
 void Rewriter::SetAttribute(NodeId node, std::string_view key, std::string_view value) {

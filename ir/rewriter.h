@@ -113,7 +113,8 @@ class Rewriter {
   void Unlink(uint32_t slot);
   void InsertAtCursor(NodeId node);
   void Detach(NodeId node);
-  void AppendToPool(std::span<const Arg> args);
+  /// Gives `node`, which is not linked, new arguments.
+  void AddArgs(std::span<const Arg> args, std::span<const NamedArg> kwargs, Node& node);
   StrId UniqueName(std::string_view base);
   void LearnNames();
   bool IsTaken(StrId name) const;

@@ -1,59 +1,47 @@
 // The arguments of nodes and the lists of uses that belong to them.
 
-#include <vector>
+#include <algorithm>
+#include <utility>
 
 #include "ir/rewriter.h"
 
 namespace strata {
 
 Arg Rewriter::MakeSpan(ArgKind kind, std::span<const Arg> elements) {
-  const auto begin = static_cast<uint32_t>(graph_.pool_.size());
-  AppendToPool(elements);
-  graph_.links_.resize(graph_.pool_.size());
+  const uint32_t begin = graph_.AddSlots(elements.size());
+  std::ranges::copy(elements, graph_.pool_.Row(begin, elements.size()).begin());
   return Arg::Span(kind, begin, static_cast<uint32_t>(elements.size()));
 }
 
-void Rewriter::AppendToPool(std::span<const Arg> args) {
-  std::vector<Arg>& pool = graph_.pool_;
-  const Arg* begin = pool.data();
-  if (args.data() >= begin && args.data() < begin + pool.size()) {
-    const std::vector<Arg> copy(args.begin(), args.end());  // growth would move what we read
-    pool.insert(pool.end(), copy.begin(), copy.end());
-  } else {
-    pool.insert(pool.end(), args.begin(), args.end());
+void Rewriter::AddArgs(std::span<const Arg> args, std::span<const NamedArg> kwargs, Node& node) {
+  const size_t count = args.size() + 2 * kwargs.size();
+  node.args_begin = graph_.AddSlots(count);
+  node.num_args = static_cast<uint32_t>(args.size());
+  node.num_kwargs = static_cast<uint16_t>(kwargs.size());
+  auto next = std::ranges::copy(args, graph_.pool_.Row(node.args_begin, count).begin()).out;
+  for (const NamedArg& kwarg : kwargs) {
+    *next++ = Arg::String(kwarg.name);
+    *next++ = kwarg.value;
   }
 }
 
 void Rewriter::Link(NodeId user, uint32_t slot) {
-  const ValueId value = graph_.pool_[slot].value();
-  Value& v = graph_.values_[value.index];
-  int32_t& tail = graph_.last_use_[static_cast<size_t>(value.index)];
+  Value& v = graph_.mutable_value(graph_.pool_[slot].value());
   const auto place = static_cast<int32_t>(slot);
-  graph_.links_[slot] = {user, tail, -1};
-  if (tail >= 0) {
-    graph_.links_[static_cast<size_t>(tail)].next = place;
-  } else {
-    v.first_use = place;
-  }
-  tail = place;
+  graph_.links_[slot] = {user, v.last_use, -1};
+  (v.last_use >= 0 ? graph_.links_[static_cast<uint32_t>(v.last_use)].next : v.first_use) = place;
+  v.last_use = place;
   ++v.num_uses;
 }
 
 void Rewriter::Unlink(uint32_t slot) {
-  const ValueId value = graph_.pool_[slot].value();
-  Value& v = graph_.values_[value.index];
-  const Graph::UseLink link = graph_.links_[slot];
-  if (link.prev >= 0) {
-    graph_.links_[static_cast<size_t>(link.prev)].next = link.next;
-  } else {
-    v.first_use = link.next;
-  }
-  if (link.next >= 0) {
-    graph_.links_[static_cast<size_t>(link.next)].prev = link.prev;
-  } else {
-    graph_.last_use_[static_cast<size_t>(value.index)] = link.prev;
-  }
-  graph_.links_[slot] = {};
+  Value& v = graph_.mutable_value(graph_.pool_[slot].value());
+  const Graph::UseLink link = std::exchange(graph_.links_[slot], {});
+  const auto link_at = [&](int32_t place) -> Graph::UseLink& {
+    return graph_.links_[static_cast<uint32_t>(place)];
+  };
+  (link.prev >= 0 ? link_at(link.prev).next : v.first_use) = link.next;
+  (link.next >= 0 ? link_at(link.next).prev : v.last_use) = link.prev;
   --v.num_uses;
 }
 
@@ -104,20 +92,9 @@ void Rewriter::SetSlot(NodeId node, uint32_t slot, Arg arg) {
 }
 
 void Rewriter::SetArgs(NodeId id, std::span<const Arg> args, std::span<const NamedArg> kwargs) {
-  Node& node = graph_.nodes_[id.index];
-  // The new arguments may be views of the pool, which grows.
-  const std::vector<Arg> positional(args.begin(), args.end());
-  const std::vector<NamedArg> named(kwargs.begin(), kwargs.end());
+  Node& node = graph_.mutable_node(id);
   UnlinkArgs(node.args_begin, node.num_args + 2u * node.num_kwargs);
-  node.args_begin = static_cast<uint32_t>(graph_.pool_.size());
-  node.num_args = static_cast<uint32_t>(positional.size());
-  node.num_kwargs = static_cast<uint16_t>(named.size());
-  graph_.pool_.insert(graph_.pool_.end(), positional.begin(), positional.end());
-  for (const NamedArg& kwarg : named) {
-    graph_.pool_.push_back(Arg::String(kwarg.name));
-    graph_.pool_.push_back(kwarg.value);
-  }
-  graph_.links_.resize(graph_.pool_.size());
+  AddArgs(args, kwargs, node);
   LinkArgs(id, node.args_begin, node.num_args + 2u * node.num_kwargs);
 }
 

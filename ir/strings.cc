@@ -1,31 +1,28 @@
 #include "ir/strings.h"
 
 #include <algorithm>
-#include <cstring>
 #include <xxhash.h>
 
 namespace strata {
 namespace {
 
 constexpr size_t kInitialSlots = 256;
-constexpr size_t kBlockBytes = 64 * 1024;
+
+uint32_t HashOf(std::string_view text) {
+  return static_cast<uint32_t>(XXH3_64bits(text.data(), text.size()));
+}
 
 }  // namespace
 
 StringTable::StringTable() : slots_(kInitialSlots, -1) {}
 
-StringTable::StringTable(const StringTable& other) : StringTable() {
-  for (std::string_view text : other.texts_)
-    Intern(text);
-}
-
-size_t StringTable::SlotOf(std::string_view text, uint64_t hash) const {
+size_t StringTable::SlotOf(std::string_view text, uint32_t hash) const {
   const size_t mask = slots_.size() - 1;
   for (size_t slot = hash & mask;; slot = (slot + 1) & mask) {
     const int32_t index = slots_[slot];
     if (index < 0) return slot;
     const auto i = static_cast<size_t>(index);
-    if (hashes_[i] == hash && texts_[i] == text) return slot;
+    if (hashes_[i] == hash && TextAt(places_[i]) == text) return slot;
   }
 }
 
@@ -40,35 +37,37 @@ void StringTable::Grow() {
   }
 }
 
-std::string_view StringTable::Store(std::string_view text) {
-  if (blocks_.empty() || block_used_ + text.size() > block_size_) {
-    block_size_ = std::max(kBlockBytes, text.size());
-    blocks_.push_back(std::make_unique_for_overwrite<char[]>(block_size_));
-    block_used_ = 0;
+uint32_t StringTable::Store(std::string_view text) {
+  const size_t size = text.size();
+  const bool is_long = size >= kLong;
+  const uint32_t place = chars_.AddRow(1 + (is_long ? sizeof size : 0) + size);
+  char* at = &chars_[place];
+  *at++ = static_cast<char>(is_long ? kLong : size);
+  if (is_long) {
+    std::memcpy(at, &size, sizeof size);
+    at += sizeof size;
   }
-  char* place = blocks_.back().get() + block_used_;
-  if (!text.empty()) std::memcpy(place, text.data(), text.size());
-  block_used_ += text.size();
-  return {place, text.size()};
+  std::ranges::copy(text, at);
+  return place;
 }
 
 StrId StringTable::Intern(std::string_view text) {
-  const uint64_t hash = XXH3_64bits(text.data(), text.size());
+  const uint32_t hash = HashOf(text);
   size_t slot = SlotOf(text, hash);
   if (slots_[slot] >= 0) return {slots_[slot]};
-  if (2 * (texts_.size() + 1) > slots_.size()) {
+  if (2 * (size() + 1) > slots_.size()) {
     Grow();
     slot = SlotOf(text, hash);
   }
-  const auto index = static_cast<int32_t>(texts_.size());
-  texts_.push_back(Store(text));
+  const auto index = static_cast<int32_t>(size());
+  places_.push_back(Store(text));
   hashes_.push_back(hash);
   slots_[slot] = index;
   return {index};
 }
 
 StrId StringTable::Find(std::string_view text) const {
-  return {slots_[SlotOf(text, XXH3_64bits(text.data(), text.size()))]};
+  return {slots_[SlotOf(text, HashOf(text))]};
 }
 
 }  // namespace strata

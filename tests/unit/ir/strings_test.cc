@@ -46,6 +46,14 @@ TEST_CASE("views stay valid while the table grows, also with strings larger than
     CHECK(table[table.Find(std::to_string(i))] == std::to_string(i));
 }
 
+TEST_CASE("a string keeps its size") {
+  StringTable table;
+  for (const size_t size : {0, 1, 254, 255, 256, 65'535, 65'536}) {
+    const std::string text(size, 'x');
+    CHECK(table[table.Intern(text)] == text);
+  }
+}
+
 TEST_CASE("a copy keeps ids") {
   StringTable table;
   const StrId a = table.Intern("a"), b = table.Intern("b");
