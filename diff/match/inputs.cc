@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "diff/match/input_stretches.h"
 #include "diff/match/input_uses.h"
 #include "diff/match/neighbourhood.h"
 
@@ -32,6 +33,7 @@ class InputMatcher {
   void Run() {
     if (kind_ == EntityKind::kConstant) MatchByAttribute();
     if (MatchEqualLists() || MatchAroundBlock()) return;
+    if (MatchCommonStretches()) return RunByPlace();
     if (kind_ == EntityKind::kConstant) ProposeBy(&InputMatcher::TypeKeys, true, 0.995);
     ProposeBy(&InputMatcher::DownKeys, true, 0.999);
     ProposeBy(&InputMatcher::ContextKeys, false, 0.998);
@@ -138,6 +140,17 @@ class InputMatcher {
     const auto alike = static_cast<size_t>(std::ranges::count_if(
         pairs, [&](const auto& pair) { return uses_.ShareUse(pair.first, pair.second); }));
     if (10 * alike < 9 * fewer) return false;
+    for (const auto& [i, j] : pairs)
+      matching_.Match(i, j, Via::kInput, 0.998);
+    return true;
+  }
+
+  /// A list that repeats few stretches, in which some inputs were added or removed:
+  /// what stands next to an input identifies it.
+  bool MatchCommonStretches() {
+    const std::vector<EntityId> before = Open(kBefore), after = Open(kAfter);
+    const auto pairs = CommonStretches(matching_, before, after);
+    if (pairs.empty() || 4 * pairs.size() < 3 * std::min(before.size(), after.size())) return false;
     for (const auto& [i, j] : pairs)
       matching_.Match(i, j, Via::kInput, 0.998);
     return true;

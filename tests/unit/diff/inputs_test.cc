@@ -1,4 +1,6 @@
 // Inputs that neither a common list nor common users identify.
+#include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -109,6 +111,35 @@ TEST_CASE("inputs: without common operators inputs are matched by their list of 
 )");
   for (const char* input : {"a", "b", "c", "x"})
     CHECK_EQ(PartnerOf(both.diff, input), input);
+}
+
+/// Each input of a list is added to what came before; their sizes repeat no sequence of eight.
+std::string SumText(int count, const std::function<bool(int)>& is_left_out) {
+  std::string inputs, calls;
+  std::mt19937 random(1);
+  int last = -1;
+  uint32_t rows = 0;
+  for (int i = 0; i < count; ++i) {
+    // Of two equal neighbours either may be the one that is left out.
+    rows = static_cast<uint32_t>((rows + random() % 7) % 8 + 1);
+    if (is_left_out(i)) continue;
+    inputs += fmt::format("  p{} = placeholder : f32[{}, 4]\n", i, rows);
+    calls += last < 0 ? fmt::format("  s{0} = aten.relu.default(p{0}) : f32[4, 4]\n", i)
+                      : fmt::format("  s{0} = aten.add.Tensor(s{1}, p{0}) : f32[4, 4]\n", i, last);
+    last = i;
+  }
+  return inputs + calls + fmt::format("  output([s{}])\n", last);
+}
+
+TEST_CASE("inputs: in a list without repetitions, inputs are known by those next to them") {
+  constexpr int kInputs = 200;
+  const auto is_gone = [](int i) { return i % 10 == 3; };
+  const DiffCase both(SumText(kInputs, [](int) { return false; }), SumText(kInputs, is_gone));
+  for (int i = 0; i < kInputs; ++i) {
+    const std::string input = fmt::format("p{}", i), call = fmt::format("s{}", i);
+    CHECK_EQ(PartnerOf(both.diff, input), is_gone(i) ? "-" : input);
+    CHECK_EQ(PartnerOf(both.diff, call), is_gone(i) ? "-" : call);
+  }
 }
 
 }  // namespace
