@@ -106,17 +106,22 @@ class Labeller {
     const uint64_t type = value.valid() ? hashes_.OfType(graph.value(value).type) : 0;
     has_literals_ = false;
     labels_.kind[id] = entity.kind;
-    labels_.arguments[id] = LiteralsOf(graph, entity);
-    labels_.value[id] = Mix(kind, type);
+    labels_.SetLabel(id, LabelOf({op, Mix(kind, type), LiteralsOf(graph, entity),
+                                  is_element ? 0 : NameOf(graph, node)}));
     if (entity.kind == EntityKind::kConstant) {
       labels_.AddAttribute(id, HashText(module_.str(node.op)));
     }
-    labels_.name[id] = is_element ? 0 : NameOf(graph, node);
     labels_.piece[id] = is_element || IsPiece(graph, node);
     labels_.pure[id] = is_element || IsPure(graph, node);
     labels_.mutates[id] = !is_element && Mutates(graph, node);
     labels_.telling[id] = has_literals_ && !is_element;
-    labels_.SetOp(id, op);
+  }
+
+  LabelId LabelOf(const Labels::Hashes& hashes) {
+    const uint64_t key = Mix(Mix(hashes.op, hashes.value), Mix(hashes.arguments, hashes.name));
+    KnownLabel& known = known_labels_[key >> (64 - kKnownBits)];
+    if (known.key != key || !known.label.valid()) known = {key, labels_.AddLabel(hashes)};
+    return known.label;
   }
 
   uint64_t OpOf(const Graph& graph, const Node& node, NodeId id, bool is_element, uint64_t kind) {
@@ -264,7 +269,15 @@ class Labeller {
   ModuleHashes hashes_;
   std::vector<uint64_t> bodies_;
   std::vector<OpTraits> op_traits_;  // by string
-  bool has_literals_ = false;        // of the entity at hand
+  /// A small table finds most labels again. Where every entity has a label of its own, a table of
+  /// all would cost more than the labels.
+  static constexpr int kKnownBits = 12;
+  struct KnownLabel {
+    uint64_t key = 0;
+    LabelId label;
+  };
+  std::vector<KnownLabel> known_labels_ = std::vector<KnownLabel>(size_t{1} << kKnownBits);
+  bool has_literals_ = false;  // of the entity at hand
 };
 
 }  // namespace
@@ -298,8 +311,11 @@ TypeFields KnownTypeFields(const Listing& listing) {
 
 Labels::Labels(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols) {
   const auto n = static_cast<size_t>(listing.size());
-  for (auto* column : {&op, &type, &value, &arguments, &name})
-    column->resize(n);
+  labels_.resize(n);
+  for (Column* column : {&op, &type, &value, &arguments, &name}) {
+    column->labels_ = labels_.values().data();
+    column->of_label_.reserve(n);  // what is not used takes no pages
+  }
   for (auto* column : {&piece, &pure, &mutates, &telling})
     column->resize(n);
   kind.resize(n);
@@ -307,9 +323,19 @@ Labels::Labels(const Listing& listing, const TypeFields& fields, const SymbolNam
   AddEdges(listing);
 }
 
-void Labels::SetOp(EntityId i, uint64_t new_op) {
-  op[i] = new_op;
-  type[i] = Mix(literals(i), value[i]);
+LabelId Labels::AddLabel(const Hashes& hashes) {
+  value.of_label_.Add(hashes.value);
+  arguments.of_label_.Add(hashes.arguments);
+  name.of_label_.Add(hashes.name);
+  type.of_label_.Add(0);
+  const LabelId label = op.of_label_.Add(0);
+  SetOp(label, hashes.op);
+  return label;
+}
+
+void Labels::SetOp(LabelId label, uint64_t new_op) {
+  op.of_label_[label] = new_op;
+  type.of_label_[label] = Mix(Mix(new_op, arguments.of_label_[label]), value.of_label_[label]);
 }
 
 uint64_t Labels::attribute(EntityId i) const {

@@ -29,19 +29,37 @@ TypeFields KnownTypeFields(const Listing& listing);
 /// `_tensor_constant3`. Attributes of modules (`layers.0.weight`) stay whole.
 std::string_view AttributeStem(std::string_view target);
 
+/// Which label of one listing.
+using LabelId = Id<struct LabelTag>;
+
 /// How much of a node itself counts, see Labels.
 enum class LabelKind : uint8_t { kOp, kLiterals, kType, kValue, kForm };
 
 /// What a listing looks like to the matcher: per entity hashes of what it is, and its edges. No
 /// names in it.
+///
+/// Many entities are alike: those that are equal in all hashes share a label, which has the hashes,
+/// or a few.
 struct Labels {
   /// `symbols`: names of symbols on this side that are other names on the other side.
   Labels(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols = {});
+  Labels(Labels&&) = default;
 
   size_t size() const { return kind.size(); }
   IdRange<EntityId> ids() const { return IdsOf(kind); }
 
-  using Column = IdVector<EntityId, uint64_t>;
+  /// A hash per label, indexed by entity.
+  class Column {
+   public:
+    uint64_t operator[](EntityId i) const {
+      return of_label_[labels_[static_cast<size_t>(i.index)]];
+    }
+
+   private:
+    friend Labels;
+    const LabelId* labels_ = nullptr;  // by entity; of a vector, so it stays when Labels is moved
+    IdVector<LabelId, uint64_t> of_label_;
+  };
   IdVector<EntityId, EntityKind> kind;
   Column op;     ///< kind and target
   Column type;   ///< and the literals, with holes where operands stand, and the type of the value
@@ -84,8 +102,17 @@ struct Labels {
   void ForgetNames() { name = {}; }
 
   void AddAttribute(EntityId i, uint64_t target) { attributes_.push_back({i, target}); }
-  /// Gives the entity another target: `op`, `literals` and `type` change.
-  void SetOp(EntityId i, uint64_t new_op);
+  LabelId label(EntityId i) const { return labels_[i]; }
+  size_t num_labels() const { return op.of_label_.size(); }
+  uint64_t op_of(LabelId label) const { return op.of_label_[label]; }
+  /// The hashes of a label but for `type`, which follows from them.
+  struct Hashes {
+    uint64_t op, value, arguments, name;
+  };
+  LabelId AddLabel(const Hashes& hashes);
+  void SetLabel(EntityId i, LabelId label) { labels_[i] = label; }
+  /// Gives the entities of a label another target: `op`, `literals` and `type` change.
+  void SetOp(LabelId label, uint64_t new_op);
 
   /// A user of an entity, or an operand: which entity, and at which operand slot.
   struct Edge {
@@ -110,6 +137,7 @@ struct Labels {
     EntityId constant;
     uint64_t target;
   };
+  IdVector<EntityId, LabelId> labels_;
   std::vector<Attribute> attributes_;                 // ascending: few entities are constants
   std::vector<uint32_t> operand_begin_, user_begin_;  // by entity, and the end
   std::vector<Edge> operands_, users_;

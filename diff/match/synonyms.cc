@@ -44,7 +44,7 @@ IdVector<EntityId, bool> LonelyCalls(const Labels& labels, const Labels& others)
   };
   // A graph may have as many operators as calls. Most that are alone are seen to be: only the rest
   // is looked up.
-  HashFilter theirs(others.op.size()), wanted(labels.op.size());
+  HashFilter theirs(others.size()), wanted(labels.size());
   for (EntityId i : others.ids()) {
     if (is_call(others, i)) theirs.Add(others.op[i]);
   }
@@ -349,25 +349,30 @@ SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) 
   const SynonymFinder finder(*gone, *come);
   comparisons_ = finder.comparisons();
   const FlatMap<uint64_t, uint32_t> by_name = ByName(*gone, before);
+  std::vector<std::pair<EntityId, uint64_t>> calls;  // with the operators that they get
   for (size_t j = 0; j < come->size(); ++j) {
     const Lonely news = (*come)[j];
     const uint32_t* namesake = by_name.Find(after.name[news.calls[0]]);
     const uint64_t old_op = namesake != nullptr ? (*gone)[*namesake].op : finder.BestFor(j);
     if (old_op == 0) continue;
     for (const EntityId call : news.calls)
-      renamed_.emplace_back(call, old_op);
+      calls.emplace_back(call, old_op);
   }
   // In the order of the labels in memory.
-  std::ranges::sort(renamed_);
-  for (auto& [i, op] : renamed_) {
-    const uint64_t old_op = std::exchange(op, after.op[i]);
-    after.SetOp(i, old_op);
+  std::ranges::sort(calls);
+  IdVector<LabelId, bool> is_renamed(after.num_labels());
+  for (const auto& [call, op] : calls) {
+    const LabelId label = after.label(call);
+    if (is_renamed[label]) continue;
+    is_renamed[label] = true;
+    renamed_.emplace_back(label, after.op_of(label));
+    after.SetOp(label, op);
   }
 }
 
 SynonymScope::~SynonymScope() {
-  for (const auto& [i, op] : renamed_)
-    after_.SetOp(i, op);
+  for (const auto& [label, op] : renamed_)
+    after_.SetOp(label, op);
 }
 
 }  // namespace strata

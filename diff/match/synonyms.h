@@ -26,7 +26,7 @@ class SynonymScope {
  private:
   Labels& after_;
   size_t comparisons_ = 0;
-  std::vector<std::pair<EntityId, uint64_t>> renamed_;  // entities with their own operators
+  std::vector<std::pair<LabelId, uint64_t>> renamed_;  // with their own operators
 };
 
 }  // namespace strata

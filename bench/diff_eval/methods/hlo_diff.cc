@@ -231,7 +231,7 @@ class HloDiff {
 
   const Labels* labels_[2];
   Images partner_[2];
-  Labels::Column cone_[2];
+  IdVector<EntityId, uint64_t> cone_[2];
   IdVector<EntityId, int> height_[2];
 };
 

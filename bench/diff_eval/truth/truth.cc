@@ -208,7 +208,7 @@ Result<Truth> MakeTruth(const Module& before, const Module& after, const Lineage
 std::vector<uint64_t> Orbits(const GraphDiff& diff, bool after_side) {
   const Listing& listing = after_side ? diff.after : diff.before;
   const Labels labels(listing, KnownTypeFields(listing));
-  Labels::Column colours(labels.size());
+  IdVector<EntityId, uint64_t> colours(labels.size());
   for (EntityId i : labels.ids()) {
     // Inputs have a place and are not exchangeable.
     const bool is_input = labels.kind[i] == EntityKind::kInput;
@@ -216,7 +216,7 @@ std::vector<uint64_t> Orbits(const GraphDiff& diff, bool after_side) {
   }
   constexpr int kRounds = 20;
   for (int round = 0; round < kRounds; ++round) {
-    Labels::Column next(colours.size());
+    IdVector<EntityId, uint64_t> next(colours.size());
     for (EntityId i : labels.ids()) {
       uint64_t hash = colours[i];
       for (const Labels::Edge& edge : labels.operands(i))
