@@ -23,9 +23,7 @@ std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& sc
   return keys;
 }
 
-}  // namespace
-
-void MatchCones(Matching& matching, const ScopePair& scope) {
+FoundPairs CommonCones(const Matching& matching, const ScopePair& scope) {
   std::array<std::vector<Keyed>, 2> keys;
   const auto at_once = [&](size_t size, auto&& fn) {
     AtOnce(size, [&] { fn(kBefore); }, [&] { fn(kAfter); });
@@ -62,7 +60,13 @@ void MatchCones(Matching& matching, const ScopePair& scope) {
         found.Add(same_before[i], same_after[i]);
     });
   });
-  found.MatchAll(matching, Via::kCone, kConeConfidence);
+  return found;
+}
+
+}  // namespace
+
+void MatchCones(Matching& matching, const ScopePair& scope) {
+  CommonCones(matching, scope).MatchAll(matching, Via::kCone, kConeConfidence);
 }
 
 void MatchEqualValues(Matching& matching, const ScopePair& scope) {

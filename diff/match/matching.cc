@@ -8,6 +8,8 @@
 namespace strata {
 
 Matching::Matching(const Labels& before, const Labels& after) : labels_{&before, &after} {
+  // Growth would copy it, and it is large.
+  made_.reserve(std::min(before.size(), after.size()));
   for (Side side : {kBefore, kAfter}) {
     const Labels& labels = *labels_[side];
     partners_[side].assign(labels.size(), {});
