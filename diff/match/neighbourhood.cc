@@ -151,6 +151,22 @@ void GrowingRadius::Grow(std::span<const EntityId> nodes) {
     hashes_[scope_.PlaceOf(side_, nodes[k])] = wider_[k];
 }
 
+void CommonHashes::Follow(const std::vector<EntityId>& nodes, int radius,
+                          std::vector<Followed>& followed) {
+  if (followed.empty()) {
+    followed.reserve(nodes.size());
+    for (EntityId i : nodes)
+      followed.push_back({i, radius});
+    return;
+  }
+  auto at = followed.begin();
+  for (EntityId i : nodes) {
+    while (at->entity != i)
+      ++at;
+    at->radius = radius;
+  }
+}
+
 CommonHashes::CommonHashes(const Matching& matching, const ScopePair& scope, LabelKind labels_of,
                            int min_radius, int max_radius)
     : min_radius_(min_radius) {
@@ -165,12 +181,12 @@ CommonHashes::CommonHashes(const Matching& matching, const ScopePair& scope, Lab
     DropForeign(nodes[kBefore], nodes[kAfter],
                 [&](Side side, EntityId i) { return growing[side].hash(i); });
     if (radius < min_radius) continue;
-    if (nodes_.empty() || nodes_.back() != nodes) nodes_.push_back(nodes);
-    Level& level = levels_.emplace_back(Level{nodes_.size() - 1, {}});
+    std::array<std::vector<uint64_t>, 2>& hashes = hashes_.emplace_back();
     for (Side side : {kBefore, kAfter}) {
-      level.hashes[side].reserve(nodes[side].size());
+      hashes[side].reserve(nodes[side].size());
       for (EntityId i : nodes[side])
-        level.hashes[side].push_back(growing[side].hash(i));
+        hashes[side].push_back(growing[side].hash(i));
+      Follow(nodes[side], radius, nodes_[side]);
     }
   }
 }

@@ -59,23 +59,32 @@ class CommonHashes {
   /// Those of a radius for which `is_wanted(node)`, in order.
   template <class Fn>
   std::vector<Keyed> Of(int radius, Side side, Fn&& is_wanted) const {
-    const Level& level = levels_[static_cast<size_t>(radius - min_radius_)];
-    const std::vector<EntityId>& nodes = nodes_[level.nodes][side];
+    const std::vector<uint64_t>& hashes = hashes_[static_cast<size_t>(radius - min_radius_)][side];
     std::vector<Keyed> keys;
-    for (size_t k = 0; k < nodes.size(); ++k) {
-      if (is_wanted(nodes[k])) keys.push_back({level.hashes[side][k], nodes[k]});
+    keys.reserve(hashes.size());
+    size_t next = 0;
+    for (const Followed& node : nodes_[side]) {
+      if (node.radius < radius) continue;
+      const uint64_t hash = hashes[next++];
+      if (is_wanted(node.entity)) keys.push_back({hash, node.entity});
     }
     return keys;
   }
 
  private:
-  struct Level {
-    size_t nodes;  // index into nodes_
-    std::array<std::vector<uint64_t>, 2> hashes;
+  /// A node, and the largest radius up to which it was followed.
+  struct Followed {
+    EntityId entity;
+    int32_t radius;
   };
+  /// Notes that `nodes`, some of `followed` unless this is empty, are followed up to `radius`.
+  static void Follow(const std::vector<EntityId>& nodes, int radius,
+                     std::vector<Followed>& followed);
+
   int min_radius_;
-  std::vector<std::array<std::vector<EntityId>, 2>> nodes_;  // each set that differs from the last
-  std::vector<Level> levels_;
+  std::array<std::vector<Followed>, 2> nodes_;  // ascending
+  std::vector<std::array<std::vector<uint64_t>, 2>>
+      hashes_;  // by radius: of the nodes followed up to it
 };
 
 }  // namespace strata
