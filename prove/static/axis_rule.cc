@@ -64,6 +64,11 @@ class AxisRule {
               .error = ""};
     if (reduce != "sum" && reduce != "avg") return Unknown();
     for (const std::vector<int>& group : rule_.linear) {
+      // What all ranks add to their averages is added to the average.
+      if (reduce == "avg" && std::ranges::count(group, first) > 0)
+        return {.results = std::vector<AxisPlacement>(rule_.results.size(), p),
+                .operand = first,
+                .error = ""};
       for (const int operand : group) {
         if (group.size() > 1 && std::ranges::count(group, first) > 0 &&
             std::ranges::count(partial, operand) == 0)

@@ -52,7 +52,9 @@ class Emitter {
       return IsCut(change.to) ? Cut(whole, Dim(change.to)) : whole;
     }
     if (IsCut(change.to)) return Cut(value, Dim(change.to));
-    return OnFirstRank(value);
+    // The average, maximum or minimum of copies is the value.
+    const std::string_view reduce = module_.str(change.to.reduce);
+    return reduce == "sum" || reduce == "norm2" ? OnFirstRank(value) : value;
   }
 
   static size_t Dim(const Placement& placement) { return static_cast<size_t>(placement.dim); }

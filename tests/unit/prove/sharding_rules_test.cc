@@ -1,9 +1,11 @@
 #include <string_view>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "passes/placement/lowering/lower.h"
 #include "prove/lowering.h"
+#include "prove/static/placement_check.h"
 #include "tests/support/graphs.h"
 #include "tests/support/strategies.h"
 
@@ -409,6 +411,37 @@ TEST_CASE("sharding rules: two ranks compute with every strategy what one comput
     }
   }
   CHECK_GE(strategies, 100);
+}
+
+TEST_CASE("lower: a whole value that is added to averages, maxima or minima is that of each rank") {
+  for (const std::string_view reduce : {"sum", "avg", "max", "min"}) {
+    const auto placed = testing::ParseBody(fmt::format(R"(
+  c = placeholder : DTensor(f32[6][1]cpu, R) {{+fqn='c' +input='buffer'}}
+  d = strata.redistribute.default(c, 'P({0})') : DTensor(f32[6][1]cpu, P({0}))
+  e = strata.redistribute.default(d, 'R') : DTensor(f32[6][1]cpu, R)
+  output([e]) {{+mesh='fsdp=2'}}
+)",
+                                                       reduce));
+    const auto lowered = placed->Clone();
+    OrDie(LowerPlacements().Run(*lowered));
+    CAPTURE(reduce);
+    CHECK(ProveLowering(*placed->FindGraph("g"), *lowered->FindGraph("g"), {.stable_ids = true})
+              .verdict == Verdict::kProven);
+  }
+  const auto placed = testing::ParseBody(R"(
+  x = placeholder : DTensor(f32[8, 6][6, 1]cpu, S(0)) {+fqn='x' +input='batch'}
+  c = placeholder : DTensor(f32[6][1]cpu, R) {+fqn='c' +input='buffer'}
+  m = aten.mean.dim(x, [0]) : DTensor(f32[6][1]cpu, P(avg))
+  d = strata.redistribute.default(c, 'P(avg)') : DTensor(f32[6][1]cpu, P(avg))
+  y = aten.add.Tensor(m, d) : DTensor(f32[6][1]cpu, P(avg))
+  r = strata.redistribute.default(y, 'R') : DTensor(f32[6][1]cpu, R)
+  output([r]) {+mesh='fsdp=2'}
+)");
+  const auto lowered = placed->Clone();
+  OrDie(LowerPlacements().Run(*lowered));
+  CHECK(ProveLowering(*placed->FindGraph("g"), *lowered->FindGraph("g"), {.stable_ids = true})
+            .verdict == Verdict::kProven);
+  CHECK(CheckPlacements(*placed->FindGraph("g"), *lowered->FindGraph("g")).findings.empty());
 }
 
 TEST_CASE("sharding rules: a wrong strategy is refuted") {
