@@ -216,13 +216,18 @@ Result<Changed> Place::Run(Module& module) {
   return Changed::kYes;
 }
 
+void MakeShareable(Graph& graph) {
+  Rewriter rewriter(graph);
+  MakeRandomOfSizes(rewriter);
+  MakeViewsOfStrides(rewriter);
+}
+
 Status PlaceGraph(Graph& graph, const PlacementPlan& plan, Reshard reshard) {
   {
     Rewriter rewriter(graph);
     SplitLists(rewriter);
-    MakeRandomOfSizes(rewriter);
-    MakeViewsOfStrides(rewriter);
   }
+  MakeShareable(graph);
   return GraphPlacer(graph, plan, reshard).Run();
 }
 

@@ -56,6 +56,10 @@ class Place : public Pass {
   Options options_;
 };
 
+/// Replaces operators by others of which ranks can take their part: random ones, views by strides.
+/// Searches do so first: plans name the nodes that there are then.
+void MakeShareable(Graph& graph);
+
 /// Places one graph by `plan`, as the pass does.
 Status PlaceGraph(Graph& graph, const PlacementPlan& plan, Reshard reshard);
 

@@ -450,7 +450,7 @@ class OwnModelsTest(OwnModelCase):
         shard = ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=1")
         tensor = ("--set", "parallelism.tensor_parallel_degree=2")
         for name, layout in {"threads": (*shard, "--prove-exact"), "processes": (*shard, "--nproc", "2"),
-                             "both": shard + tensor}.items():
+                             "found": tensor, "both": shard + tensor}.items():
             with self.subTest(name):
                 ranks = losses(name, *layout)
                 self.assertEqual(len(ranks), len(whole))

@@ -8,9 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "ir/rewriter.h"
 #include "passes/placement/costs/recomputation.h"
-#include "passes/placement/strided_views.h"
+#include "passes/placement/place.h"
 
 namespace strata {
 namespace {
@@ -114,10 +113,7 @@ class PlacementSearch {
 
 Result<AutoPlacement> PlaceAutomatically(Graph& graph, const PlacementPlan& constraints,
                                          const CostModel& model, const AutoOptions& options) {
-  {
-    Rewriter rewriter(graph);
-    MakeViewsOfStrides(rewriter);
-  }
+  MakeShareable(graph);
   STRATA_TRY(AutoPlacement placement, PlacementSearch(graph, constraints, model, options).Run());
   using Status = SolverResult::Status;
   if (placement.solved.status == Status::kInfeasible) {
