@@ -140,6 +140,19 @@ Status Channels(RuleBuilder& b) {
   return Ok();
 }
 
+/// Each sample on its own, where all tensors have them.
+Status Samples(RuleBuilder& b) {
+  b.MakeAllWhole();
+  const bool is_unfolded = b.base() == "col2im";
+  if (b.operand_sizes(0).size() != (is_unfolded ? 3 : 4)) return Ok();
+  SharedDim samples(b, b.operand_sizes(0)[0]);
+  for (size_t operand = 0; operand < b.num_operands(); ++operand)
+    samples.Operand(operand, 0);
+  for (size_t result = 0; result < b.num_results(); ++result)
+    samples.Result(result, 0);
+  return Ok();
+}
+
 constexpr RuleEntry kImageRules[] = {
     {"_adaptive_avg_pool2d", Channels},
     {"_adaptive_avg_pool2d_backward", Channels},
@@ -153,8 +166,13 @@ constexpr RuleEntry kImageRules[] = {
     {"avg_pool2d_backward", Channels},
     {"avg_pool3d", Channels},
     {"avg_pool3d_backward", Channels},
+    {"channel_shuffle", Samples},
+    {"col2im", Samples},
     {"convolution", Convolution},
     {"convolution_backward", ConvolutionBackward},
+    {"grid_sampler_2d", Samples},
+    {"grid_sampler_2d_backward", Samples},
+    {"im2col", Samples},
     {"max_pool2d_with_indices", Channels},
     {"max_pool2d_with_indices_backward", Channels},
     {"max_pool3d_with_indices", Channels},
@@ -163,12 +181,20 @@ constexpr RuleEntry kImageRules[] = {
     {"native_batch_norm_backward", BatchNorm},
     {"native_group_norm", GroupNorm},
     {"native_group_norm_backward", GroupNormBackward},
+    {"pixel_shuffle", Samples},
+    {"pixel_unshuffle", Samples},
     {"reflection_pad1d", Channels},
     {"reflection_pad1d_backward", Channels},
     {"reflection_pad2d", Channels},
     {"reflection_pad2d_backward", Channels},
+    {"reflection_pad3d", Channels},
+    {"reflection_pad3d_backward", Channels},
+    {"replication_pad1d", Channels},
+    {"replication_pad1d_backward", Channels},
     {"replication_pad2d", Channels},
     {"replication_pad2d_backward", Channels},
+    {"replication_pad3d", Channels},
+    {"replication_pad3d_backward", Channels},
     {"upsample_bicubic2d", Channels},
     {"upsample_bicubic2d_backward", Channels},
     {"upsample_bilinear2d", Channels},

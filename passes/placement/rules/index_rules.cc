@@ -194,9 +194,19 @@ Status Scatter(RuleBuilder& b) {
   return Ok();
 }
 
+/// (x, boundaries): where each element lies between boundaries, of which a rank needs all.
+Status Bucketize(RuleBuilder& b) {
+  if (b.num_operands() != 2) return Error("numbers instead of tensors");
+  b.MakeOperandWhole(1);
+  for (size_t dim = 0; dim < b.result_sizes(0).size(); ++dim)
+    b.SetOperand(0, dim, b.result_factor(0, dim));
+  return Ok();
+}
+
 constexpr RuleEntry kIndexRules[] = {
     {"_unsafe_index", Index},
     {"_unsafe_index_put", IndexPut},
+    {"bucketize", Bucketize},
     {"embedding", Embedding},
     {"embedding_dense_backward", EmbeddingBackward},
     {"gather", Gather},
