@@ -28,14 +28,14 @@ constexpr double kMostMargin = 2;
 /// Regions that are begun while an older one has work left.
 constexpr int32_t kMostAhead = 2;
 
-constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();
 
 /// What of the graph a node is.
 struct Lane {
   int32_t lane = -1;    ///< the turn of its chunk in its direction; -1: of no chunk
   int32_t region = -1;  ///< in order of the first nodes
-  /// How many exchanges of its lane come before the first one that needs it; kNone: none does.
-  int32_t exchange = kNone;
+  /// How many exchanges of its lane come before the first one that needs it; kNowhere: none does.
+  int32_t exchange = kNowhere;
 };
 
 /// A collective that was launched.
