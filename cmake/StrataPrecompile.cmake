@@ -41,13 +41,12 @@ endif()
 
 # strata_reuse_headers(TARGET HEADERS): compiles TARGET with a precompiled header, if there is one.
 #
-# A precompiled header is for -fPIC or for -fPIE; programs take the former, as libraries do. GCC forgets which inlined
-# code comes from a system header, and warns about the standard library's; the preset no-runtime warns about ours.
+# A precompiled header is for -fPIC or for -fPIE; programs take the former, as libraries do.
 function(strata_reuse_headers target headers)
   if(TARGET ${headers})
     target_precompile_headers(${target} REUSE_FROM ${headers})
     target_link_libraries(${target} PRIVATE fmt::fmt) # its definitions are part of the precompiled header
     set_property(TARGET ${target} PROPERTY POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${target} PRIVATE -fPIC -Wno-array-bounds -Wno-stringop-overflow)
+    target_compile_options(${target} PRIVATE -fPIC)
   endif()
 endfunction()
