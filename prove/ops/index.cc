@@ -164,16 +164,21 @@ uint64_t Scattered(uint64_t word, uint64_t source, std::string_view reduce, Doma
   return source;
 }
 
-/// scatter(self, dim, index, src or value, reduce), scatter_add(self, dim, index, src)
-template <bool kAdd>
-Result<Values> EvaluateScatter(Call& call) {
+/// Operands of scatter operators: (self, dim, index, src or value, ...).
+struct Scatter {
+  Tensor result;                 ///< a copy of self
+  Words added;                   ///< elements of src, in the order of the index
+  std::vector<int64_t> offsets;  ///< where each is put in the result; -1: out of range
+
+  bool IsInRange() const { return std::ranges::count(offsets, -1) == 0; }
+};
+
+Result<Scatter> ReadScatter(Call& call) {
   STRATA_TRY(const Tensor a, call.TensorAt(0));
   STRATA_TRY(const size_t dim, DimOf(call, a, 1));
   STRATA_TRY(const Tensor index, call.TensorAt(2, "index"));
   STRATA_TRY(const Tensor source, call.TensorAt(3, "src"));
   STRATA_RETURN_IF_ERROR(CheckIndex(a, index, dim));
-  Tensor result = a.Copy();
-  Words& words = result.storage()->words;
   Tensor values = ConvertTo(source, a.domain());
   if (values.dim() == 0) {
     STRATA_TRY(values, values.Expand(index.sizes()));
@@ -181,15 +186,23 @@ Result<Values> EvaluateScatter(Call& call) {
     values =
         Tensor(values.domain(), values.storage(), index.sizes(), values.strides(), values.offset());
   }
-  const Words added = values.Read();
-  const std::vector<int64_t> offsets = OffsetsAlong(result, dim, index);
-  if (std::ranges::count(offsets, -1) > 0) return OutOfRangeLike(a);
+  Tensor result = a.Copy();
+  std::vector<int64_t> offsets = OffsetsAlong(result, dim, index);
+  return Scatter{std::move(result), values.Read(), std::move(offsets)};
+}
+
+/// scatter(self, dim, index, src or value, reduce), scatter_add(self, dim, index, src)
+template <bool kAdd>
+Result<Values> EvaluateScatter(Call& call) {
+  STRATA_TRY(Scatter scatter, ReadScatter(call));
+  if (!scatter.IsInRange()) return OutOfRangeLike(scatter.result);
   const std::string reduce = kAdd ? "add" : call.TextAt(SIZE_MAX, "reduce");
-  for (size_t i = 0; i < offsets.size(); ++i) {
-    uint64_t& word = words[static_cast<size_t>(offsets[i])];
-    word = Scattered(word, added[i], reduce, a.domain());
+  Words& words = scatter.result.storage()->words;
+  for (size_t i = 0; i < scatter.offsets.size(); ++i) {
+    uint64_t& word = words[static_cast<size_t>(scatter.offsets[i])];
+    word = Scattered(word, scatter.added[i], reduce, scatter.result.domain());
   }
-  return Values{std::move(result)};
+  return Values{std::move(scatter.result)};
 }
 
 uint64_t Combined(uint64_t a, uint64_t b, std::string_view reduce, Domain domain) {
@@ -204,30 +217,22 @@ uint64_t Combined(uint64_t a, uint64_t b, std::string_view reduce, Domain domain
 
 /// scatter_reduce(self, dim, index, src, reduce, include_self)
 Result<Values> EvaluateScatterReduce(Call& call) {
-  STRATA_TRY(const Tensor a, call.TensorAt(0));
-  STRATA_TRY(const size_t dim, DimOf(call, a, 1));
-  STRATA_TRY(const Tensor index, call.TensorAt(2, "index"));
-  STRATA_TRY(const Tensor source, call.TensorAt(3, "src"));
-  STRATA_RETURN_IF_ERROR(CheckIndex(a, index, dim));
+  STRATA_TRY(Scatter scatter, ReadScatter(call));
+  const Domain domain = scatter.result.domain();
   const std::string reduce = call.TextAt(4, "reduce");
-  if (a.domain() == Domain::kInteger && reduce == "mean")
+  if (domain == Domain::kInteger && reduce == "mean")
     return Error(ErrorCode::kUnsupported, "a mean of integers by index");
-  Tensor result = a.Copy();
-  const Tensor values = ConvertTo(source, a.domain());
-  const Words added =
-      Tensor(values.domain(), values.storage(), index.sizes(), values.strides(), values.offset())
-          .Read();
-  const std::vector<int64_t> offsets = OffsetsAlong(result, dim, index);
-  if (std::ranges::count(offsets, -1) > 0) return OutOfRangeLike(a);
-  Words& words = result.storage()->words;
+  if (!scatter.IsInRange()) return OutOfRangeLike(scatter.result);
+  Words& words = scatter.result.storage()->words;
   std::vector<int64_t> counts(words.size(), call.FlagAt(5, "include_self", true) ? 1 : 0);
-  for (size_t i = 0; i < offsets.size(); ++i) {
-    const auto at = static_cast<size_t>(offsets[i]);
-    words[at] = counts[at]++ == 0 ? added[i] : Combined(words[at], added[i], reduce, a.domain());
+  for (size_t i = 0; i < scatter.offsets.size(); ++i) {
+    const auto at = static_cast<size_t>(scatter.offsets[i]);
+    const uint64_t added = scatter.added[i];
+    words[at] = counts[at]++ == 0 ? added : Combined(words[at], added, reduce, domain);
   }
   for (size_t at = 0; at < words.size() && reduce == "mean"; ++at)
     if (counts[at] > 1) words[at] = prove::Div(words[at], FromInteger(counts[at]));
-  return Values{std::move(result)};
+  return Values{std::move(scatter.result)};
 }
 
 /// Indices of index.Tensor and index_put, one for each of the first dimensions; none: all of it.
