@@ -70,8 +70,8 @@ class OwnLibrariesTest(OwnModelCase):
             "a": ("F32", [8], draw(8, 1.0, 3)), "b": ("F32", [8], draw(8, 1.0, 4))})
 
         def losses(name, *options, passes=()):
-            self.run_strata("train", "config.toml", "--program", f"{name}.txt", "--init", "init.safetensors",
-                            "--metrics", f"{name}.jsonl", "--trace", f"{name}.strata", "--overwrite", *passes, *options)
+            self.printed("train", "config.toml", "--program", f"{name}.txt", "--init", "init.safetensors",
+                         "--metrics", f"{name}.jsonl", "--trace", f"{name}.strata", "--overwrite", *passes, *options)
             return self.losses(f"{name}.jsonl")
 
         ours = losses("joint", *load, passes=("--passes", "dce"))
@@ -79,36 +79,36 @@ class OwnLibrariesTest(OwnModelCase):
         self.assertLess(ours[-1], ours[0])
         # Fused and proven.
         self.assertEqual(losses("joint", *load, "--prove"), ours)
-        self.run_strata("opt", "joint.txt", "--passes", "dce,canonicalize,fuse", "--prove", *load)
-        self.assertIn("loss  []", self.run_strata("run", "joint.txt", *load))
-        self.assertIn("0 differ", self.run_strata("compare-values", "joint.txt", "parts.txt", *load))
+        self.printed("opt", "joint.txt", "--passes", "dce,canonicalize,fuse", "--prove", *load)
+        self.assertIn("loss  []", self.printed("run", "joint.txt", *load))
+        self.assertIn("0 differ", self.printed("compare-values", "joint.txt", "parts.txt", *load))
 
         self.assertIn("no operator mine.gated.default: load its library with --operators FILE",
-                      self.run_strata("run", "joint.txt", status=2))
+                      self.printed("run", "joint.txt", status=2))
         self.assertIn("cannot load the library of operators",
-                      self.run_strata("run", "joint.txt", "--operators", "no.so", status=2))
-        self.assertIn("empty file name", self.run_strata("run", "joint.txt", "--operators", "", status=2))
+                      self.printed("run", "joint.txt", "--operators", "no.so", status=2))
+        self.assertIn("empty file name", self.printed("run", "joint.txt", "--operators", "", status=2))
         shutil.copy(self.path("build/libgated.so"), self.path("again.so"))
         self.assertIn("cannot load the library of operators: again.so: Only a single TORCH_LIBRARY",
-                      self.run_strata("run", "joint.txt", *load, "--operators", "again.so", status=2))
+                      self.printed("run", "joint.txt", *load, "--operators", "again.so", status=2))
 
     def test_a_model_in_a_library_trains(self):
         self.build_example("own-model")
         self.write("config.toml", LOOP.format(vocab=24, seq=8) + "dim = 16\nn_layers = 2\n")
-        self.run_strata("train", "config.toml", "--model", "build/libmine.so", "--metrics", "m.jsonl", "--trace",
-                        "t.strata", "--save", "end.safetensors")
+        self.printed("train", "config.toml", "--model", "build/libmine.so", "--metrics", "m.jsonl", "--trace",
+                     "t.strata", "--save", "end.safetensors")
         losses = self.losses("m.jsonl")
         self.assertLess(losses[-1], losses[0])
         self.assertIn("layers.1.mix.weight", read_tensors(self.path("end.safetensors")))
-        self.assertIn("layers.1", self.run_strata("show", "t.strata#graph=step"))
+        self.assertIn("layers.1", self.printed("show", "t.strata#graph=step"))
         # Operators one by one give the same bits.
-        self.run_strata("train", "config.toml", "--model", "build/libmine.so", "--metrics", "plain.jsonl", "--passes",
-                        "dce")
+        self.printed("train", "config.toml", "--model", "build/libmine.so", "--metrics", "plain.jsonl", "--passes",
+                     "dce")
         self.assertEqual(self.losses("plain.jsonl"), losses)
         # Two ranks share layers, and two have other sequences.
-        self.run_strata("train", "config.toml", "--model", "build/libmine.so", "--metrics", "ranks.jsonl", "--set",
-                        "parallelism.tensor_parallel_degree=2", "--set", "parallelism.data_parallel_shard_degree=2",
-                        "--set", "batch_size=1", "--prove-exact")
+        self.printed("train", "config.toml", "--model", "build/libmine.so", "--metrics", "ranks.jsonl", "--set",
+                     "parallelism.tensor_parallel_degree=2", "--set", "parallelism.data_parallel_shard_degree=2",
+                     "--set", "batch_size=1", "--prove-exact")
         self.close(self.losses("ranks.jsonl"), losses)
 
 

@@ -207,9 +207,9 @@ class OwnModelsTest(OwnModelCase):
     def test_a_joint_graph_of_pytorch_trains_and_computes_what_its_text_computes(self):
         self.write("config.toml", LOOP.format(vocab=256, seq=128))
         tensors = self.write_parameters()
-        self.run_strata("train", "config.toml", "--program", PROGRAM, "--init", "init.safetensors", "--metrics",
-                        "m.jsonl", "--dump-inputs", "in.safetensors", "--dump-grads", "grads.safetensors",
-                        "--trace", "t.strata")
+        self.printed("train", "config.toml", "--program", PROGRAM, "--init", "init.safetensors", "--metrics",
+                     "m.jsonl", "--dump-inputs", "in.safetensors", "--dump-grads", "grads.safetensors",
+                     "--trace", "t.strata")
         losses = self.losses("m.jsonl")
         self.assertEqual(len(losses), 6)
         self.assertLess(losses[-1], losses[0])
@@ -219,7 +219,7 @@ class OwnModelsTest(OwnModelCase):
         inputs = {name: self.narrowed(tensor) if "complex" not in name else tensor for name, tensor in tensors.items()}
         inputs["arg22_1"], inputs["arg23_1"] = batch["tokens"], batch["labels"]
         write_tensors(self.path("text.safetensors"), inputs)
-        self.run_strata("run", PROGRAM, "--inputs", "text.safetensors", "--outputs", "out.safetensors")
+        self.printed("run", PROGRAM, "--inputs", "text.safetensors", "--outputs", "out.safetensors")
         outputs = read_tensors(self.path("out.safetensors"))
         (loss,) = struct.unpack("<f", outputs["getitem_4"][2])
         self.assertEqual(losses[0], loss)
@@ -227,7 +227,7 @@ class OwnModelsTest(OwnModelCase):
         self.assertEqual(self.narrowed(embedding)[2], outputs["embedding_dense_backward"][2])
 
         # Nodes keep the module paths of the program.
-        self.assertIn("layers.1.attention", self.run_strata("show", "t.strata#graph=step"))
+        self.assertIn("layers.1.attention", self.printed("show", "t.strata#graph=step"))
 
     def narrowed(self, tensor):
         """bf16, rounded to nearest even."""
@@ -242,21 +242,21 @@ class OwnModelsTest(OwnModelCase):
         self.write_parameters()
         self.assertIn("must be int64 of [batch_size, seq_len] of the configuration, [2, 4]: its int64 inputs are "
                       "arg22_1 [2, 128], arg23_1 [2, 128]",
-                      self.run_strata("train", "config.toml", "--program", PROGRAM, "--init", "init.safetensors",
-                                      status=2))
+                      self.printed("train", "config.toml", "--program", PROGRAM, "--init", "init.safetensors",
+                                   status=2))
         self.write("g.txt", "graph g\n  x = placeholder : f32[4][1]cpu\n  y = aten.neg.default(x) : f32[4][1]cpu\n"
                             "  output([y])\n")
         self.assertIn("the first output must be the loss",
-                      self.run_strata("train", "config.toml", "--program", "g.txt", "--init", "init.safetensors",
-                                      status=2))
+                      self.printed("train", "config.toml", "--program", "g.txt", "--init", "init.safetensors",
+                                   status=2))
         self.assertIn("a program has no initial values",
-                      self.run_strata("train", "config.toml", "--program", PROGRAM, "--set", "seq_len=128", status=2))
-        self.assertIn("'dim'", self.run_strata("train", "config.toml", "--program", "g.txt", "--set", "dim=8", status=2))
+                      self.printed("train", "config.toml", "--program", PROGRAM, "--set", "seq_len=128", status=2))
+        self.assertIn("'dim'", self.printed("train", "config.toml", "--program", "g.txt", "--set", "dim=8", status=2))
         self.assertIn("cannot load the model",
-                      self.run_strata("train", "config.toml", "--model", "none.so", status=2))
-        self.assertIn("empty file name", self.run_strata("train", "config.toml", "--model", "", status=2))
-        self.assertIn("are two models", self.run_strata("train", "config.toml", "--model", "a.so", "--program", "g.txt",
-                                                        status=2))
+                      self.printed("train", "config.toml", "--model", "none.so", status=2))
+        self.assertIn("empty file name", self.printed("train", "config.toml", "--model", "", status=2))
+        self.assertIn("are two models", self.printed("train", "config.toml", "--model", "a.so", "--program", "g.txt",
+                                                     status=2))
 
     def test_models_that_pytorch_traced_lose_what_they_lose_there(self):
         with open(os.path.join(DATA, "losses.json"), encoding="utf-8") as file:
@@ -265,9 +265,9 @@ class OwnModelsTest(OwnModelCase):
         for name, theirs in stored.items():
             with self.subTest(name):
                 model = os.path.join(DATA, name)
-                self.run_strata("train", "config.json", "--program", f"{model}.txt", "--init", f"{model}.safetensors",
-                                "--tokens", os.path.join(DATA, "tokens.safetensors"), "--threads", "1", "--metrics",
-                                f"{name}.jsonl", "--save", f"{name}.safetensors")
+                self.printed("train", "config.json", "--program", f"{model}.txt", "--init", f"{model}.safetensors",
+                             "--tokens", os.path.join(DATA, "tokens.safetensors"), "--threads", "1", "--metrics",
+                             f"{name}.jsonl", "--save", f"{name}.safetensors")
                 with open(self.path(f"{name}.jsonl"), encoding="utf-8") as file:
                     ours = [[step["loss"], step["grad_norm"]] for step in map(json.loads, file)]
                 self.assertEqual(len(ours), len(theirs))
@@ -291,10 +291,10 @@ class OwnModelsTest(OwnModelCase):
                 with self.subTest(name, layout=layout):
                     model = os.path.join(DATA, name)
                     proof = () if "--nproc" in layout else ("--prove-exact",)
-                    self.run_strata("train", "config.json", "--program", f"{model}.txt", "--init",
-                                    f"{model}.safetensors", "--tokens", os.path.join(DATA, "tokens.safetensors"),
-                                    "--metrics", f"{name}{number}.jsonl", "--save", f"{name}{number}.safetensors",
-                                    *layout, *proof)
+                    self.printed("train", "config.json", "--program", f"{model}.txt", "--init",
+                                 f"{model}.safetensors", "--tokens", os.path.join(DATA, "tokens.safetensors"),
+                                 "--metrics", f"{name}{number}.jsonl", "--save", f"{name}{number}.safetensors",
+                                 *layout, *proof)
                     self.close(self.losses(f"{name}{number}.jsonl"), [loss for loss, _ in stored[name][:5]])
                     # Whole tensors, and the constants.
                     self.assertEqual(
@@ -306,18 +306,18 @@ class OwnModelsTest(OwnModelCase):
         model = os.path.join(DATA, "transformer")
 
         def losses(name, *options):
-            self.run_strata("train", "config.json", "--program", f"{model}.txt", "--init", f"{model}.safetensors",
-                            "--metrics", name, *options)
+            self.printed("train", "config.json", "--program", f"{model}.txt", "--init", f"{model}.safetensors",
+                         "--metrics", name, *options)
             return self.losses(name)
 
         whole = losses("one.jsonl", "--trace", "t.strata")
-        found = self.run_strata("place", "t.strata#graph=step,pass=0:before", "--mesh", "fsdp=2,tp=2", "--topology",
-                                "cpu", "-o", "plan.toml")
+        found = self.printed("place", "t.strata#graph=step,pass=0:before", "--mesh", "fsdp=2,tp=2", "--topology",
+                             "cpu", "-o", "plan.toml")
         self.assertIn("no placements cost less", found)
         self.close(losses("ranks.jsonl", "--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=1",
                           "--set", "parallelism.tensor_parallel_degree=2", "--set", "parallelism.plan=plan.toml"), whole)
         self.assertIn("no input is known to be a parameter: ",
-                      self.run_strata("place", f"{model}.txt", "--mesh", "tp=2", status=2))
+                      self.printed("place", f"{model}.txt", "--mesh", "tp=2", status=2))
 
     def test_ranks_write_what_one_rank_writes_and_resume(self):
         self.write("joint.txt", RUNNING_MEAN)
@@ -327,8 +327,8 @@ class OwnModelsTest(OwnModelCase):
             "tracked": ("I64", [], struct.pack("<q", 0)), "turn#complex": ("F32", [8, 2], draw(16, 1.0, 5))})
 
         def train(name, *options):
-            self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
-                            f"{name}.jsonl", "--save", f"{name}.safetensors", *options)
+            self.printed("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
+                         f"{name}.jsonl", "--save", f"{name}.safetensors", *options)
             return self.losses(f"{name}.jsonl"), read_tensors(self.path(f"{name}.safetensors"))
 
         ranks = ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=1")
@@ -352,15 +352,15 @@ class OwnModelsTest(OwnModelCase):
         for key, why in (("pipeline_parallel_degree", "is not cut into stages"),
                          ("context_parallel_degree", "has whole sequences"),
                          ("expert_parallel_degree", "has no experts that Strata knows")):
-            self.assertIn(why, self.run_strata(*train, "--set", f"parallelism.{key}=2", "--set",
-                                               "parallelism.data_parallel_shard_degree=2", status=2))
+            self.assertIn(why, self.printed(*train, "--set", f"parallelism.{key}=2", "--set",
+                                            "parallelism.data_parallel_shard_degree=2", status=2))
         self.assertIn("must be int64 of [batch_size · 2 data ranks, seq_len] of the configuration, [4, 4]: its int64 inputs "
                       "are tokens [2, 4], labels [2, 4]",
-                      self.run_strata(*train, "--set", "parallelism.data_parallel_shard_degree=2", status=2))
+                      self.printed(*train, "--set", "parallelism.data_parallel_shard_degree=2", status=2))
         self.write("joint.txt", DROPOUT.replace("aten.bernoulli.p(a, 0.5)", "aten.special_bessel_j0.default(a)"))
         self.assertIn("no sharding rule for aten.special_bessel_j0.default: ",
-                      self.run_strata(*train, "--set", "parallelism.data_parallel_shard_degree=2", "--set",
-                                      "batch_size=1", status=2))
+                      self.printed(*train, "--set", "parallelism.data_parallel_shard_degree=2", "--set",
+                                   "batch_size=1", status=2))
 
     def test_pytorch_traces_and_loses_the_same_again(self):
         python = os.path.join(ROOT, ".venv-bench", "bin", "python")
@@ -382,13 +382,13 @@ class OwnModelsTest(OwnModelCase):
         write_tensors(self.path("init.safetensors"), {
             "primals_1": ("F32", [8], draw(8, 1.0, 3)), "primals_3": ("F32", [8], draw(8, 1.0, 4)),
             "primals_4": ("F32", [8], draw(8, 1.0, 5)), "_tensor_constant0": ("I64", [8], struct.pack("<8q", *range(8)))})
-        self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
-                        "m.jsonl", "--save", "end.safetensors", "--trace", "t.strata")
+        self.printed("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
+                     "m.jsonl", "--save", "end.safetensors", "--trace", "t.strata")
         losses = self.losses("m.jsonl")
         self.assertLess(losses[-1], losses[0])
         self.assertEqual(sorted(read_tensors(self.path("end.safetensors"))),
                          ["_tensor_constant0", "primals_1", "primals_3", "primals_4"])
-        self.assertIn("aten.ones", self.run_strata("show", "t.strata#graph=step,pass=0:before"))
+        self.assertIn("aten.ones", self.printed("show", "t.strata#graph=step,pass=0:before"))
 
     def test_an_input_that_may_be_a_parameter_is_named(self):
         self.write("config.toml", LOOP.format(vocab=8, seq=4))
@@ -423,7 +423,7 @@ class OwnModelsTest(OwnModelCase):
         write_tensors(self.path("init.safetensors"), {"a": ("F32", [8], draw(8, 1.0, 3))})
 
         def losses(name, *options):
-            self.run_strata("train", "config.toml", "--program", "joint.txt", "--metrics", name, *options)
+            self.printed("train", "config.toml", "--program", "joint.txt", "--metrics", name, *options)
             return self.losses(name)
 
         init = ("--init", "init.safetensors")
@@ -442,8 +442,8 @@ class OwnModelsTest(OwnModelCase):
         write_tensors(self.path("init.safetensors"), {"w": ("F32", [8, 4], draw(32, 1.0, 3))})
 
         def losses(name, *options):
-            self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
-                            f"{name}.jsonl", *options)
+            self.printed("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
+                         f"{name}.jsonl", *options)
             return self.losses(f"{name}.jsonl")
 
         whole = losses("whole")
@@ -479,7 +479,7 @@ class OwnModelsTest(OwnModelCase):
         tensor = ("--set", "parallelism.tensor_parallel_degree=2", "--prove-exact")
         self.close(train("shard", *shard, "--trace", "t.strata"), whole)
         self.close(train("tensor", *tensor), whole)
-        placed = self.run_strata("show", "t.strata#graph=step,pass=place:after")
+        placed = self.printed("show", "t.strata#graph=step,pass=place:after")
         self.assertIn("aten.slice.Tensor(copy_", placed)
         self.assertNotIn("strided", placed)
 
@@ -491,8 +491,8 @@ class OwnModelsTest(OwnModelCase):
         write_tensors(self.path("init.safetensors"), begin)
 
         def train(name, init, *options):
-            self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", init, "--metrics",
-                            f"{name}.jsonl", "--save", f"{name}.safetensors", *options)
+            self.printed("train", "config.toml", "--program", "joint.txt", "--init", init, "--metrics",
+                         f"{name}.jsonl", "--save", f"{name}.safetensors", *options)
             return self.losses(f"{name}.jsonl"), read_tensors(self.path(f"{name}.safetensors"))
 
         losses, end = train("whole", "init.safetensors")
@@ -520,8 +520,8 @@ class OwnModelsTest(OwnModelCase):
             more = {"scale": ("F32", [8], draw(8, 1.0, 6))} if text is DESCRIBED_MEAN else {}
             self.write("joint.txt", text)
             write_tensors(self.path("init.safetensors"), {**begin, **more})
-            self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
-                            "m.jsonl", "--save", "end.safetensors")
+            self.printed("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--metrics",
+                         "m.jsonl", "--save", "end.safetensors")
             end = read_tensors(self.path("end.safetensors"))
             for name, tensor in more.items():
                 self.assertEqual(end.pop(name), tensor)
@@ -551,8 +551,8 @@ class OwnModelsTest(OwnModelCase):
         order = [row % 8 for row in range(6 * 2 * 5)]
         write_tensors(self.path("tokens.safetensors"),
                       {"tokens": ("I64", [6, 2, 5], struct.pack(f"<{len(order)}q", *order))})
-        self.run_strata("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--tokens",
-                        "tokens.safetensors", "--metrics", "m.jsonl")
+        self.printed("train", "config.toml", "--program", "joint.txt", "--init", "init.safetensors", "--tokens",
+                     "tokens.safetensors", "--metrics", "m.jsonl")
         a, features = struct.unpack("<3f", draw(3, 1.0, 3)), struct.unpack("<24f", rows)
         first = [row for number in range(2) for row in order[5 * number:5 * number + 4]]
         loss = sum((sum(a[i] * features[3 * row + i] for i in range(3)) - row)**2 for row in first)

@@ -1,11 +1,9 @@
 """What tests of models of users share."""
 
 import json
-import os
 import struct
-import subprocess
-import tempfile
-import unittest
+
+from strata_case import StrataCase
 
 LOOP = """\
 vocab_size = {vocab}
@@ -26,26 +24,10 @@ def draw(elements, scale, seed):
     return struct.pack(f"<{elements}f", *values)
 
 
-class OwnModelCase(unittest.TestCase):
-    """A temporary folder, in which commands run."""
-
-    strata = ""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, text):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-
-    def run_strata(self, *words, status=0):
-        done = subprocess.run([self.strata, *words], cwd=self.folder, capture_output=True, text=True, timeout=180,
-                              check=False)
+class OwnModelCase(StrataCase):
+    def printed(self, *words, status=0):
+        """What a command prints: its output, or its message if it is to fail."""
+        done = self.run_strata(*words)
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout if status == 0 else done.stderr
 

@@ -45,15 +45,10 @@ def sets(*assignments):
     return [word for assignment in assignments for word in ("--set", assignment)]
 
 
-class StrataCase(unittest.TestCase):
-    """A test with its own folder, in which the program runs."""
+class FolderCase(unittest.TestCase):
+    """A test with files in `folder`."""
 
-    strata = ""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+    folder = ""
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -70,9 +65,20 @@ class StrataCase(unittest.TestCase):
             file.write(content.encode() if isinstance(content, str) else content)
         return path
 
+
+class StrataCase(FolderCase):
+    """A test with its own folder, in which the program runs."""
+
+    strata = ""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
     def run_strata(self, *words, stdin=None, **environment):
         return subprocess.run([self.strata, *words], input=stdin, text=True, capture_output=True, cwd=self.folder,
-                              env={**os.environ, **environment}, timeout=120, check=False)
+                              env={**os.environ, **environment}, timeout=180, check=False)
 
     def fails(self, *words):
         """The message of a command that must fail with exit status 2."""

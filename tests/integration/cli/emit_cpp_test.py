@@ -16,7 +16,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
-from strata_case import sets  # noqa: E402
+from strata_case import FolderCase, sets  # noqa: E402
 from tensor_files import read_tensors, write_tensors  # noqa: E402
 
 COMMON = """\
@@ -65,7 +65,7 @@ graph g
 """
 
 
-class EmitCppTest(unittest.TestCase):
+class EmitCppTest(FolderCase):
     """The first program is built with its CMakeLists.txt; the others, whose sources but step.cpp are the same, from its
     objects."""
 
@@ -78,18 +78,11 @@ class EmitCppTest(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = folder.name
 
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
     def run_command(self, *command, status=0, **environment):
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=600, check=False,
                               env={**os.environ, "OMP_NUM_THREADS": "1", **environment})
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
-
-    def read(self, name):
-        with open(self.path(name), "rb") as file:
-            return file.read()
 
     def torch(self):
         """Folder of LibTorch."""
@@ -114,8 +107,7 @@ class EmitCppTest(unittest.TestCase):
         libraries = [f"{self.torch()}/lib/lib{name}.so" for name in ("torch_cpu", "c10")]
         compile_command = ["c++", "-std=gnu++17", "-DNDEBUG", "-Winvalid-pch", "-isystem", f"{self.torch()}/include"]
         if not os.path.exists(self.path("tensor.h.gch")):
-            with open(self.path("tensor.h"), "w", encoding="utf-8") as file:
-                file.write("#include <ATen/core/Tensor.h>\n")
+            self.write("tensor.h", "#include <ATen/core/Tensor.h>\n")
             self.run_command(*compile_command, "-x", "c++-header", "tensor.h", "-o", "tensor.h.gch")
         for name in sorted({*os.listdir(self.path(folder)), *os.listdir(self.path(f"{built}/program"))} - {"step.cpp"}):
             self.assertEqual(self.read(f"{folder}/{name}"), self.read(f"{built}/program/{name}"), name)
@@ -144,8 +136,7 @@ class EmitCppTest(unittest.TestCase):
                 ("sizes", "deepseek_v3", ("step",), ["moe.use_grouped_mm=false"]),
                 ("bf16", "deepseek_v3", ("step",), ["training.mixed_precision_param=bfloat16"]),
                 ("full", "llama3", ("step",), ["compile.inductor_compilation=full"])):
-            with open(self.path("config.toml"), "w", encoding="utf-8") as file:
-                file.write(f'model = "{family}"\n{COMMON}{FAMILIES[family]}')
+            self.write("config.toml", f'model = "{family}"\n{COMMON}{FAMILIES[family]}')
             self.run_command(self.strata, "train", "config.toml", "--trace", f"{name}.strata", "--dump-inputs",
                              "in.safetensors", "--overwrite", *sets(*settings))
             for graph in graphs:
@@ -158,19 +149,16 @@ class EmitCppTest(unittest.TestCase):
                 self.assertIn("// layers.0.attention.", program)
 
     def test_names_of_any_kind_build(self):
-        with open(self.path("g.txt"), "w", encoding="utf-8") as file:
-            file.write(HOSTILE)
+        self.write("g.txt", HOSTILE)
         header = json.dumps({"and": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}).encode()
-        with open(self.path("in.safetensors"), "wb") as file:
-            file.write(struct.pack("<Q", len(header)) + header + struct.pack("<6f", 1, -2, 3, -4, 5, -6))
+        self.write("in.safetensors", struct.pack("<Q", len(header)) + header + struct.pack("<6f", 1, -2, 3, -4, 5, -6))
         results = self.check_bits("g.txt", "hostile")
         self.assertEqual(struct.unpack("<4f", results["values"][2]), (2, -1, 6, 4))
         self.assertEqual(struct.unpack("<12f", results["parts"][2])[:4], (1, -2, -2, 4))
         self.check_damaged(self.step)
 
     def test_inputs_lie_in_memory_as_the_graph_says(self):
-        with open(self.path("g.txt"), "w", encoding="utf-8") as file:
-            file.write(LAID)
+        self.write("g.txt", LAID)
         write_tensors(self.path("in.safetensors"), {
             "row": ("F32", [4, 3], struct.pack("<3f", 1, 2, 3) * 4),
             "columns": ("F32", [3, 4], struct.pack("<12f", *range(12)))})
@@ -192,8 +180,7 @@ class EmitCppTest(unittest.TestCase):
                 ("huge", whole.replace(b"[2, 3]", b"[999999999999999999,9]".ljust(6)), "not a safetensors file"),
                 ("type", whole.replace(b'"F32"', b'"I32"'), "is of another graph: and is Int [2, 3], not Float [2, 3]")):
             with self.subTest(name):
-                with open(self.path(name), "wb") as file:
-                    file.write(data)
+                self.write(name, data)
                 text = self.run_command(program, name, status=1)
                 self.assertEqual(text.count("\n"), 1, text)
                 self.assertTrue(text.startswith(name), text)
@@ -205,9 +192,8 @@ class EmitCppTest(unittest.TestCase):
         return read_tensors(self.path(name))
 
     def test_what_pytorch_lacks_is_refused(self):
-        with open(self.path("g.txt"), "w", encoding="utf-8") as file:
-            file.write("graph g\n  x = placeholder : f32[4][1]cpu\n"
-                       "  y = strata.axis_shard.default(x, 0, 'tp', 2) : f32[2][1]cpu\n  output([y])\n")
+        self.write("g.txt", "graph g\n  x = placeholder : f32[4][1]cpu\n"
+                            "  y = strata.axis_shard.default(x, 0, 'tp', 2) : f32[2][1]cpu\n  output([y])\n")
         text = self.run_command(self.strata, "emit", "g.txt", "--lang", "cpp", "-o", "out", status=2)
         self.assertIn("y of g: PyTorch has no operator strata.axis_shard.default", text)
         self.assertFalse(os.path.exists(self.path("out")))
