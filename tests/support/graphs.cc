@@ -44,4 +44,9 @@ ValueId ValueNamed(const Graph& graph, std::string_view name) {
   return graph.result(NodeNamed(graph, name));
 }
 
+std::string TypeOf(const Module& module, std::string_view value) {
+  const Graph& graph = *module.FindGraph("g");
+  return module.types().ToString(graph.value(ValueNamed(graph, value)).type);
+}
+
 }  // namespace strata::testing

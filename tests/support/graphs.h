@@ -38,4 +38,7 @@ NodeId NodeNamed(const Graph& graph, std::string_view name);
 /// The only result of the node named `name`.
 ValueId ValueNamed(const Graph& graph, std::string_view name);
 
+/// The type of the value named `value` in graph "g", as text.
+std::string TypeOf(const Module& module, std::string_view value);
+
 }  // namespace strata::testing
