@@ -41,14 +41,14 @@ Error ExecBeside(const std::string& name, std::vector<std::string> words, Error 
   return Error(ErrorCode::kIo, "cannot start: {}: {}", program, std::strerror(errno));
 }
 
-/// By default threads of OpenMP that wait for others spin for so long that they keep these from the
-/// cores, when another program needs one, too: the demo's step took 50 times as long. With fewer
-/// turns they sleep before that; alone on the machine they are as fast. Read when LibTorch is
-/// loaded.
+/// By default threads of OpenMP that wait for others spin for milliseconds, and keep these from the
+/// cores when another program needs one, too: a step of the demo took 50 times as long. With 1000
+/// turns, which libgomp itself takes where threads outnumber cores, they sleep after some ten
+/// microseconds, about what it costs to wake them; alone on the machine they are as fast. Read when
+/// LibTorch is loaded.
 void LimitSpinning() {
   constexpr int kKeepWhatIsSet = 0;
-  if (std::getenv("OMP_WAIT_POLICY") == nullptr)
-    ::setenv("GOMP_SPINCOUNT", "20000", kKeepWhatIsSet);
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "1000", kKeepWhatIsSet);
 }
 
 /// LibTorch and its operators' schemas fill 60 MB of small allocations. Huge pages, which many

@@ -92,7 +92,7 @@ class ThreadsTest(StrataCase):
             process.communicate()
 
     def test_waiting_threads_leave_their_cores_to_others_unless_the_user_decides(self):
-        self.assertEqual(self.environment_of_a_training()["GOMP_SPINCOUNT"], "20000")
+        self.assertEqual(self.environment_of_a_training()["GOMP_SPINCOUNT"], "1000")
         self.assertEqual(self.environment_of_a_training(GOMP_SPINCOUNT="7")["GOMP_SPINCOUNT"], "7")
         self.assertNotIn("GOMP_SPINCOUNT", self.environment_of_a_training(OMP_WAIT_POLICY="active"))
 
