@@ -30,6 +30,9 @@ Status EmbeddingBackward(RuleBuilder& b) {
   b.SetOperand(0, rank, b.result_factor(0, 1));
   b.rule().size_args = {{2, 0}};
   b.rule().linear = {{0}};
+  if (!b.FlagArg(4, "scale_grad_by_freq", false)) return Ok();
+  b.MakeOperandWhole(1);  // a rank counts how often each row is read
+  b.MakeWhole(b.result_factor(0, 0));
   return Ok();
 }
 
@@ -72,52 +75,75 @@ Status IndexSelect(RuleBuilder& b) {
   return Ok();
 }
 
-/// Where the index tensors of `index` and `index_put` stand: at dimensions `first`, `first` + 1, …
-/// of the indexed tensor. Errors: other dimensions between them, index tensors of several shapes.
+/// How the dimensions of a tensor, of the tensors that index it, and of what they select belong
+/// together, as in NumPy: the dimensions of all index tensors, broadcast, stand where the first
+/// indexed dimension is, or first when the indexed ones are apart.
 struct Indexed {
-  size_t first = 0, count = 0;
+  std::vector<bool> is_indexed;  ///< of each dimension of the tensor
+  size_t rank = 0;               ///< of the index tensors, broadcast
+  size_t at = 0;                 ///< where their dimensions begin in what is selected
 
-  static Result<Indexed> Of(const RuleBuilder& b) {
-    const auto indices = b.graph().elements(b.graph().args(b.node())[1]);
-    const auto is_tensor = [](const Arg& arg) { return arg.is_value(); };
-    const auto begin = std::ranges::find_if(indices, is_tensor);
-    const auto end = std::find_if_not(begin, indices.end(), is_tensor);
-    if (std::any_of(end, indices.end(), is_tensor))
-      return Error("an index of dimensions that are apart");
-    Indexed found{.first = static_cast<size_t>(begin - indices.begin()),
-                  .count = static_cast<size_t>(end - begin)};
-    for (size_t i = 1; i < found.count; ++i) {
-      if (!b.AreEqual(b.operand_sizes(1), b.operand_sizes(1 + i)))
-        return Error("an index of tensors of several shapes");
+  static Indexed Of(const RuleBuilder& b, size_t tensor_rank) {
+    Indexed found{.is_indexed = std::vector<bool>(tensor_rank, false)};
+    size_t operand = 1, dim = 0, changes = 0;
+    for (const Arg& index : b.graph().elements(b.graph().args(b.node())[1])) {
+      if (index.is_value()) {
+        if (operand == 1) found.at = dim;
+        if (dim > 0 && !found.is_indexed[dim - 1]) ++changes;
+        found.is_indexed[dim] = true;
+        found.rank = std::max(found.rank, b.operand_sizes(operand++).size());
+      }
+      ++dim;
     }
+    const bool are_apart = changes > (found.is_indexed[0] ? 0 : 1);
+    if (are_apart) found.at = 0;
     return found;
+  }
+
+  size_t count() const { return static_cast<size_t>(std::ranges::count(is_indexed, true)); }
+  size_t selected_rank() const { return is_indexed.size() - count() + rank; }
+  /// Where a dimension that is not indexed stands in what is selected.
+  size_t PositionOf(size_t dim) const {
+    const auto end = is_indexed.begin() + static_cast<std::ptrdiff_t>(dim);
+    const auto kept = static_cast<size_t>(std::count(is_indexed.begin(), end, false));
+    return kept < at ? kept : kept + rank;
   }
 };
 
-/// self `[.., n.., ..]`, index tensors of one shape for n.. → `[.., *index, ..]`
+/// Whether an index, which are the operands before `end`, says of each element if it is one.
+bool HasMask(const RuleBuilder& b, size_t end) {
+  for (size_t operand = 1; operand < end; ++operand)
+    if (b.dtype(operand) == DType::kBool || b.dtype(operand) == DType::kU8) return true;
+  return false;
+}
+
+/// self `[.., n.., ..]`, index tensors for n.. → `[.., *index, ..]`
 Status Index(RuleBuilder& b) {
   if (b.OperandOf(0) != 0) return Error("an index of no tensor");
-  STRATA_TRY(const Indexed indexed, Indexed::Of(b));
-  if (indexed.count == 0 || b.dtype(1) == DType::kBool) return Error("an index without numbers");
-  const size_t index_rank = b.operand_sizes(1).size();
-  for (size_t operand = 1; operand < b.num_operands(); ++operand)
-    for (size_t dim = 0; dim < index_rank; ++dim)
-      b.SetOperand(operand, dim, b.result_factor(0, indexed.first + dim));
-  for (size_t dim = 0; dim < b.operand_sizes(0).size(); ++dim) {
-    if (dim < indexed.first) {
-      b.SetOperand(0, dim, b.result_factor(0, dim));
-    } else if (dim < indexed.first + indexed.count) {
+  if (b.num_operands() < 2 || HasMask(b, b.num_operands()))
+    return Error("an index without numbers");
+  const Indexed indexed = Indexed::Of(b, b.operand_sizes(0).size());
+  for (size_t operand = 1; operand < b.num_operands(); ++operand) {
+    const auto sizes = b.operand_sizes(operand);
+    for (size_t dim = 0; dim < sizes.size(); ++dim) {
+      const size_t to = indexed.at + indexed.rank - sizes.size() + dim;
+      if (b.module().dims().ProvablyEqual(sizes[dim], b.result_sizes(0)[to]))
+        b.SetOperand(operand, dim, b.result_factor(0, to));
+    }
+  }
+  for (size_t dim = 0; dim < indexed.is_indexed.size(); ++dim) {
+    if (indexed.is_indexed[dim]) {
       b.MakeWhole(b.operand_factor(0, dim));
     } else {
-      b.SetOperand(0, dim, b.result_factor(0, dim - indexed.count + index_rank));
+      b.SetOperand(0, dim, b.result_factor(0, indexed.PositionOf(dim)));
     }
   }
   b.rule().linear = {{0}};
   return Ok();
 }
 
-/// (self, dim, index, source): adds rows of `source` to rows of `self` along `dim`.
-Status IndexAdd(RuleBuilder& b) {
+/// (self, dim, index, source): rows of `source` replace rows of `self` along `dim`.
+Status IndexCopy(RuleBuilder& b) {
   const size_t rank = b.result_sizes(0).size();
   const size_t along = b.DimArg(1, "dim", rank).value_or(0);
   b.MakeOperandWhole(1);
@@ -131,41 +157,94 @@ Status IndexAdd(RuleBuilder& b) {
       b.SetOperand(2, dim, b.result_factor(0, dim));
     }
   }
-  if (b.IsRowOfToken(1, b.result_sizes(0)[along])) {
-    b.SetOperand(1, 0, b.operand_factor(2, along));
-    b.OrderRows(b.result_factor(0, along), b.operand_factor(2, along)).cut = b.CutOfTokens(1);
-  }
   b.rule().linear = {{0, 2}};
   if (b.base().ends_with('_')) b.rule().written = {0};
   return Ok();
 }
 
-/// self `[.., n.., ..]`, index tensors of one shape for n.., values `[.., *index, ..]`: what is
-/// indexed is whole, the other dimensions belong together.
+/// The same, but adds them.
+Status IndexAdd(RuleBuilder& b) {
+  STRATA_RETURN_IF_ERROR(IndexCopy(b));
+  const size_t along = b.DimArg(1, "dim", b.result_sizes(0).size()).value_or(0);
+  if (b.IsRowOfToken(1, b.result_sizes(0)[along])) {
+    b.SetOperand(1, 0, b.operand_factor(2, along));
+    b.OrderRows(b.result_factor(0, along), b.operand_factor(2, along)).cut = b.CutOfTokens(1);
+  }
+  return Ok();
+}
+
+/// The dimension at which a mask that is the only index begins.
+size_t MaskAt(const RuleBuilder& b) {
+  const auto indices = b.graph().elements(b.graph().args(b.node())[1]);
+  const auto mask = std::ranges::find_if(indices, [](const Arg& arg) { return arg.is_value(); });
+  return static_cast<size_t>(mask - indices.begin());
+}
+
+/// A number written where a mask of the dimensions from `first` on says so: each element on its
+/// own.
+void PutNumber(RuleBuilder& b, size_t first) {
+  for (size_t dim = 0; dim < b.result_sizes(0).size(); ++dim)
+    b.SetOperand(0, dim, b.result_factor(0, dim));
+  for (size_t dim = 0; dim < b.operand_sizes(1).size(); ++dim)
+    b.SetOperand(1, dim, b.result_factor(0, first + dim));
+  b.MakeOperandWhole(2);
+}
+
+/// self `[.., n.., ..]`, index tensors for n.., values that broadcast to `[.., *index, ..]`: what
+/// is indexed is whole, the other dimensions belong together.
 Status IndexPut(RuleBuilder& b) {
-  STRATA_TRY(const Indexed indexed, Indexed::Of(b));
-  const size_t values = 1 + indexed.count, rank = b.result_sizes(0).size();
-  if (b.num_operands() != values + 1 || indexed.count == 0)
-    return Error("an index without a tensor");
-  const size_t index_rank = b.operand_sizes(1).size();
-  if (b.operand_sizes(values).size() + indexed.count != index_rank + rank)
-    return Error("values that are repeated over dimensions");
+  const size_t values = b.num_operands() - 1, rank = b.result_sizes(0).size();
+  if (b.num_operands() < 3 || b.OperandOf(0) != 0) return Error("an index without a tensor");
+  if (b.base().ends_with('_')) b.rule().written = {0};
+  b.rule().linear = {{0, static_cast<int>(values)}};
+  const bool has_mask = HasMask(b, values);
+  const auto value_sizes = b.operand_sizes(values);
+  const bool is_number = std::ranges::all_of(
+      value_sizes, [&](DimId size) { return b.module().dims().AsConst(size) == 1; });
+  if (has_mask && b.num_operands() == 3 && is_number) {
+    PutNumber(b, MaskAt(b));
+    return Ok();
+  }
+  if (has_mask) {
+    b.MakeAllWhole();
+    return Ok();
+  }
+  const Indexed indexed = Indexed::Of(b, rank);
   for (size_t operand = 1; operand <= values; ++operand)
     b.MakeOperandWhole(operand);
+  const size_t missing = indexed.selected_rank() - value_sizes.size();
   for (size_t dim = 0; dim < rank; ++dim) {
-    const bool is_behind = dim >= indexed.first + indexed.count;
-    const bool is_indexed = dim >= indexed.first && !is_behind;
-    const size_t of_values = is_behind ? dim - indexed.count + index_rank : dim;
     b.SetOperand(0, dim, b.result_factor(0, dim));
-    if (!is_indexed && b.module().dims().ProvablyEqual(b.operand_sizes(values)[of_values],
-                                                       b.result_sizes(0)[dim])) {
-      b.SetOperand(values, of_values, b.result_factor(0, dim));
-    } else {
+    if (indexed.is_indexed[dim]) {
       b.MakeWhole(b.result_factor(0, dim));
+      continue;
     }
+    const size_t position = indexed.PositionOf(dim);
+    if (position >= missing &&
+        b.module().dims().ProvablyEqual(value_sizes[position - missing], b.result_sizes(0)[dim]))
+      b.SetOperand(values, position - missing, b.result_factor(0, dim));
   }
-  b.rule().linear = {{0, static_cast<int>(values)}};
+  return Ok();
+}
+
+/// (self, dim, index, value): writes a number to rows of `self`.
+Status IndexFill(RuleBuilder& b) {
+  const size_t rank = b.result_sizes(0).size();
+  const size_t along = b.DimArg(1, "dim", rank).value_or(0);
+  for (size_t operand = 1; operand < b.num_operands(); ++operand)
+    b.MakeOperandWhole(operand);
+  for (size_t dim = 0; dim < rank; ++dim)
+    b.SetOperand(0, dim, b.result_factor(0, dim));
+  if (rank > 0) b.MakeWhole(b.result_factor(0, along));
   if (b.base().ends_with('_')) b.rule().written = {0};
+  return Ok();
+}
+
+/// (x, indices): elements of the flat x.
+Status Take(RuleBuilder& b) {
+  b.MakeOperandWhole(0);
+  b.rule().operands[1] = b.rule().results[0];
+  b.rule().linear = {{0}};
   return Ok();
 }
 
@@ -213,6 +292,10 @@ constexpr RuleEntry kIndexRules[] = {
     {"index", Index},
     {"index_add", IndexAdd},
     {"index_add_", IndexAdd},
+    {"index_copy", IndexCopy},
+    {"index_copy_", IndexCopy},
+    {"index_fill", IndexFill},
+    {"index_fill_", IndexFill},
     {"index_put", IndexPut},
     {"index_put_", IndexPut},
     {"index_select", IndexSelect},
@@ -222,6 +305,7 @@ constexpr RuleEntry kIndexRules[] = {
     {"scatter_add_", Scatter},
     {"scatter_reduce", Scatter},
     {"scatter_reduce_", Scatter},
+    {"take", Take},
 };
 
 }  // namespace

@@ -9,6 +9,38 @@ namespace {
 /// The `reduction` of the loss functions of ATen.
 enum LossReduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
+/// Log-probabilities `[n, classes, ..]` and labels `[n, ..]`: a rank has all classes of its labels,
+/// which are independent, and summed.
+Status NllOfPlaces(RuleBuilder& b) {
+  const int64_t reduction = b.IntArg(3, "reduction").value_or(kMean);
+  b.MakeWhole(b.operand_factor(0, 1));
+  if (b.num_operands() > 2) b.MakeOperandWhole(2);
+  for (size_t dim = 0; dim < b.operand_sizes(1).size(); ++dim) {
+    const int place = b.operand_factor(0, dim == 0 ? 0 : dim + 1);
+    b.SetOperand(1, dim, place);
+    if (reduction == kMean) b.MakeWhole(place);
+    if (reduction != kMean) b.MakeReduce(place, "sum");
+    if (reduction == kNone) b.SetResult(0, dim, place);
+  }
+  return Ok();
+}
+
+/// (grad, log-probabilities, labels, [weights], total weight) → like log-probabilities
+Status NllOfPlacesBackward(RuleBuilder& b) {
+  const int64_t reduction = b.IntArg(4, "reduction").value_or(kMean);
+  b.rule().operands[1] = b.rule().results[0];
+  b.MakeWhole(b.result_factor(0, 1));
+  if (b.num_operands() > 4) b.MakeOperandWhole(3);
+  for (size_t dim = 0; dim < b.operand_sizes(2).size(); ++dim) {
+    const int place = b.result_factor(0, dim == 0 ? 0 : dim + 1);
+    b.SetOperand(2, dim, place);
+    if (reduction == kNone) b.SetOperand(0, dim, place);
+  }
+  const int total_weight = static_cast<int>(b.num_operands()) - 1;
+  if (reduction != kMean) b.rule().ignored = {total_weight};
+  return Ok();
+}
+
 /// Rows are independent, and summed. A rank that has some classes knows the losses of their labels.
 Status NllForward(RuleBuilder& b) {
   const int64_t reduction = b.IntArg(3, "reduction").value_or(kMean);
@@ -118,6 +150,8 @@ constexpr RuleEntry kLossRules[] = {
     {"huber_loss_backward", PairLossBackward},
     {"mse_loss", PairLoss},
     {"mse_loss_backward", PairLossBackward},
+    {"nll_loss2d_backward", NllOfPlacesBackward},
+    {"nll_loss2d_forward", NllOfPlaces},
     {"nll_loss_backward", NllBackward},
     {"nll_loss_forward", NllForward},
     {"smooth_l1_loss", PairLoss},

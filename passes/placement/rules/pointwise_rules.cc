@@ -29,10 +29,15 @@ Status Pointwise(RuleBuilder& b) {
   return Ok();
 }
 
-/// f(x) = c·x
+/// f(x) = c·x of argument 0, which may be a number
 Status LinearInFirst(RuleBuilder& b) {
-  if (b.is_float(0)) b.rule().linear = {{0}};
+  if (b.OperandOf(0) && b.is_float(0)) b.rule().linear = {{0}};
   return Pointwise(b);
+}
+
+/// x / y, linear in x but where the quotient is rounded
+Status Quotient(RuleBuilder& b) {
+  return b.FindArg(2, "rounding_mode") != nullptr ? Pointwise(b) : LinearInFirst(b);
 }
 
 /// A cast to real numbers is linear but for rounding; so is one between integers that hold the
@@ -65,6 +70,11 @@ Status Product(RuleBuilder& b) {
 }
 
 constexpr RuleEntry kPointwiseRules[] = {
+    {"__and__", Pointwise},
+    {"__lshift__", Pointwise},
+    {"__or__", Pointwise},
+    {"__rshift__", Pointwise},
+    {"__xor__", Pointwise},
     {"_conj", LinearInFirst},
     {"_prelu_kernel", Pointwise},
     {"_prelu_kernel_backward", Pointwise},
@@ -101,9 +111,10 @@ constexpr RuleEntry kPointwiseRules[] = {
     {"copysign", Pointwise},
     {"cos", Pointwise},
     {"cosh", Pointwise},
+    {"deg2rad", Pointwise},
     {"detach", LinearInFirst},
     {"digamma", Pointwise},
-    {"div", LinearInFirst},
+    {"div", Quotient},
     {"elu", Pointwise},
     {"elu_backward", Pointwise},
     {"eq", Pointwise},
@@ -139,6 +150,7 @@ constexpr RuleEntry kPointwiseRules[] = {
     {"hypot", Pointwise},
     {"i0", Pointwise},
     {"igamma", Pointwise},
+    {"igammac", Pointwise},
     {"isfinite", Pointwise},
     {"isinf", Pointwise},
     {"isnan", Pointwise},
@@ -179,7 +191,9 @@ constexpr RuleEntry kPointwiseRules[] = {
     {"neg", LinearInFirst},
     {"nextafter", Pointwise},
     {"polar", Pointwise},
+    {"polygamma", Pointwise},
     {"pow", Pointwise},
+    {"rad2deg", Pointwise},
     {"reciprocal", Pointwise},
     {"relu", Pointwise},
     {"remainder", Pointwise},
@@ -201,12 +215,22 @@ constexpr RuleEntry kPointwiseRules[] = {
     {"softplus_backward", Pointwise},
     {"softshrink", Pointwise},
     {"softshrink_backward", Pointwise},
+    {"special_entr", Pointwise},
+    {"special_erfcx", Pointwise},
+    {"special_i0e", Pointwise},
+    {"special_i1", Pointwise},
+    {"special_i1e", Pointwise},
+    {"special_log_ndtr", Pointwise},
+    {"special_ndtri", Pointwise},
+    {"special_xlog1py", Pointwise},
+    {"special_zeta", Pointwise},
     {"sqrt", Pointwise},
     {"square", Pointwise},
     {"sub", SumOfTwo},
     {"tan", Pointwise},
     {"tanh", Pointwise},
     {"tanh_backward", Pointwise},
+    {"threshold", Pointwise},
     {"threshold_backward", Pointwise},
     {"trunc", Pointwise},
     {"where", Pointwise},

@@ -75,6 +75,15 @@ Status Mv(RuleBuilder& b) {
   return Ok();
 }
 
+/// x + [m, k] · [k]
+Status Addmv(RuleBuilder& b) {
+  if (b.AreEqual(b.operand_sizes(0), b.result_sizes(0))) b.SetOperand(0, 0, b.result_factor(0, 0));
+  b.SetOperand(1, 0, b.result_factor(0, 0));
+  b.MakeWhole(b.operand_factor(1, 1));
+  b.MakeWhole(b.operand_factor(2, 0));
+  return Ok();
+}
+
 Status Dot(RuleBuilder& b) {
   Contract(b, 0, 0, 1, 0);
   b.rule().linear = {{0}, {1}};
@@ -110,11 +119,13 @@ Status GroupedMm(RuleBuilder& b) {
 constexpr RuleEntry kProductRules[] = {
     {"_grouped_mm", GroupedMm},
     {"addmm", Addmm},
+    {"addmv", Addmv},
     {"baddbmm", Baddbmm},
     {"bmm", Bmm},
     {"dot", Dot},
     {"mm", Mm},
     {"mv", Mv},
+    {"vdot", Dot},
 };
 
 }  // namespace

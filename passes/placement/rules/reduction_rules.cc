@@ -54,6 +54,13 @@ Status Min(RuleBuilder& b) {
   return b.num_results() == 1 ? ReduceBy(b, "min") : ReduceBy(b, "");
 }
 
+/// (x, k, dim): the value, and its index.
+Status KthValue(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(0).size();
+  Reduce(b, {b.DimArg(2, "dim", rank).value_or(rank == 0 ? 0 : rank - 1)}, "");
+  return Ok();
+}
+
 /// The norm of the norms of parts is the norm of the whole, for the Euclidean one.
 Status VectorNorm(RuleBuilder& b) {
   const Arg* order = b.FindArg(1, "ord");
@@ -75,6 +82,21 @@ Status AlongDim(RuleBuilder& b) {
   for (size_t result = 0; result < b.num_results(); ++result)
     if (b.result_sizes(result).size() == rank && rank > 0)
       b.MakeWhole(b.result_factor(result, dim.value_or(rank - 1)));
+  return Ok();
+}
+
+/// (x, y) or (x), of which vectors are along a dimension.
+Status AlongKeyword(RuleBuilder& b) {
+  const size_t rank = b.result_sizes(0).size();
+  const size_t along = b.DimArg(SIZE_MAX, "dim", rank).value_or(rank - 1);
+  for (size_t operand = 0; operand < b.num_operands(); ++operand) {
+    if (!b.AreEqual(b.operand_sizes(operand), b.result_sizes(0))) {
+      b.MakeAllWhole();
+      return Ok();
+    }
+    b.rule().operands[operand] = b.rule().results[0];
+  }
+  b.MakeWhole(b.result_factor(0, along));
   return Ok();
 }
 
@@ -218,6 +240,7 @@ constexpr RuleEntry kReductionRules[] = {
     {"_embedding_bag", WholeTensors},
     {"_embedding_bag_backward", WholeTensors},
     {"_embedding_bag_dense_backward", WholeTensors},
+    {"_euclidean_dist", WholeTensors},
     {"_fft_c2c", Fourier},
     {"_fft_c2r", Fourier},
     {"_fft_r2c", Fourier},
@@ -234,40 +257,67 @@ constexpr RuleEntry kReductionRules[] = {
     {"_trilinear", WholeTensors},
     {"_weight_norm_interface", WholeTensors},
     {"_weight_norm_interface_backward", WholeTensors},
+    {"affine_grid_generator", WholeTensors},
     {"all", OfAll},
     {"amax", Max},
     {"amin", Min},
+    {"aminmax", OfAll},
     {"any", OfAll},
-    {"argmax", AlongDim},
-    {"argmin", AlongDim},
+    {"argmax", OfAll},
+    {"argmin", OfAll},
     {"argsort", AlongDim},
+    {"block_diag", WholeTensors},
+    {"cholesky_inverse", WholeTensors},
+    {"cholesky_solve", WholeTensors},
+    {"count_nonzero", OfAll},
     {"cummax", AlongDim},
     {"cummin", AlongDim},
     {"cumprod", AlongDim},
     {"cumsum", CumulativeSum},
     {"diag_embed", WholeTensors},
+    {"dist", WholeTensors},
     {"glu", Halves},
     {"glu_backward", Halves},
+    {"histc", WholeTensors},
+    {"kthvalue", KthValue},
     {"linalg_cholesky_ex", WholeTensors},
+    {"linalg_cross", AlongKeyword},
+    {"linalg_eig", WholeTensors},
     {"linalg_inv_ex", WholeTensors},
+    {"linalg_lu", WholeTensors},
     {"linalg_lu_factor_ex", WholeTensors},
     {"linalg_lu_solve", WholeTensors},
+    {"linalg_matrix_exp", WholeTensors},
     {"linalg_qr", WholeTensors},
     {"linalg_solve_triangular", WholeTensors},
     {"linalg_vector_norm", VectorNorm},
     {"logcumsumexp", AlongDim},
-    {"logsumexp", AlongDim},
+    {"logsumexp", OfAll},
+    {"lu_unpack", WholeTensors},
+    {"masked_scatter", WholeTensors},
     {"max", Max},
     {"mean", Mean},
+    {"median", OfAll},
     {"min", Min},
+    {"mode", AlongDim},
+    {"multi_margin_loss", WholeTensors},
+    {"multi_margin_loss_backward", WholeTensors},
+    {"multilabel_margin_loss_backward", WholeTensors},
+    {"multilabel_margin_loss_forward", WholeTensors},
+    {"nanmedian", OfAll},
+    {"nansum", OfAll},
     {"native_layer_norm", RowNorm},
     {"native_layer_norm_backward", LayerNormBackward},
+    {"norm", VectorNorm},
     {"prod", OfAll},
+    {"renorm", WholeTensors},
+    {"searchsorted", WholeTensors},
     {"sort", Sort},
     {"std", OfAll},
     {"std_mean", OfAll},
     {"sum", Sum},
     {"topk", TopK},
+    {"trace", WholeTensors},
     {"var", OfAll},
     {"var_mean", OfAll},
 };

@@ -304,6 +304,22 @@ Status MovesAlong(RuleBuilder& b) {
   return Moves(b);
 }
 
+/// (x, quarter turns, two dimensions), which a rank has all of.
+Status Rotate(RuleBuilder& b) {
+  const size_t rank = b.operand_sizes(0).size();
+  std::vector<size_t> turned = {0, 1};
+  if (b.FindArg(2, "dims") != nullptr) turned = b.DimsArg(2, "dims", rank);
+  for (size_t dim = 0; dim < rank; ++dim) {
+    if (std::ranges::count(turned, dim) == 0) {
+      b.SetOperand(0, dim, b.result_factor(0, dim));
+    } else {
+      b.MakeWhole(b.operand_factor(0, dim));
+      b.MakeWhole(b.result_factor(0, dim));
+    }
+  }
+  return Moves(b);
+}
+
 /// Dimensions that are not repeated stay as they are; new ones come first.
 Status Repeat(RuleBuilder& b) {
   const auto in = b.operand_sizes(0), out = b.result_sizes(0);
@@ -407,6 +423,7 @@ constexpr RuleEntry kViewRules[] = {
     {"repeat", Repeat},
     {"reshape", Reshape},
     {"roll", MovesAlong},
+    {"rot90", Rotate},
     {"select", Select},
     {"select_backward", SelectBackward},
     {"select_scatter", WriteAlong},

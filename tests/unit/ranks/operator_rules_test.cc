@@ -36,6 +36,50 @@ struct Call {
 
 constexpr Call kCalls[] = {
     {"g f32[4, 6]; a f32[4, 6]", "y = aten.gelu_backward.default(g, a) : f32[4, 6]"},
+    {"", "y = aten.neg.default(2.0) : f32[]"},
+    {"a f32[4, 6]", "y = aten.div.Tensor(2.0, a) : f32[4, 6]"},
+    {"a f32[4, 6]", "y = aten.div.Tensor_mode(a, 0.25, rounding_mode='floor') : f32[4, 6]"},
+    {"a i64[4, 6]", "y = aten.__rshift__.Scalar(a, 1) : i64[4, 6]"},
+    {"a f32[4, 6]", "y = aten.threshold.default(a, 0.5, 2) : f32[4, 6]"},
+    {"a f32[4, 6]", "y = aten.rot90.default(a, 1, [0, 1]) : f32[6, 4]"},
+    {"a f32[4, 6, 2]", "y = aten.rot90.default(a, 3, [1, -1]) : f32[4, 2, 6]"},
+    {"a f32[4, 6, 2]", "y = aten.logsumexp.default(a, [0]) : f32[6, 2]"},
+    {"a f32[4, 6, 2]", "y = aten.logsumexp.default(a, [1, -1], True) : f32[4, 1, 1]"},
+    {"a f32[4, 6]", "y = aten.argmax.default(a) : i64[]"},
+    {"a f32[4, 6]", "(y, i) = aten.median.dim(a, -1) as m : (f32[4], i64[4])"},
+    {"a f32[4, 6]", "y = aten.median.default(a) : f32[]"},
+    {"a f32[4, 6]", "(y, i) = aten.kthvalue.default(a, 3, 0, True) as k : (f32[1, 6], i64[1, 6])"},
+    {"a f32[4, 6]", "(y, i) = aten.mode.default(a) as m : (f32[4], i64[4])"},
+    {"a f32[4, 6]", "y = aten.norm.ScalarOpt_dim(a, 2, [1], True) : f32[4, 1]"},
+    {"a f32[4, 6]", "y = aten.norm.Scalar(a, 1) : f32[]"},
+    {"a f32[4, 3]; b f32[4, 3]", "y = aten.linalg_cross.default(a, b) : f32[4, 3]"},
+    {"", "y = aten.triu_indices.default(4, 4, 1) : i64[2, 6]"},
+    {"", "y = aten.linspace.default(0, 1, 6) : f32[6]"},
+    {"a f32[6]; b f32[6]", "y = aten.vdot.default(a, b) : f32[]"},
+    {"x f32[4]; a f32[4, 6]; b f32[6]", "y = aten.addmv.default(x, a, b) : f32[4]"},
+    {"g f32[4, 6, 2]; i i64[4, 6]",
+     "y = aten.embedding_dense_backward.default(g, i, 8, -1, True) : f32[8, 2]"},
+    {"a f32[4, 6, 2]; i i64[4, 1]; j i64[2]", "y = aten.index.Tensor(a, [i, j]) : f32[4, 2, 2]"},
+    {"a f32[4, 6, 2]; i i64[8]; j i64[8]", "y = aten.index.Tensor(a, [i, None, j]) : f32[8, 6]"},
+    {"a f32[4, 6, 2]; i b8[4, 6]; v f32[]", "y = aten.index_put.default(a, [i], v) : f32[4, 6, 2]"},
+    {"a f32[4, 6, 2]; i b8[6]; v f32[1]",
+     "y = aten.index_put.default(a, [None, i], v) : f32[4, 6, 2]"},
+    {"a f32[4, 6, 2]; i i64[8]; v f32[2]",
+     "y = aten.index_put.default(a, [None, i], v, True) : f32[4, 6, 2]"},
+    {"a f32[4, 6, 2]; i i64[4, 1]; j i64[2]; v f32[]",
+     "y = aten.index_put.default(a, [i, None, j], v) : f32[4, 6, 2]"},
+    {"a f32[4, 6, 2]; i i64[2]", "y = aten.index_fill.int_Scalar(a, 1, i, 0.5) : f32[4, 6, 2]"},
+    {"a f32[4, 6]; i i64[2, 8]", "y = aten.take.default(a, i) : f32[2, 8]"},
+    {"a f32[4, 6, 2, 2]; i i64[4, 2, 2]",
+     "(y, w) = aten.nll_loss2d_forward.default(a, i, None, 2, -100) as n : (f32[], f32[])"},
+    {"a f32[4, 6, 2, 2]; i i64[4, 2, 2]",
+     "(y, w) = aten.nll_loss2d_forward.default(a, i, None, 1, -100) as n : (f32[], f32[])"},
+    {"a f32[4, 6, 2, 2]; i i64[4, 2, 2]; v f32[6]",
+     "(y, w) = aten.nll_loss2d_forward.default(a, i, v, 0, 1) as n : (f32[4, 2, 2], f32[])"},
+    {"g f32[]; a f32[4, 6, 2, 2]; i i64[4, 2, 2]; v f32[6]; w f32[]",
+     "y = aten.nll_loss2d_backward.default(g, a, i, v, 2, -100, w) : f32[4, 6, 2, 2]"},
+    {"g f32[]; a f32[4, 6, 2, 2]; i i64[4, 2, 2]; w f32[]",
+     "y = aten.nll_loss2d_backward.default(g, a, i, None, 1, 1, w) : f32[4, 6, 2, 2]"},
     {"g f32[4, 6]; a f32[4, 6]", "y = aten.softplus_backward.default(g, a, 1, 20) : f32[4, 6]"},
     {"g f32[4, 6]; a f32[4, 6]", "y = aten.elu_backward.default(g, 1, 1, 1, False, a) : f32[4, 6]"},
     {"g f32[4, 6]; a f32[4, 6]", "y = aten.hardtanh_backward.default(g, a, -1, 0.5) : f32[4, 6]"},
@@ -179,7 +223,7 @@ std::string WithLayouts(std::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
     out += text[at];
     const bool is_type = text[at] == '[' && at >= 2 && std::isdigit(text[at - 1]) != 0 &&
-                         std::isdigit(text[at - 2]) != 0;
+                         std::isalnum(text[at - 2]) != 0;
     if (!is_type) continue;
     const size_t end = text.find(']', at);
     const std::string_view sizes = text.substr(at + 1, end - at - 1);
@@ -224,12 +268,27 @@ TEST_CASE("sharding rules: ranks compute with every strategy what one rank compu
   }
 }
 
+/// The strategies of a call with a placement that contains `text`.
+std::vector<std::string> StrategiesWith(std::string_view text, const Call& call) {
+  std::vector<std::string> found;
+  for (const TextStrategy& strategy : AllStrategies(BodyOf(call)))
+    if (strategy.Text().find(text) != std::string::npos) found.push_back(strategy.Text());
+  return found;
+}
+
 /// The strategies of a call that cut something.
 std::vector<std::string> Cuts(const Call& call) {
-  std::vector<std::string> cuts;
-  for (const TextStrategy& strategy : AllStrategies(BodyOf(call)))
-    if (strategy.Text().find("S(") != std::string::npos) cuts.push_back(strategy.Text());
-  return cuts;
+  return StrategiesWith("S(", call);
+}
+
+TEST_CASE("sharding rules: summands are not rounded") {
+  using Texts = std::vector<std::string>;
+  CHECK_EQ(StrategiesWith("P(", {"a f32[4, 6]", "y = aten.div.Tensor(a, 3) : f32[4, 6]"}),
+           Texts{"P(sum) to P(sum)"});
+  CHECK_EQ(StrategiesWith("P(", {"a f32[4, 6]",
+                                 "y = aten.div.Tensor_mode(a, 3, rounding_mode='floor') : "
+                                 "f32[4, 6]"}),
+           Texts{});
 }
 
 TEST_CASE("sharding rules: convolutions share samples and channels") {
