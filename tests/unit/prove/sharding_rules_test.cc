@@ -201,6 +201,17 @@ constexpr std::string_view kCalls[] = {
   output([y])
 )",
     R"(
+  g = placeholder : f32[2, 6, 4][24, 4, 1]cpu
+  i = placeholder : i64[2, 6][6, 1]cpu
+  y = aten.embedding_dense_backward.default(g, i, 8, 1, False) : f32[8, 4][4, 1]cpu
+  output([y])
+)",
+    R"(
+  a = placeholder : f32[4, 6, 2][12, 2, 1]cpu
+  y = aten.logsumexp.default(a, [0]) : f32[6, 2][2, 1]cpu
+  output([y])
+)",
+    R"(
   a = placeholder : f32[4, 6][6, 1]cpu
   i = placeholder : i64[4, 2][2, 1]cpu
   y = aten.gather.default(a, 1, i) : f32[4, 2][2, 1]cpu
