@@ -78,6 +78,23 @@ class Session {
 
   /// `cannot trace <op>: <where>: <why>`.
   Error Describe(const std::exception& failure) const {
+    if (const auto* call = dynamic_cast<const CallError*>(&failure)) {
+      try {
+        std::rethrow_if_nested(failure);
+      } catch (const std::exception& cause) {
+        return Error(ErrorCode::kUnsupported, "cannot trace {}: {}: {}", call->op(), call->where(),
+                     WhyOf(cause));
+      }
+    }
+    const std::string why = WhyOf(failure);
+    if (op_.empty()) return Error(ErrorCode::kUnsupported, "cannot trace: {}", why);
+    return Error(ErrorCode::kUnsupported, "cannot trace {}: {}: {}", op_,
+                 ForwardPlace().value_or(where_), why);
+  }
+
+ private:
+  /// In one line.
+  std::string WhyOf(const std::exception& failure) const {
     const auto* refused = dynamic_cast<const TraceError*>(&failure);
     const auto* torch_error = dynamic_cast<const c10::Error*>(&failure);
     std::string why = torch_error != nullptr ? torch_error->what_without_backtrace()
@@ -86,12 +103,9 @@ class Session {
       why = WhyNoMetaKernel();
     }
     why.resize(std::min(why.size(), why.find('\n')));
-    if (op_.empty()) return Error(ErrorCode::kUnsupported, "cannot trace: {}", why);
-    return Error(ErrorCode::kUnsupported, "cannot trace {}: {}: {}", op_,
-                 ForwardPlace().value_or(where_), why);
+    return why;
   }
 
- private:
   static constexpr std::string_view kReadsData =
       "reads a tensor's value, which does not exist while tracing: compute with operators, "
       "at::where instead of a branch";

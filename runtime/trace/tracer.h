@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <span>
@@ -31,6 +32,19 @@ struct TraceInput {
   InputKind kind = InputKind::kBatch;
   std::string module;  ///< path of the module that it belongs to
   at::Tensor example;  ///< a Meta tensor; requires_grad as the program needs it
+};
+
+/// What a program that is a list of calls throws around the exception of one
+/// (std::throw_with_nested): which of them it was, as its author knows it.
+class CallError : public std::exception {
+ public:
+  CallError(std::string op, std::string where) : op_(std::move(op)), where_(std::move(where)) {}
+  const char* what() const noexcept override { return where_.c_str(); }
+  const std::string& op() const { return op_; }
+  const std::string& where() const { return where_; }
+
+ private:
+  std::string op_, where_;
 };
 
 /// Tensors that a program reads without having made them or got them as inputs, by the attribute

@@ -249,6 +249,11 @@ class OwnModelsTest(OwnModelCase):
         self.assertIn("the first output must be the loss",
                       self.printed("train", "config.toml", "--program", "g.txt", "--init", "init.safetensors",
                                    status=2))
+        self.write("product.txt", IN_ORDER.replace("aten.mul.Tensor(off, off)", "aten.mm.default(off, off)"))
+        write_tensors(self.path("two.safetensors"), {name: ("F32", [8], draw(8, 1.0, 3)) for name in ("a", "b")})
+        self.assertIn("cannot trace aten.mm.default: square: ",
+                      self.printed("train", "config.toml", "--program", "product.txt", "--init", "two.safetensors",
+                                   status=2))
         self.assertIn("a program has no initial values",
                       self.printed("train", "config.toml", "--program", PROGRAM, "--set", "seq_len=128", status=2))
         self.assertIn("'dim'", self.printed("train", "config.toml", "--program", "g.txt", "--set", "dim=8", status=2))

@@ -57,6 +57,16 @@ class Interpreter {
   Tensor& Value(SlotId slot) { return values_[slot]; }
 
   void RunStep(const PlanStep& step) {
+    try {
+      Call(step);
+    } catch (const std::exception&) {
+      std::throw_with_nested(CallError(step.op, step.where));
+    }
+    for (const SlotId slot : step.kills)
+      Value(slot) = Tensor();
+  }
+
+  void Call(const PlanStep& step) {
     const Result<c10::OperatorHandle> op = FindOp(step.op);
     TORCH_CHECK(op.has_value(), step.where, ": ", op ? "" : op.error().message());
     Result<BoundStep> bound = BindStep(step, *op);
@@ -68,8 +78,6 @@ class Interpreter {
       stack[list.arg] = list.Collect([&](SlotId slot) { return Value(slot); });
     op->callBoxed(&stack);
     Keep(step, stack);
-    for (const SlotId slot : step.kills)
-      Value(slot) = Tensor();
   }
 
   void Keep(const PlanStep& step, const torch::jit::Stack& stack) {
