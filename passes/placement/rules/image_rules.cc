@@ -158,6 +158,7 @@ constexpr RuleEntry kImageRules[] = {
     {"_adaptive_avg_pool2d_backward", Channels},
     {"_adaptive_avg_pool3d", Channels},
     {"_adaptive_avg_pool3d_backward", Channels},
+    {"_native_batch_norm_legit", BatchNormInPlace},
     {"_native_batch_norm_legit_functional", BatchNorm},
     {"_native_batch_norm_legit_no_training", BatchNorm},
     {"adaptive_max_pool2d", Channels},
