@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "ir/stored_inputs.h"
 #include "prove/chunks.h"
 #include "prove/evaluation/bounds.h"
 #include "prove/evaluation/evaluator.h"
@@ -62,6 +63,10 @@ class Prover {
     if (options.stable_ids) return;
     for (std::string& text : AddStatedConstants(before, after, constants_))
       proof_.assumptions.push_back({std::move(text)});
+    for (const auto& [attribute, input] : StoredInputsOf(before, after)) {
+      proof_.assumptions.push_back({StoredInputText(before, input, attribute)});
+      stored_.emplace(input, attribute);
+    }
   }
 
   Proof Run() {
@@ -80,9 +85,10 @@ class Prover {
     STRATA_RETURN_IF_ERROR(EvaluateInsideBounds(
         before_, options_.seed, [&](uint64_t seed) { return EvaluateBefore(seed); }));
     STRATA_TRY(const std::vector<Value> for_after, InputsOfAfter(inputs_));
+    STRATA_TRY(const ConstantNumbers attributes, AttributesOfAfter());
     Evaluator second(after_, seed_, options_.rounds);
     second.SeedGenerator();
-    second.SetConstants(constants_);
+    second.SetConstants(attributes);
     Result<std::vector<Value>> actual =
         second.Run(for_after, [&](NodeId node, std::span<Value> results) { Check(node, results); });
     if (actual) {
@@ -140,16 +146,38 @@ class Prover {
     return first.at_bound();
   }
 
-  /// The inputs of the graph after the pass: by StableId, else by position.
+  /// What attributes of the graph after the pass hold: constants, and inputs of the graph before.
+  /// Errors: the graph before writes to such an input.
+  Result<ConstantNumbers> AttributesOfAfter() const {
+    ConstantNumbers attributes = constants_;
+    const std::vector<NodeId> inputs = before_.placeholders();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto stored = stored_.find(inputs[i]);
+      const auto* const tensor = std::get_if<Tensor>(&inputs_[i]);
+      if (stored == stored_.end() || tensor == nullptr) continue;
+      if (!SameValue(inputs_[i], written_[i])) {
+        return Error(ErrorCode::kUnsupported, "{}, which is an attribute afterwards, is written to",
+                     before_.name(inputs[i]));
+      }
+      attributes.insert_or_assign(stored->second, *tensor);
+    }
+    return attributes;
+  }
+
+  /// The inputs of the graph after the pass: by StableId, else by position, without those that are
+  /// attributes.
   Result<std::vector<Value>> InputsOfAfter(const std::vector<Value>& inputs) {
     const std::vector<NodeId> from = before_.placeholders(), to = after_.placeholders();
     std::map<StableId, size_t> positions;
-    for (size_t i = 0; i < from.size(); ++i)
+    std::vector<size_t> passed;  // positions of inputs that are not attributes
+    for (size_t i = 0; i < from.size(); ++i) {
       positions[before_.node(from[i]).stable_id] = i;
+      if (!stored_.contains(from[i])) passed.push_back(i);
+    }
     std::vector<Value> result;
     positions_.clear();
     for (size_t i = 0; i < to.size(); ++i) {
-      size_t position = i;
+      size_t position = i < passed.size() ? passed[i] : from.size();
       if (options_.stable_ids) {
         const auto found = positions.find(after_.node(to[i]).stable_id);
         position = found == positions.end() ? from.size() : found->second;
@@ -159,8 +187,8 @@ class Prover {
       positions_.push_back(position);
       result.push_back(CopyOf(inputs[position]));
     }
-    if (!options_.stable_ids && from.size() != to.size())
-      return Error(ErrorCode::kUnsupported, "{} inputs become {}", from.size(), to.size());
+    if (!options_.stable_ids && passed.size() != to.size())
+      return Error(ErrorCode::kUnsupported, "{} inputs become {}", passed.size(), to.size());
     return result;
   }
 
@@ -268,6 +296,7 @@ class Prover {
   const Graph& after_;
   const ProofOptions& options_;
   ConstantNumbers constants_;
+  std::map<NodeId, std::string> stored_;  // inputs that are attributes afterwards
   ReferenceValues reference_{before_, options_.max_kept_words};
   bool is_wrong_ = false;  // a value that differs was not kept, so nothing after it is right
   // Of the last evaluation of `before`.

@@ -159,6 +159,8 @@ Result<ValueComparison> CompareAlone(const Graph& before, const Graph& after,
     for (const auto& [attribute, constant] : constants)
       inferred.push_back(fmt::format("the constant {} is {}", attribute, constant.text));
   }
+  for (const auto& [attribute, input] : matched.stored)
+    inferred.push_back(StoredInputText(before, input, attribute));
   NamedTensors after_inputs = TransferInputs(matched, inputs);
   after_inputs.merge(more);
   return CompareValues(before, after, matched.pairs, inputs, after_inputs, flags.tolerance);

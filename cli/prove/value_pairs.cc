@@ -72,7 +72,10 @@ std::string MatchedGraphs::ModuleAfter(ValueId value) const {
 
 Result<MatchedGraphs> MatchGraphs(const Graph& before, const Graph& after, bool stable_ids) {
   STRATA_TRY(GraphDiff diff, Diff(before, after, {.stable_ids = stable_ids}));
-  MatchedGraphs matched{.diff = std::move(diff), .pairs = PairNamedInputs(before, after)};
+  MatchedGraphs matched{
+      .diff = std::move(diff), .pairs = PairNamedInputs(before, after), .stored = {}};
+  // Passes of Strata keep inputs.
+  if (!stable_ids) matched.stored = StoredInputsOf(before, after);
   std::set<ValueId> before_named, after_named;
   for (const auto& [x, y] : matched.pairs) {
     before_named.insert(x);
@@ -105,6 +108,10 @@ NamedTensors TransferInputs(const MatchedGraphs& matched, const NamedTensors& in
     const auto found = inputs.find(InputName(before, node));
     if (found == inputs.end()) continue;
     transferred.insert_or_assign(InputName(after, after.value(y).def), found->second);
+  }
+  for (const auto& [attribute, input] : matched.stored) {
+    if (const auto found = inputs.find(InputName(before, input)); found != inputs.end())
+      transferred.emplace(attribute, found->second);
   }
   return transferred;
 }

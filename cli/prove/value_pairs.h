@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "diff/model/graph_diff.h"
+#include "ir/stored_inputs.h"
 #include "runtime/exec/compare_values.h"
 #include "runtime/files/tensor_io.h"
 
@@ -13,6 +14,7 @@ namespace strata::cli {
 struct MatchedGraphs {
   GraphDiff diff;
   std::vector<ValuePair> pairs;
+  StoredInputs stored;  ///< inputs of the first graph that are attributes of the second
 
   /// The name of a value of one side, and the module that it belongs to.
   std::string NameBefore(ValueId value) const;
@@ -24,7 +26,8 @@ struct MatchedGraphs {
 /// that, others as the differ does.
 Result<MatchedGraphs> MatchGraphs(const Graph& before, const Graph& after, bool stable_ids);
 
-/// The inputs of the second graph: those of the first by the pairs, others by their names.
+/// The inputs of the second graph: those of the first by the pairs, or as attributes; others by
+/// their names.
 NamedTensors TransferInputs(const MatchedGraphs& matched, const NamedTensors& inputs);
 
 /// The first difference, of a node, an output or a written input:

@@ -48,7 +48,7 @@ class Evaluator {
   /// Draws the numbers that follow those of another graph, which ran to its end.
   void DrawAfter(const Evaluator& other) { generator_ = other.generator_; }
 
-  /// Numbers that constants hold. Others hold random ones. REQUIRES: outlives this.
+  /// What attributes hold. Others hold random numbers. REQUIRES: outlives this.
   void SetConstants(const ConstantNumbers& constants) { constants_ = &constants; }
 
   /// Runs the graph. `inputs`: one for each placeholder; operators may write to them. Returns what

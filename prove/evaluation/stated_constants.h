@@ -9,7 +9,7 @@
 
 namespace strata::prove {
 
-/// Of constants whose elements are all one number, that number, by the attribute that holds them.
+/// What attributes hold: tensors, or numbers that all of their elements are.
 using ConstantNumbers = std::map<std::string, Tensor, std::less<>>;
 
 /// Adds the constants of `before` that `after` has as literals (ir/stated_constants.h). Returns

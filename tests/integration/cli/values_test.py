@@ -130,6 +130,19 @@ class ValuesTest(unittest.TestCase):
         report = json.loads(self.run_strata("compare-values", "a.txt", "b.txt", "--json"))
         self.assertEqual(report["inferred"], ["the constant _tensor_constant0 is (1-2j)"])
 
+    def test_an_attribute_holds_the_input_that_calls_read_before(self):
+        text = ("graph g\n  w = placeholder : f32[4][1]cpu\n  x = placeholder : f32[4][1]cpu\n"
+                "  mul = aten.mul.Tensor(x, w) : f32[4][1]cpu\n  output((mul,))\n")
+        self.write("a.txt", text)
+        stored = text.replace("  w = placeholder : f32[4][1]cpu\n", "").replace(
+            "  mul", "  w_1 = attr %'0.weight' : f32[4][1]cpu\n  mul").replace("(x, w)", "(x, w_1)")
+        self.write("b.txt", stored)
+        self.assertEqual(self.run_strata("compare-values", "a.txt", "b.txt"),
+                         "1 values compared, 0 differ; 0 of 1 outputs differ\n"
+                         "inferred: the attribute 0.weight holds the input w\n")
+        self.write("b.txt", stored.replace("mul = aten.mul.Tensor(x, w_1)", "mul = aten.mul.Tensor(x, x)"))
+        self.assertIn("1 differ", self.run_strata("compare-values", "a.txt", "b.txt", code=1))
+
     def test_the_first_value_that_differs_is_named_with_its_error(self):
         # 3 and the next fp32: one unit in the last place, times 4.5 rounds to one again.
         self.write("b.txt", GRAPH.format(factor="3.000000238418579"))
