@@ -105,8 +105,12 @@ std::string Titles::OfUnmatched(const Hunk& hunk, bool values) const {
   if (one_kind && kind == RelationKind::kMerge) return fmt::format("merge equal {}", Few(deleted));
   if (one_kind && kind == RelationKind::kBecameInput)
     return fmt::format("make {} an input", Few(deleted));
-  if (one_kind && kind == RelationKind::kBecameCompute)
-    return fmt::format("compute an input by {}", Few(inserted));
+  if (one_kind && kind == RelationKind::kBecameCompute) {
+    const bool is_constant = std::ranges::all_of(
+        hunk.inserted, [&](EntityId id) { return diff_.after[id].kind == EntityKind::kConstant; });
+    return is_constant ? "make an input a constant"
+                       : fmt::format("compute an input by {}", Few(inserted));
+  }
   if (!inserted.empty() && !deleted.empty())
     return fmt::format("replace {} by {}", Few(deleted), Few(inserted));
   if (!copied.empty() && !added.empty())

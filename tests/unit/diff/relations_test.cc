@@ -406,5 +406,22 @@ became_compute b -> b
 )");
 }
 
+TEST_CASE("became_compute: an input that a compiler stores is a constant now") {
+  const DiffCase parts(R"(
+  x = placeholder : f32[2]
+  w = placeholder : f32[2]
+  c = aten.sub.Tensor(w, x) : f32[2]
+  output(c)
+)",
+                       R"(
+  x = placeholder : f32[2]
+  weight = attr %'0.weight' : f32[2]
+  c = aten.sub.Tensor(weight, x) : f32[2]
+  output(c)
+)");
+  REQUIRE_EQ(parts.diff.hunks.size(), 1);
+  CHECK_EQ(Titles(parts.diff).OfHunk(parts.diff.hunks[HunkId{0}]), "make an input a constant");
+}
+
 }  // namespace
 }  // namespace strata
