@@ -10,6 +10,7 @@ namespace strata {
 ///
 ///   S → R  all-gather        P → R  all-reduce        P → S  reduce-scatter
 ///   S → S  all-to-all        R → S  a part is kept    R → P  all but the first rank keep zeros
+///   P(avg) → P(sum)  summands are divided by the number of ranks
 ///   T → E, E → T  all-to-all: rows to the ranks of their experts, and back to those of their
 ///   tokens
 struct AxisChange {

@@ -48,10 +48,13 @@ class Emitter {
         STRATA_TRY(const ValueId sum, ReduceScatter(value, Dim(change.to)));
         return reduce == "avg" ? Divided(sum) : sum;
       }
-      const ValueId whole = AllReduce(value, reduce);
-      return IsCut(change.to) ? Cut(whole, Dim(change.to)) : whole;
+      const std::string_view to = IsPartial(change.to) ? module_.str(change.to.reduce) : "";
+      if (reduce == "avg" && to == "sum") return Divided(value);
+      if (reduce == "sum" && to == "avg") return Multiplied(value);
+      value = AllReduce(value, reduce);
     }
     if (IsCut(change.to)) return Cut(value, Dim(change.to));
+    if (!IsPartial(change.to)) return value;
     // The average, maximum or minimum of copies is the value.
     const std::string_view reduce = module_.str(change.to.reduce);
     return reduce == "sum" || reduce == "norm2" ? OnFirstRank(value) : value;
@@ -255,6 +258,10 @@ class Emitter {
 
   ValueId Divided(ValueId value) {
     return Call("aten.div.Scalar", {Arg(value), Ranks()}, rewriter_.graph().value(value).type);
+  }
+
+  ValueId Multiplied(ValueId value) {
+    return Call("aten.mul.Scalar", {Arg(value), Ranks()}, rewriter_.graph().value(value).type);
   }
 
   ValueId AllReduce(ValueId value, std::string_view reduce) {

@@ -1,4 +1,5 @@
 #include <string_view>
+#include <utility>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -453,6 +454,31 @@ TEST_CASE("lower: a whole value that is added to averages, maxima or minima is t
   CHECK(ProveLowering(*placed->FindGraph("g"), *lowered->FindGraph("g"), {.stable_ids = true})
             .verdict == Verdict::kProven);
   CHECK(CheckPlacements(*placed->FindGraph("g"), *lowered->FindGraph("g")).findings.empty());
+}
+
+TEST_CASE("lower: summands, averages and norms become each other") {
+  constexpr std::pair<std::string_view, std::string_view> kChanges[] = {
+      {"aten.mean.dim(x, [0]) : DTensor(f32[6][1]cpu, P(avg))", "sum"},
+      {"aten.sum.dim_IntList(x, [0]) : DTensor(f32[6][1]cpu, P(sum))", "avg"},
+      {"aten.linalg_vector_norm.default(x, 2, [0]) : DTensor(f32[6][1]cpu, P(norm2))", "sum"},
+      {"aten.linalg_vector_norm.default(x, 2, [0]) : DTensor(f32[6][1]cpu, P(norm2))", "avg"},
+  };
+  for (const auto& [made, reduce] : kChanges) {
+    const auto placed = testing::ParseBody(fmt::format(R"(
+  x = placeholder : DTensor(f32[8, 6][6, 1]cpu, S(0)) {{+fqn='x' +input='batch'}}
+  m = {0}
+  d = strata.redistribute.default(m, 'P({1})') : DTensor(f32[6][1]cpu, P({1}))
+  e = strata.redistribute.default(d, 'R') : DTensor(f32[6][1]cpu, R)
+  output([e]) {{+mesh='fsdp=2'}}
+)",
+                                                       made, reduce));
+    const auto lowered = placed->Clone();
+    OrDie(LowerPlacements().Run(*lowered));
+    CAPTURE(made);
+    CAPTURE(reduce);
+    CHECK(ProveLowering(*placed->FindGraph("g"), *lowered->FindGraph("g"), {.stable_ids = true})
+              .verdict == Verdict::kProven);
+  }
 }
 
 TEST_CASE("sharding rules: a wrong strategy is refuted") {
