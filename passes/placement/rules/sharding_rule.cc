@@ -49,7 +49,7 @@ RuleFunction FindRule(std::string_view base) {
 /// Others have names of ATen and other arguments: `prims.slice` cuts all dimensions.
 bool IsKnownPrim(std::string_view op) {
   constexpr std::string_view kPrims[] = {"prims.convert_element_type.default", "prims.fma.default",
-                                         "prims.iota.default"};
+                                         "prims.iota.default", "prims.rev.default"};
   return std::ranges::find(kPrims, op) != std::end(kPrims);
 }
 

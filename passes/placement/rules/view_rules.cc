@@ -422,6 +422,7 @@ constexpr RuleEntry kViewRules[] = {
     {"permute", Permute},
     {"repeat", Repeat},
     {"reshape", Reshape},
+    {"rev", MovesAlong},
     {"roll", MovesAlong},
     {"rot90", Rotate},
     {"select", Select},

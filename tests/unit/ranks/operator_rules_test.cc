@@ -90,6 +90,7 @@ constexpr Call kCalls[] = {
     {"a f32[4, 6, 2]; s f32[4, 2]", "y = aten.select_scatter.default(a, s, 1, -1) : f32[4, 6, 2]"},
     {"a f32[4, 6]; s f32[4, 2]", "y = aten.slice_scatter.default(a, s, 1, 2, 4) : f32[4, 6]"},
     {"a f32[4, 6, 2]", "y = aten.flip.default(a, [1, -1]) : f32[4, 6, 2]"},
+    {"a f32[4, 6, 2]", "y = prims.rev.default(a, [1]) : f32[4, 6, 2]"},
     {"a f32[4, 6]", "y = aten.roll.default(a, [1], [0]) : f32[4, 6]"},
     {"a f32[4, 6]", "y = aten.roll.default(a, [5]) : f32[4, 6]"},
     {"a f32[4, 6]", "y = aten.repeat.default(a, [2, 1, 3]) : f32[2, 4, 18]"},
