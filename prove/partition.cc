@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "prove/evaluation/evaluator.h"
+#include "prove/evaluation/seeded_draws.h"
 #include "prove/evaluation/stated_constants.h"
 #include "prove/sizes/chosen_sizes.h"
 #include "prove/values/compare.h"
@@ -49,8 +50,17 @@ Result<Outputs> EvaluateAll(const Graph& joint, const Graph& forward, const Grap
     evaluator->SetConstants(constants);
   whole.SeedGenerator();
   first.SeedGenerator();
+  const std::array<const Graph*, 2> halves = {&forward, &backward};
+  SeededDraws draws(joint, halves);
+  if (!draws.empty()) proof.assumptions.push_back({draws.Text()});
   Outputs outputs;
-  STRATA_TRY(outputs.expected, whole.Run(inputs));
+  STRATA_TRY(outputs.expected, whole.Run(inputs, [&](NodeId node, std::span<Value> results) {
+    draws.Keep(node, results);
+  }));
+  const GivenResults drawn_first = draws.ResultsIn(forward),
+                     drawn_second = draws.ResultsIn(backward);
+  first.SetResults(drawn_first);
+  second.SetResults(drawn_second);
   STRATA_TRY(const std::vector<Value> for_forward, InputsOf(forward, values));
   STRATA_TRY(const std::vector<Value> saved, first.Run(for_forward));
   const std::vector<ValueId> names = forward.operands(forward.output());

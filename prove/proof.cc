@@ -21,6 +21,7 @@
 #include "prove/evaluation/evaluator.h"
 #include "prove/evaluation/rank_inputs.h"
 #include "prove/evaluation/reference_values.h"
+#include "prove/evaluation/seeded_draws.h"
 #include "prove/evaluation/stated_constants.h"
 #include "prove/evaluation/work.h"
 #include "prove/evaluation/zeros.h"
@@ -58,7 +59,7 @@ bool IsUndefined(const Graph& graph, ValueId output, const Value& value) {
 class Prover {
  public:
   Prover(const Graph& before, const Graph& after, const ProofOptions& options)
-      : before_(before), after_(after), options_(options) {
+      : before_(before), after_(after), options_(options), draws_(before, std::array{&after}) {
     // Passes of Strata keep constants; only a log can have one that became a literal.
     if (options.stable_ids) return;
     for (std::string& text : AddStatedConstants(before, after, constants_))
@@ -67,6 +68,7 @@ class Prover {
       proof_.assumptions.push_back({StoredInputText(before, input, attribute)});
       stored_.emplace(input, attribute);
     }
+    if (!draws_.empty()) proof_.assumptions.push_back({draws_.Text()});
   }
 
   Proof Run() {
@@ -89,6 +91,8 @@ class Prover {
     Evaluator second(after_, seed_, options_.rounds);
     second.SeedGenerator();
     second.SetConstants(attributes);
+    const GivenResults drawn = draws_.ResultsIn(after_);
+    second.SetResults(drawn);
     Result<std::vector<Value>> actual =
         second.Run(for_after, [&](NodeId node, std::span<Value> results) { Check(node, results); });
     if (actual) {
@@ -135,6 +139,7 @@ class Prover {
     std::string wrong;
     STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Value> results) {
       if (options_.stable_ids) reference_.Keep(node, results);
+      draws_.Keep(node, results);
       if (options_.checks_sizes && wrong.empty() && !HasSizesOfType(before_, node, results))
         wrong = before_.name(node);
     }));
@@ -297,6 +302,7 @@ class Prover {
   const ProofOptions& options_;
   ConstantNumbers constants_;
   std::map<NodeId, std::string> stored_;  // inputs that are attributes afterwards
+  SeededDraws draws_;
   ReferenceValues reference_{before_, options_.max_kept_words};
   bool is_wrong_ = false;  // a value that differs was not kept, so nothing after it is right
   // Of the last evaluation of `before`.

@@ -336,6 +336,9 @@ Result<Value> Evaluator::Attribute(NodeId node) {
 }
 
 Result<Values> Evaluator::EvaluateNode(NodeId node) {
+  if (given_ != nullptr) {
+    if (const auto given = given_->find(node); given != given_->end()) return given->second;
+  }
   switch (graph_.node(node).kind) {
     case NodeKind::kPlaceholder:
       if (next_input_ >= inputs_.size())

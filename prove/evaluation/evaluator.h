@@ -27,6 +27,9 @@ struct OpaqueCalls {
   }
 };
 
+/// Results of nodes that are not evaluated.
+using GivenResults = std::map<NodeId, Values>;
+
 /// Whether an operator draws random numbers. Those with a definition draw none that are evaluated.
 bool DrawsNumbers(std::string_view op);
 
@@ -50,6 +53,8 @@ class Evaluator {
 
   /// What attributes hold. Others hold random numbers. REQUIRES: outlives this.
   void SetConstants(const ConstantNumbers& constants) { constants_ = &constants; }
+  /// Results of nodes of the graph, for nodes that are not evaluated. REQUIRES: outlives this.
+  void SetResults(const GivenResults& results) { given_ = &results; }
 
   /// Runs the graph. `inputs`: one for each placeholder; operators may write to them. Returns what
   /// the output node returns, flattened. Errors: a call that fails in PyTorch too, by the name of
@@ -102,6 +107,7 @@ class Evaluator {
   uint64_t seed_;
   bool rounds_;
   const ConstantNumbers* constants_ = nullptr;
+  const GivenResults* given_ = nullptr;
   std::span<const Value> inputs_;
   size_t next_input_ = 0;
   std::vector<Value> values_;         // by ValueId
