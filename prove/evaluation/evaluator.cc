@@ -44,6 +44,19 @@ bool IsInPlace(std::string_view op) {
   return name.size() > 1 && name.ends_with('_') && !name.ends_with("__");
 }
 
+/// Whether `op` is the in-place form of a function by PyTorch's convention: `foo_(x, …)` writes
+/// `foo(x, …)` to x.
+bool HasFunctionalForm(std::string_view op) {
+  return IsInPlace(op) && (op.starts_with("aten.") || op.starts_with("_c10d_functional."));
+}
+
+/// A call as text, without tensors: of the functional form of its operator, if it has one.
+std::string FunctionalText(const Call& call) {
+  std::string text = call.Literals();
+  if (HasFunctionalForm(call.op())) text.erase(text.find("_.", text.find('.')), 1);
+  return text;
+}
+
 /// Writes `result` to `target`, which keeps its sizes.
 Status WriteTo(const Tensor& target, const Tensor& result) {
   STRATA_TRY(const Tensor source, ConvertTo(result, target.domain()).Expand(target.sizes()));
@@ -231,12 +244,14 @@ void Evaluator::CountDrawn(const Value& drawn) {
 
 Result<uint64_t> Evaluator::KeyOfOpaque(NodeId node, Call& call) {
   const OpTraits traits = TraitsOf(graph_, node);
-  uint64_t hash = FunctionKey(call.Literals());
+  // What is written to the operand is the result, which its caller writes.
+  const bool mutates = traits.mutates && !HasFunctionalForm(call.op());
+  uint64_t hash = FunctionKey(FunctionalText(call));
   if (traits.random) {
     const std::string drawn = DrawnBy(call);
     STRATA_TRY(hash, Draw(drawn.empty() ? call.Literals() : drawn));
     if (!drawn.empty()) return hash;
-  } else if (TraitsOf(call.op()).mutates) {
+  } else if (TraitsOf(call.op()).mutates && !HasFunctionalForm(call.op())) {
     return Error(ErrorCode::kUnsupported, "an unknown operator that writes to an operand");
   }
   hash = HashOfOperands(graph_.module(), hash, call);
@@ -244,9 +259,9 @@ Result<uint64_t> Evaluator::KeyOfOpaque(NodeId node, Call& call) {
     const std::string unknown = UnknownOpOf(call);
     opaque_.insert(unknown);
     opaque_calls_.names.emplace(hash, unknown);
-    if (traits.mutates) opaque_calls_.writers.insert(unknown);
+    if (mutates) opaque_calls_.writers.insert(unknown);
   }
-  if (traits.mutates) OverwriteOperands(hash, call);
+  if (mutates) OverwriteOperands(hash, call);
   return hash;
 }
 

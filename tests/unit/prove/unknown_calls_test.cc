@@ -32,6 +32,30 @@ TEST_CASE("PV-74: a custom operator that writes, in its functional form, is unkn
   CHECK_EQ(same.opaque[0], "mylib.scale_.default");
 }
 
+TEST_CASE("PV-74: an in-place form writes what its function returns") {
+  const auto text = [](std::string_view call, std::string_view read) {
+    return fmt::format(R"(
+  x = placeholder : f32[4]
+  y = aten.mul.Tensor(x, 2) : f32[4]
+  r = {} : f32[4]
+  w = _c10d_functional.wait_tensor.default(r) : f32[4]
+  z = aten.add.Tensor(w, {}) : f32[4]
+  output(z)
+)",
+                       call, read);
+  };
+  const auto prove = [&](std::string_view call, std::string_view read) {
+    return ProveTexts(text("_c10d_functional.all_reduce.default(y, 'sum', '0')", "w"),
+                      text(call, read))
+        .verdict;
+  };
+  constexpr std::string_view kInPlace = "_c10d_functional.all_reduce_.default(y, 'sum', '0')";
+  CHECK(prove(kInPlace, "w") == Verdict::kProven);
+  CHECK(prove(kInPlace, "y") == Verdict::kProven);  // y holds the sum now
+  CHECK(prove("_c10d_functional.all_reduce.default(y, 'sum', '0')", "y") == Verdict::kDiffers);
+  CHECK(prove("_c10d_functional.all_reduce_.default(y, 'max', '0')", "w") == Verdict::kUnproven);
+}
+
 TEST_CASE("PV-74: operands that an unknown call has by keyword, in a list or as a body, matter") {
   const std::string before = Functionalized("a", "b", "alpha=0.5, ");
   constexpr std::string_view kReason =
