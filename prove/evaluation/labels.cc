@@ -62,11 +62,21 @@ std::vector<int64_t> PartsOf(int64_t size) {
   return parts;
 }
 
-/// 0: every rank of a grid of ranks differs from those in its row and column. Few ranks count more.
+/// Of a dimension, the first and the last slice, which programs read alone: those without a label.
+int64_t EmptyEnds(const Sizes& sizes, const Ignored& ignored, size_t dim) {
+  const int64_t slice = static_cast<int64_t>(ignored.size()) / sizes[dim];
+  if (slice < 2) return 0;
+  const std::vector<int64_t> counts = CountsOfBlocks(sizes, ignored, dim, sizes[dim], dim, 1);
+  return (counts.front() == slice ? 1 : 0) + (counts.back() == slice ? 1 : 0);
+}
+
+/// 0: every rank of a grid of ranks differs from those in its row and column, and the ends of all
+/// dimensions have labels. Few ranks count more.
 int64_t Penalty(const Sizes& sizes, const Ignored& ignored) {
   constexpr int64_t kWeight = 1 << 12;
   int64_t penalty = 0;
   for (size_t dim = 0; dim < sizes.size(); ++dim) {
+    penalty += kWeight * EmptyEnds(sizes, ignored, dim);
     for (size_t other = dim; other < sizes.size(); ++other) {
       for (const int64_t first : PartsOf(sizes[dim])) {
         for (const int64_t second :

@@ -66,6 +66,24 @@ TEST_CASE("inputs: ranks that share labels ignore other numbers of them") {
   }
 }
 
+TEST_CASE("inputs: a program that reads the first or last labels alone has some") {
+  for (const Sizes& sizes : {Sizes{2, 4}, Sizes{4, 8}, Sizes{4, 16}, Sizes{6, 12}, Sizes{8, 128}}) {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      const Tensor labels(Domain::kInteger, sizes, 1);
+      IgnoreLabels(labels, kIgnoredLabel, seed, {});
+      for (size_t dim = 0; dim < sizes.size(); ++dim) {
+        const std::vector<int64_t> counts = IgnoredInParts(labels, dim, sizes[dim]);
+        CAPTURE(sizes.front());
+        CAPTURE(sizes.back());
+        CAPTURE(seed);
+        CAPTURE(dim);
+        CHECK_LT(counts.front(), labels.numel() / sizes[dim]);
+        CHECK_LT(counts.back(), labels.numel() / sizes[dim]);
+      }
+    }
+  }
+}
+
 TEST_CASE("inputs: ranks with labels of their own ignore other numbers of them") {
   std::set<int64_t> counts;
   for (int64_t rank = 0; rank < 6; ++rank) {
