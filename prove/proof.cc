@@ -48,12 +48,12 @@ void SetRight(const Value& expected, const Value& actual) {
 
 /// Whether no element of an output is defined, of which any value is right. Memory that a graph
 /// does not write to is meant to be so.
-bool IsUndefined(const Graph& graph, ValueId output, const Value& value) {
+bool IsUndefined(const Graph& graph, ValueId output, const Value& value, Residue code) {
   const auto* tensor = std::get_if<Tensor>(&value);
   if (tensor == nullptr || tensor->domain() != Domain::kFloat || tensor->numel() == 0) return false;
   if (BaseName(graph.op(graph.value(output).def)).find("empty") != std::string_view::npos)
     return false;
-  return std::ranges::all_of(tensor->Read(), [](uint64_t word) { return word == kUndefined; });
+  return std::ranges::all_of(tensor->Read(), [&](uint64_t word) { return word == code; });
 }
 
 class Prover {
@@ -278,9 +278,16 @@ class Prover {
   Status CheckDefined() const {
     const std::vector<ValueId> outputs = before_.operands(before_.output());
     for (size_t i = 0; i < std::min(outputs.size(), expected_.size()); ++i) {
-      if (!IsUndefined(before_, outputs[i], expected_[i])) continue;
-      return Error(ErrorCode::kUnsupported, "output {}, {}, is undefined: an index is out of range",
-                   i, before_.value_name(outputs[i]));
+      if (IsUndefined(before_, outputs[i], expected_[i], kUndefined)) {
+        return Error(ErrorCode::kUnsupported,
+                     "output {}, {}, is undefined: an index is out of range", i,
+                     before_.value_name(outputs[i]));
+      }
+      if (IsUndefined(before_, outputs[i], expected_[i], kNan)) {
+        return Error(ErrorCode::kUnsupported,
+                     "output {}, {}, is NaN on the inputs of the proof, whatever it is made of", i,
+                     before_.value_name(outputs[i]));
+      }
     }
     return Ok();
   }

@@ -122,6 +122,29 @@ Result<Values> EvaluateSign(Call& call) {
   })};
 }
 
+/// Whether an element is one of the codes; integers are none of them.
+template <Residue... kCodes>
+Result<Values> EvaluateIsCode(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  if (a.domain() == Domain::kComplex) return Error(ErrorCode::kUnsupported, "of complex numbers");
+  if (a.domain() == Domain::kInteger)
+    return Values{Map(a, Domain::kInteger, [](uint64_t /*x*/) -> uint64_t { return 0; })};
+  return Values{Map(a, Domain::kInteger, [](Residue x) -> uint64_t {
+    if (x == kUndefined) return kUndefined;
+    return ((x == kCodes) || ...) ? 1 : 0;
+  })};
+}
+
+Result<Values> EvaluateIsFinite(Call& call) {
+  STRATA_TRY(const Tensor a, call.TensorAt(0));
+  if (a.domain() == Domain::kComplex) return Error(ErrorCode::kUnsupported, "of complex numbers");
+  const bool is_integer = a.domain() == Domain::kInteger;
+  return Values{Map(a, Domain::kInteger, [&](Residue x) -> uint64_t {
+    if (!is_integer && x == kUndefined) return kUndefined;
+    return is_integer || IsNumber(x) ? 1 : 0;
+  })};
+}
+
 constexpr OpDefinition kOrderOps[] = {
     {"aten.abs", EvaluateAbs},
     {"aten.clamp", EvaluateClamp},
@@ -130,6 +153,11 @@ constexpr OpDefinition kOrderOps[] = {
     {"aten.eq", EvaluateCompare<false, true, false>},
     {"aten.ge", EvaluateCompare<false, true, true>},
     {"aten.gt", EvaluateCompare<false, false, true>},
+    {"aten.isfinite", EvaluateIsFinite},
+    {"aten.isinf", EvaluateIsCode<kInfinity, kMinusInfinity>},
+    {"aten.isnan", EvaluateIsCode<kNan>},
+    {"aten.isneginf", EvaluateIsCode<kMinusInfinity>},
+    {"aten.isposinf", EvaluateIsCode<kInfinity>},
     {"aten.le", EvaluateCompare<true, true, false>},
     {"aten.lt", EvaluateCompare<true, false, false>},
     {"aten.maximum", EvaluateExtremum<true>},

@@ -33,6 +33,10 @@ TEST_CASE("PV-3: products, sums and pointwise arithmetic are ATen's") {
   CheckCall("aten.abs.default(x)", "f64[9]", "f64[9]", "f64[9]");
   CheckCall("aten.sign.default(x)", "f64[9]", "f64[9]", "f64[9]");
   CheckCall("aten.sign.default(x)", "i64[9]", "f64[9]", "i64[9]");
+  for (const std::string_view is : {"isnan", "isinf", "isfinite", "isposinf", "isneginf"}) {
+    CheckCall(fmt::format("aten.{}.default(x)", is), "f64[9]", "f64[9]", "b8[9]");
+    CheckCall(fmt::format("aten.{}.default(x)", is), "i64[9]", "f64[9]", "b8[9]");
+  }
 }
 
 TEST_CASE("PV-3: variances and extremes are ATen's") {

@@ -117,6 +117,17 @@ Verdict VerdictOf(const Programs& programs) {
   return ProveTexts(text(programs.before), text(programs.after)).verdict;
 }
 
+TEST_CASE("a NaN where an element is none hides no change of what is added to it") {
+  constexpr std::string_view kSum = R"(
+  n = aten.isnan.default(f) : b8[8, 8]
+  none = aten.full.default([], nan, dtype=torch.float32) : f32[]
+  w = aten.where.self(n, none, f) : f32[8, 8]
+  s = aten.sum.default(w) : f32[]
+  y = aten.{}.Tensor(s, f) : f32[8, 8])";
+  CHECK(VerdictOf({fmt::format(fmt::runtime(kSum), "add"),
+                   fmt::format(fmt::runtime(kSum), "sub")}) == Verdict::kDiffers);
+}
+
 TEST_CASE(
     "PV-31: a bound, a divisor and a literal that is compared with are part of the function") {
   constexpr Programs kDifferent[] = {
