@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "prove/evaluation/drawn_values.h"
 #include "prove/evaluation/evaluator.h"
-#include "prove/evaluation/seeded_draws.h"
 #include "prove/evaluation/stated_constants.h"
 #include "prove/sizes/chosen_sizes.h"
 #include "prove/values/compare.h"
@@ -51,14 +51,15 @@ Result<Outputs> EvaluateAll(const Graph& joint, const Graph& forward, const Grap
   whole.SeedGenerator();
   first.SeedGenerator();
   const std::array<const Graph*, 2> halves = {&forward, &backward};
-  SeededDraws draws(joint, halves);
+  const SeededDraws draws(joint, halves);
+  DrawnValues drawn(draws);
   if (!draws.empty()) proof.assumptions.push_back({draws.Text()});
   Outputs outputs;
   STRATA_TRY(outputs.expected, whole.Run(inputs, [&](NodeId node, std::span<Value> results) {
-    draws.Keep(node, results);
+    drawn.Keep(node, results);
   }));
-  const GivenResults drawn_first = draws.ResultsIn(forward),
-                     drawn_second = draws.ResultsIn(backward);
+  const GivenResults drawn_first = drawn.ResultsIn(forward),
+                     drawn_second = drawn.ResultsIn(backward);
   first.SetResults(drawn_first);
   second.SetResults(drawn_second);
   STRATA_TRY(const std::vector<Value> for_forward, InputsOf(forward, values));

@@ -15,13 +15,14 @@
 #include "base/random.h"
 #include "ir/module.h"
 #include "ir/ops.h"
+#include "ir/seeded_draws.h"
 #include "ir/stored_inputs.h"
 #include "prove/chunks.h"
 #include "prove/evaluation/bounds.h"
+#include "prove/evaluation/drawn_values.h"
 #include "prove/evaluation/evaluator.h"
 #include "prove/evaluation/rank_inputs.h"
 #include "prove/evaluation/reference_values.h"
-#include "prove/evaluation/seeded_draws.h"
 #include "prove/evaluation/stated_constants.h"
 #include "prove/evaluation/work.h"
 #include "prove/evaluation/zeros.h"
@@ -91,7 +92,7 @@ class Prover {
     Evaluator second(after_, seed_, options_.rounds);
     second.SeedGenerator();
     second.SetConstants(attributes);
-    const GivenResults drawn = draws_.ResultsIn(after_);
+    const GivenResults drawn = drawn_.ResultsIn(after_);
     second.SetResults(drawn);
     Result<std::vector<Value>> actual =
         second.Run(for_after, [&](NodeId node, std::span<Value> results) { Check(node, results); });
@@ -139,7 +140,7 @@ class Prover {
     std::string wrong;
     STRATA_TRY(expected_, first.Run(written_, [&](NodeId node, std::span<Value> results) {
       if (options_.stable_ids) reference_.Keep(node, results);
-      draws_.Keep(node, results);
+      drawn_.Keep(node, results);
       if (options_.checks_sizes && wrong.empty() && !HasSizesOfType(before_, node, results))
         wrong = before_.name(node);
     }));
@@ -310,6 +311,7 @@ class Prover {
   ConstantNumbers constants_;
   std::map<NodeId, std::string> stored_;  // inputs that are attributes afterwards
   SeededDraws draws_;
+  DrawnValues drawn_{draws_};
   ReferenceValues reference_{before_, options_.max_kept_words};
   bool is_wrong_ = false;  // a value that differs was not kept, so nothing after it is right
   // Of the last evaluation of `before`.

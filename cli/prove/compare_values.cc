@@ -1,5 +1,6 @@
 #include "runtime/exec/compare_values.h"
 
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "cli/prove/prove_ranks.h"
 #include "cli/prove/value_pairs.h"
 #include "ir/fingerprint.h"
+#include "ir/seeded_draws.h"
 #include "ir/stated_constants.h"
 #include "refs/ref.h"
 #include "runtime/aten/operator_library.h"
@@ -161,6 +163,8 @@ Result<ValueComparison> CompareAlone(const Graph& before, const Graph& after,
   }
   for (const auto& [attribute, input] : matched.stored)
     inferred.push_back(StoredInputText(before, input, attribute));
+  const SeededDraws draws(before, std::array{&after});
+  if (!draws.empty()) inferred.push_back(draws.Text());
   NamedTensors after_inputs = TransferInputs(matched, inputs);
   after_inputs.merge(more);
   return CompareValues(before, after, matched.pairs, inputs, after_inputs, flags.tolerance);

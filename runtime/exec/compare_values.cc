@@ -1,6 +1,7 @@
 #include "runtime/exec/compare_values.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/seeded_draws.h"
 #include "runtime/aten/literals.h"
 #include "runtime/exec/graph_run.h"
 #include "runtime/exec/step/observer.h"
@@ -91,15 +93,21 @@ Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,
     partner.emplace(pair.after, pair.before);
     wanted.insert(pair.before);
   }
+  const SeededDraws draws(before, std::array{&after});
   std::map<ValueId, Tensor> kept;
   ResultObserver keep(before, [&](ValueId value, const Tensor& result) {
-    if (wanted.contains(value) && result.defined()) kept.insert_or_assign(value, result.clone());
+    const bool is_read = wanted.contains(value) || draws.IsDraw(before.value(value).def);
+    if (is_read && result.defined()) kept.insert_or_assign(value, result.clone());
   });
   STRATA_TRY(const GraphRun run_before, RunGraph(before, before_inputs, &keep));
 
   ValueComparison comparison;
   const Comparer comparer(tolerance);
   ResultObserver compare(after, [&](ValueId value, const Tensor& result) {
+    if (const NodeId draw = draws.DrawOf(after, after.value(value).def); draw.valid()) {
+      result.copy_(kept.at(before.result(draw)));
+      return;
+    }
     const auto pair = partner.find(value);
     if (pair == partner.end()) return;
     const auto other = kept.find(pair->second);

@@ -50,6 +50,8 @@ struct ValueComparison {
 /// places where both graphs have equally many, others by pairs. Values within `tolerance` count as
 /// equal; another type or size of an output or an input is a difference.
 ///
+/// Calls with seeds draw what random calls of the first graph draw (ir/seeded_draws.h).
+///
 /// Graphs with collectives run on the threads of a ThreadTeam, each on its rank's inputs.
 /// Keeps a copy of each paired value of the first graph. Errors: a graph that cannot be executed.
 Result<ValueComparison> CompareValues(const Graph& before, const Graph& after,

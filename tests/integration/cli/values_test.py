@@ -143,6 +143,20 @@ class ValuesTest(unittest.TestCase):
         self.write("b.txt", stored.replace("mul = aten.mul.Tensor(x, w_1)", "mul = aten.mul.Tensor(x, x)"))
         self.assertIn("1 differ", self.run_strata("compare-values", "a.txt", "b.txt", code=1))
 
+    def test_calls_with_seeds_draw_what_random_calls_drew(self):
+        text = ("graph g\n  x = placeholder : f32[4][1]cpu\n  r = aten.rand.default([4]) : f32[4][1]cpu\n"
+                "  y = aten.mul.Tensor(x, r) : f32[4][1]cpu\n  output((y,))\n")
+        self.write("a.txt", text)
+        seeded = text.replace("  r = aten.rand.default([4])", "  s = prims.inductor_seeds.default(1, device('cpu')) : i64[1][1]cpu\n"
+                              "  t = prims.inductor_lookup_seed.default(s, 0) : i64[][]cpu\n"
+                              "  r = prims.inductor_random.default([4], t, 'rand')")
+        self.write("b.txt", seeded)
+        self.assertEqual(self.run_strata("compare-values", "a.txt", "b.txt"),
+                         "1 values compared, 0 differ; 0 of 1 outputs differ\n"
+                         "inferred: calls with seeds draw what the 1 random calls before drew, in order\n")
+        self.write("b.txt", seeded.replace("'rand'", "'randn'"))
+        self.assertNotIn("inferred", self.run_strata("compare-values", "a.txt", "b.txt", code=1))
+
     def test_the_first_value_that_differs_is_named_with_its_error(self):
         # 3 and the next fp32: one unit in the last place, times 4.5 rounds to one again.
         self.write("b.txt", GRAPH.format(factor="3.000000238418579"))

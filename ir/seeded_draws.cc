@@ -1,4 +1,4 @@
-#include "prove/evaluation/seeded_draws.h"
+#include "ir/seeded_draws.h"
 
 #include <algorithm>
 #include <set>
@@ -10,20 +10,20 @@
 #include "ir/module.h"
 #include "ir/ops.h"
 
-namespace strata::prove {
+namespace strata {
 namespace {
 
 constexpr std::string_view kSeeds = "prims.inductor_seeds.default";
 constexpr std::string_view kLookup = "prims.inductor_lookup_seed.default";
-constexpr std::string_view kRandom = "prims.inductor_random.default";
-constexpr std::string_view kIntegers = "prims.inductor_randint.default";
+constexpr std::string_view kSeededRandom = "prims.inductor_random.default";
+constexpr std::string_view kSeededIntegers = "prims.inductor_randint.default";
 
 bool IsCallOf(const Graph& graph, NodeId node, std::string_view op) {
   return graph.node(node).kind == NodeKind::kCall && graph.op(node) == op;
 }
 
 bool HasSeed(const Graph& graph, NodeId node) {
-  return IsCallOf(graph, node, kRandom) || IsCallOf(graph, node, kIntegers);
+  return IsCallOf(graph, node, kSeededRandom) || IsCallOf(graph, node, kSeededIntegers);
 }
 
 /// Integers from `low` to below `high`. "": bounds that are not literals.
@@ -38,16 +38,16 @@ std::string DistributionOf(const Graph& graph, NodeId node) {
   const std::span<const Arg> args = graph.args(node);
   if (op == "aten.rand.default") return "rand";
   if (op == "aten.randn.default") return "randn";
-  if (op == kRandom && args.size() == 3 && args[2].kind() == ArgKind::kString)
+  if (op == kSeededRandom && args.size() == 3 && args[2].kind() == ArgKind::kString)
     return std::string(graph.module().str(args[2].str()));
   if (op == "aten.randint.default" && args.size() == 2) return IntegersOf(Arg::Int(0), args[0]);
   if (op == "aten.randint.low" && args.size() == 3) return IntegersOf(args[0], args[1]);
-  if (op == kIntegers && args.size() == 4) return IntegersOf(args[0], args[1]);
+  if (op == kSeededIntegers && args.size() == 4) return IntegersOf(args[0], args[1]);
   return "";
 }
 
 /// "rand f32[2,3,]": distribution and type of what a call draws. "": it draws in another way.
-std::string DrawOf(const Graph& graph, NodeId node) {
+std::string DrawText(const Graph& graph, NodeId node) {
   if (graph.node(node).kind != NodeKind::kCall || graph.node(node).num_results != 1) return "";
   const std::string distribution = DistributionOf(graph, node);
   const TypeId id = graph.value(graph.result(node)).type;
@@ -62,7 +62,7 @@ std::string DrawOf(const Graph& graph, NodeId node) {
 /// The seed that a call reads: the name of the seeds, and which of them. "": another value.
 std::pair<std::string_view, int64_t> SeedOf(const Graph& graph, NodeId random) {
   const std::span<const Arg> args = graph.args(random);
-  const size_t position = graph.op(random) == kRandom ? 1 : 3;
+  const size_t position = graph.op(random) == kSeededRandom ? 1 : 3;
   if (position >= args.size() || !args[position].is_value()) return {};
   const NodeId lookup = graph.value(args[position].value()).def;
   if (!IsCallOf(graph, lookup, kLookup) || graph.args(lookup).size() != 2) return {};
@@ -79,8 +79,8 @@ SeededDraws::SeededDraws(const Graph& before, std::span<const Graph* const> afte
   for (const NodeId node : before.nodes()) {
     is_paired = is_paired && !HasSeed(before, node);  // calls with seeds are the same in both
     if (!TraitsOf(before, node).random) continue;
-    draws_.push_back({node, Value()});
-    drawn.push_back(DrawOf(before, node));
+    draws_.push_back(node);
+    drawn.push_back(DrawText(before, node));
   }
   std::set<std::string_view> seeds;
   std::set<size_t> used;
@@ -95,7 +95,7 @@ SeededDraws::SeededDraws(const Graph& before, std::span<const Graph* const> afte
       const auto [name, index] = SeedOf(*graph, node);
       const auto seed = static_cast<size_t>(index);
       is_paired = is_paired && !name.empty() && seed < drawn.size() && !drawn[seed].empty() &&
-                  drawn[seed] == DrawOf(*graph, node);
+                  drawn[seed] == DrawText(*graph, node);
       seeds.insert(name);
       used.insert(seed);
       seed_of_[graph].emplace(node, seed);
@@ -109,24 +109,19 @@ std::string SeededDraws::Text() const {
                      draws_.size());
 }
 
-void SeededDraws::Keep(NodeId node, std::span<const Value> results) {
-  const auto draw = std::ranges::find(draws_, node, &Draw::node);
-  if (draw != draws_.end()) draw->drawn = CopyOf(results[0]);
+bool SeededDraws::IsDraw(NodeId node) const {
+  return std::ranges::find(draws_, node) != draws_.end();
 }
 
-GivenResults SeededDraws::ResultsIn(const Graph& after) const {
-  GivenResults results;
-  if (empty()) return results;
-  for (const NodeId node : after.nodes()) {
-    const bool is_seed = IsCallOf(after, node, kSeeds) || IsCallOf(after, node, kLookup);
-    // Only random calls read seeds, and what they draw is known.
-    if (is_seed) results.emplace(node, Values{Tensor(Domain::kInteger, {}, 0)});
-  }
-  if (const auto of_graph = seed_of_.find(&after); of_graph != seed_of_.end()) {
-    for (const auto& [node, seed] : of_graph->second)
-      results.emplace(node, Values{CopyOf(draws_[seed].drawn)});
-  }
-  return results;
+NodeId SeededDraws::DrawOf(const Graph& after, NodeId node) const {
+  const auto of_graph = seed_of_.find(&after);
+  if (empty() || of_graph == seed_of_.end()) return {};
+  const auto seed = of_graph->second.find(node);
+  return seed == of_graph->second.end() ? NodeId{} : draws_[seed->second];
 }
 
-}  // namespace strata::prove
+bool IsSeed(const Graph& graph, NodeId node) {
+  return IsCallOf(graph, node, kSeeds) || IsCallOf(graph, node, kLookup);
+}
+
+}  // namespace strata
