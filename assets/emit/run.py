@@ -205,6 +205,10 @@ def run_profiled(module, inputs, path):
     return results
 
 
+def in_bytes(tensor):
+    return tensor.reshape(-1).view(torch.uint8)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("inputs", metavar="INPUTS.safetensors")
@@ -216,14 +220,14 @@ def main():
         ranks.start(NUM_RANKS, graph.GROUPS)
     inputs, constants = inputs_of(options.inputs)
     module = module_of(with_ranges() if options.profile else graph.GraphModule, constants)
-    versions = [tensor._version for tensor in inputs]
+    before = {name: tensor.clone() for name, tensor in zip(graph.INPUTS, inputs) if name in graph.WRITTEN}
     with torch.no_grad():
         results = run_profiled(module, inputs, options.profile) if options.profile else module(*inputs)
     if not isinstance(results, (list, tuple)):
         results = [results]
     outputs = {name: result for name, result in zip(graph.OUTPUTS, results) if isinstance(result, torch.Tensor)}
-    written = {name: tensor for name, tensor, version in zip(graph.INPUTS, inputs, versions)
-               if tensor._version != version and name not in outputs}
+    written = {name: tensor for name, tensor in zip(graph.INPUTS, inputs)
+               if name in before and name not in outputs and not torch.equal(in_bytes(tensor), in_bytes(before[name]))}
     if NUM_RANKS > 1:
         cuts = dict(zip(graph.INPUTS + graph.OUTPUTS, graph.INPUT_CUTS + graph.OUTPUT_CUTS))
         outputs, written = ({name: ranks.gather(part, cuts[name]) for name, part in parts.items()}

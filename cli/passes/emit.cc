@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "ir/ops.h"
 #include "ir/rewriter.h"
 #include "passes/compile/pointwise.h"
+#include "passes/core/written_memory.h"
 #include "passes/flex/flex_node.h"
 #include "refs/ref.h"
 
@@ -155,9 +157,13 @@ Result<std::string> GraphPy(const Graph& graph, std::string_view ref) {
     ranks += '\n';
     import_ranks = "\nimport ranks as _ranks  # nodes are named without an underscore\n";
   }
-  std::string inputs, constants, outputs;
-  for (const NodeId node : graph.placeholders())
-    inputs += fmt::format("    {},\n", Literal(InputName(graph, node)));
+  std::string inputs, written, constants, outputs;
+  const std::set<ValueId> memory = WrittenMemory(graph);
+  for (const NodeId node : graph.placeholders()) {
+    const std::string line = fmt::format("    {},\n", Literal(InputName(graph, node)));
+    inputs += line;
+    if (memory.contains(graph.result(node))) written += line;
+  }
   for (const NodeId node : graph.nodes()) {
     if (graph.node(node).kind == NodeKind::kGetAttr && graph.args(node).empty())
       constants += fmt::format("    {},\n", Literal(graph.op(node)));
@@ -177,10 +183,11 @@ Result<std::string> GraphPy(const Graph& graph, std::string_view ref) {
       "Max, Min = max, min\n\n\n"
       "def Mod(a, b):\n"
       "    return a % b\n\n\n"
-      "INPUTS = [\n{}]\n\nCONSTANTS = [\n{}]\n\nOUTPUTS = [\n{}]\n\n{}{}",
+      "INPUTS = [\n{}]\n\nWRITTEN = [  # inputs that the graph may write to\n{}]\n\nCONSTANTS = "
+      "[\n{}]\n\nOUTPUTS = [\n{}]\n\n{}{}",
       Literal(ref),
       HasPrims(graph) ? "import torch._inductor.inductor_prims  # more of torch.ops.prims\n" : "",
-      import_ranks, inputs, constants, outputs, ranks, WithOwnFunctions(PrintFx(graph)));
+      import_ranks, inputs, written, constants, outputs, ranks, WithOwnFunctions(PrintFx(graph)));
 }
 
 }  // namespace

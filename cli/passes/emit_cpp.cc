@@ -16,6 +16,7 @@
 #include "ir/complex_literal.h"
 #include "ir/module.h"
 #include "passes/compile/pointwise.h"
+#include "passes/core/written_memory.h"
 
 namespace strata::cli {
 namespace {
@@ -318,9 +319,11 @@ std::string InputType(const Graph& graph, ValueId value) {
 
 std::string InputTable(const Graph& graph) {
   std::string inputs;
+  const std::set<ValueId> written = WrittenMemory(graph);
   const auto add = [&](NodeId node, std::string_view name) {
-    inputs +=
-        fmt::format("    {{{}, {}}},\n", CppString(name), InputType(graph, graph.result(node)));
+    const ValueId value = graph.result(node);
+    inputs += fmt::format("    {{{}, {}{}}},\n", CppString(name), InputType(graph, value),
+                          written.contains(value) ? ", true" : "");
   };
   for (const NodeId node : graph.placeholders()) {
     const std::string_view name = graph.attribute(node, "fqn");

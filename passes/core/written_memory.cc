@@ -14,6 +14,8 @@
 namespace strata {
 namespace {
 
+constexpr std::string_view kFused = "strata.fused.default";
+
 /// Operators whose results lie in their first operand, though their schemas do not say so.
 bool SharesUnsafely(std::string_view op) {
   constexpr std::string_view kOps[] = {"aten._unsafe_view", "aten.lift", "aten.unsafe_chunk",
@@ -64,8 +66,15 @@ bool Mutates(const Graph& graph, NodeId node) {
 std::set<ValueId> WrittenMemory(const Graph& graph) {
   std::set<ValueId> written;
   for (const NodeId node : graph.nodes()) {
-    if (!Mutates(graph, node)) continue;
-    graph.ForEachOperand(node, [&](ValueId value) { written.insert(OwnerOf(graph, value)); });
+    if (Mutates(graph, node)) {
+      graph.ForEachOperand(node, [&](ValueId value) { written.insert(OwnerOf(graph, value)); });
+    } else if (graph.node(node).kind == NodeKind::kCall && graph.op(node) == kFused) {
+      // Results that lie in operands are written there.
+      for (size_t i = 0; i < graph.node(node).num_results; ++i) {
+        const ValueId result = graph.result(node, i);
+        if (graph.value(result).alias_of.valid()) written.insert(OwnerOf(graph, result));
+      }
+    }
   }
   return written;
 }

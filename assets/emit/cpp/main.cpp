@@ -32,11 +32,15 @@ std::string Describe(at::ScalarType type, at::IntArrayRef sizes) {
   return c10::toString(type) + (" [" + text + "]");
 }
 
+at::Tensor Bytes(const at::Tensor& tensor) {
+  return tensor.reshape({-1}).view(at::kByte);
+}
+
 int Run(int argc, char** argv) {
   const at::NoGradGuard no_grad;
   const std::map<std::string, at::Tensor> tensors = LoadTensors(argv[1]);
   std::vector<at::Tensor> inputs;
-  std::vector<int64_t> versions;
+  std::vector<at::Tensor> before;  // of those that may be written: what they were
   for (const Input& input : kInputs) {
     const auto found = tensors.find(input.name);
     if (found == tensors.end()) {
@@ -51,7 +55,7 @@ int Run(int argc, char** argv) {
       return 1;
     }
     inputs.push_back(Lay(given, input.strides));
-    versions.push_back(inputs.back()._version());
+    before.push_back(input.may_be_written ? inputs.back().clone() : at::Tensor());
   }
   const std::vector<at::Tensor> results = Step(inputs);
   std::vector<std::pair<std::string, at::Tensor>> outputs;
@@ -65,7 +69,7 @@ int Run(int argc, char** argv) {
       std::cout << kOutputs[i] << " = " << results[i].item().toDouble() << "\n";
   }
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i]._version() != versions[i]) add(kInputs[i].name, inputs[i]);
+    if (before[i].defined() && !Bytes(inputs[i]).equal(Bytes(before[i]))) add(kInputs[i].name, inputs[i]);
   if (argc == 3) SaveTensors(argv[2], outputs);
   return 0;
 }

@@ -9,6 +9,7 @@ struct Input {
   at::ScalarType type;           // Undefined: any
   std::vector<int64_t> sizes;    // of a type that is defined
   std::vector<int64_t> strides;  // empty: contiguous
+  bool may_be_written = false;
 };
 
 extern const std::vector<Input> kInputs;

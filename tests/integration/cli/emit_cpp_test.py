@@ -64,6 +64,16 @@ graph g
   output([None, c, None, memory])
 """
 
+# Running statistics, which a norm in training mode writes to.
+NORM = """\
+graph g
+  x = placeholder : f32[4, 2][2, 1]cpu
+  mean = placeholder : f32[2][1]cpu
+  var = placeholder : f32[2][1]cpu
+  (y, _, _) = aten.native_batch_norm.default(x, None, None, mean, var, True, 0.1, 1e-05) as n : (f32[4, 2][2, 1]cpu, f32[2][1]cpu, f32[2][1]cpu)
+  output([y])
+"""
+
 
 class EmitCppTest(FolderCase):
     """The first program is built with its CMakeLists.txt; the others, whose sources but step.cpp are the same, from its
@@ -165,6 +175,13 @@ class EmitCppTest(FolderCase):
         results = self.check_bits("g.txt", "laid")
         self.assertEqual(struct.unpack("<12f", results["memory"][2]), (0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11))
         self.assertEqual(struct.unpack("<12f", results["c"][2]), (2, 4, 6) * 4)
+
+    def test_statistics_that_a_norm_writes_are_among_the_results(self):
+        self.write("g.txt", NORM)
+        write_tensors(self.path("in.safetensors"), {
+            "x": ("F32", [4, 2], struct.pack("<8f", *range(8))),
+            "mean": ("F32", [2], struct.pack("<2f", 0, 0)), "var": ("F32", [2], struct.pack("<2f", 1, 1))})
+        self.assertEqual(set(self.check_bits("g.txt", "norm")), {"y", "mean", "var"})
 
     def check_damaged(self, program):
         """Files that are not the inputs of the program of HOSTILE give a line each."""

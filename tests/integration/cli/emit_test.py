@@ -62,6 +62,16 @@ class <lambda>(torch.nn.Module):
             return (double,)
 """
 
+# Running statistics, which a norm in training mode writes to.
+NORM = """\
+graph g
+  x = placeholder : f32[4, 2][2, 1]cpu
+  mean = placeholder : f32[2][1]cpu
+  var = placeholder : f32[2][1]cpu
+  (y, _, _) = aten.native_batch_norm.default(x, None, None, mean, var, True, 0.1, 1e-05) as n : (f32[4, 2][2, 1]cpu, f32[2][1]cpu, f32[2][1]cpu)
+  output([y])
+"""
+
 
 class EmitTest(unittest.TestCase):
     strata = ""
@@ -117,6 +127,17 @@ class EmitTest(unittest.TestCase):
             for graph in ("step", "optimizer"):
                 with self.subTest(model=model, graph=graph, options=options):
                     self.check_bits(graph, f"{i}-{graph}")
+
+    def test_statistics_that_a_norm_writes_are_among_the_results(self):
+        with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:
+            file.write(NORM)
+        write_tensors(os.path.join(self.folder, "in.safetensors"), {
+            "x": ("F32", [4, 2], struct.pack("<8f", *range(8))),
+            "mean": ("F32", [2], struct.pack("<2f", 0, 0)), "var": ("F32", [2], struct.pack("<2f", 1, 1))})
+        first, second = self.both_results("g", "norm", "g.txt")
+        self.assertEqual(set(first), {"y", "mean", "var"})
+        for name, tensor in first.items():
+            self.assertTrue(torch.equal(tensor, second[name]), name)
 
     def test_operators_of_inductor_are_imported(self):
         self.emit_doubling("prims.fma.default(x, x, x)")

@@ -1,6 +1,7 @@
 // Which nodes write to memory that others read, in programs as Dynamo has them.
 #include "passes/core/written_memory.h"
 
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -65,6 +66,25 @@ TEST_CASE("batch norms in training write their statistics, tables with a maximal
   for (const NodeId node : graph.nodes())
     if (Mutates(graph, node)) writers += fmt::format("{} ", graph.name(node));
   CHECK_EQ(writers, "train aten rows ");
+}
+
+TEST_CASE("fused nodes write the operands in which their results lie") {
+  const auto module = testing::ParseOrDie(R"(graph g
+  x = placeholder : f32[4][1]cpu
+  y = placeholder : f32[4][1]cpu
+  kernel_0 = attr kernel_0(graph(1))
+  (u, v) = strata.fused.default(kernel_0, x, y) as fused : (f32[4][1]cpu, f32[4][1]cpu) ~(x, _)
+  output([v])
+
+graph kernel_0 body
+  a = placeholder : f32[4][1]cpu
+  b = placeholder : f32[4][1]cpu
+  c = aten.add_.Tensor(a, b) : f32[4][1]cpu ~a
+  d = aten.mul.Tensor(c, b) : f32[4][1]cpu
+  output([c, d])
+)");
+  const Graph& graph = *module->FindGraph("g");
+  CHECK_EQ(WrittenMemory(graph), std::set<ValueId>{testing::ValueNamed(graph, "x")});
 }
 
 }  // namespace
