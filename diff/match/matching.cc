@@ -18,10 +18,14 @@ Matching::Matching(const Labels& before, const Labels& after) : labels_{&before,
     made_of_[side].assign(labels.size(), -1);
     changed_[side].assign(labels.size(), 0);
     open_[side].resize(labels.size());
-    sums_[side].resize(labels.size());
     for (EntityId i : labels.ids()) {
-      open_[side][i] = {static_cast<int32_t>(labels.operands(i).size()),
-                        static_cast<int32_t>(labels.users(i).size())};
+      const auto operands = labels.operands(i);
+      const auto users = labels.users(i);
+      open_[side][i] = {static_cast<int32_t>(operands.size()), static_cast<int32_t>(users.size())};
+      if (!AreMany(operands) && !AreMany(users)) continue;
+      if (sums_[side].empty()) hub_of_[side].resize(labels.size());
+      hub_of_[side][i] = static_cast<uint32_t>(sums_[side].size());
+      sums_[side].emplace_back();
     }
   }
 }
@@ -78,15 +82,16 @@ void Matching::Announce(Side side, EntityId i, bool is_new) {
   for (const Labels::Edge& user : labels_[side]->users(i)) {
     changed_[side][user.entity] = clock_;
     open_[side][user.entity].operands -= one;
-    Sums& sums = sums_[side][user.entity];
-    sums.operands += sign * Mix(token, static_cast<uint64_t>(SlotOfUser(side, user)));
+    if (!AreMany(labels_[side]->operands(user.entity))) continue;
+    Sums& sums = SumsOf(side, user.entity);
+    sums.operands += sign * TermOf(token, side, user.entity, user.slot);
     sums.operand_set += sign * token;
   }
   for (const Labels::Edge& operand : labels_[side]->operands(i)) {
     changed_[side][operand.entity] = clock_;
     open_[side][operand.entity].users -= one;
-    sums_[side][operand.entity].users +=
-        sign * Mix(token, static_cast<uint64_t>(slotless(side, i) ? 0 : operand.slot));
+    if (!AreMany(labels_[side]->users(operand.entity))) continue;
+    SumsOf(side, operand.entity).users += sign * TermOf(token, side, i, operand.slot);
   }
 }
 

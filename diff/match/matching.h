@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -100,11 +101,18 @@ class Matching {
   /// Edges whose other end is not matched.
   int32_t open_operands(Side side, EntityId i) const { return open_[side][i].operands; }
   int32_t open_users(Side side, EntityId i) const { return open_[side][i].users; }
-  /// A hash of the matched operands with their slots; of the matched users with theirs.
-  uint64_t operand_sum(Side side, EntityId i) const { return sums_[side][i].operands; }
-  uint64_t user_sum(Side side, EntityId i) const { return sums_[side][i].users; }
+  /// A hash of the matched operands with their slots; of the matched users with theirs. Those of
+  /// hubs are kept, the others are found from the edges, no more than kMaxEdges.
+  uint64_t operand_sum(Side side, EntityId i) const {
+    return AreMany(labels(side).operands(i)) ? SumsOf(side, i).operands : SumOfOperands(side, i);
+  }
+  uint64_t user_sum(Side side, EntityId i) const {
+    return AreMany(labels(side).users(i)) ? SumsOf(side, i).users : SumOfUsers(side, i);
+  }
   /// The same of the matched operands in any order.
-  uint64_t operand_set(Side side, EntityId i) const { return sums_[side][i].operand_set; }
+  uint64_t operand_set(Side side, EntityId i) const {
+    return AreMany(labels(side).operands(i)) ? SumsOf(side, i).operand_set : SetOfOperands(side, i);
+  }
 
   /// From here on the slots of `output`'s operands mean nothing: results were added or removed.
   /// REQUIRES: `output` is not matched yet.
@@ -150,6 +158,7 @@ class Matching {
     made_of_ = {};
     changed_ = {};
     open_ = {};
+    hub_of_ = {};
     sums_ = {};
   }
   /// Frees `made()`.
@@ -165,6 +174,7 @@ class Matching {
   struct OpenEdges {
     int32_t operands = 0, users = 0;
   };
+  /// Of a hub: a node with more than kMaxEdges operands, or users.
   struct Sums {
     uint64_t operands = 0, operand_set = 0, users = 0;
   };
@@ -174,6 +184,32 @@ class Matching {
   static uint64_t KeyOf(EntityId before, EntityId after) {
     return static_cast<uint64_t>(static_cast<uint32_t>(before.index)) << 32 |
            static_cast<uint32_t>(after.index);
+  }
+  static bool AreMany(const auto& edges) { return edges.size() > kMaxEdges; }
+  /// REQUIRES: `i` has many operands, or users.
+  Sums& SumsOf(Side side, EntityId i) { return sums_[side][hub_of_[side][i]]; }
+  const Sums& SumsOf(Side side, EntityId i) const { return sums_[side][hub_of_[side][i]]; }
+  /// What an edge adds to a sum, with the token of its other end; 0: that one is not matched.
+  uint64_t TermOf(uint64_t token, Side side, EntityId user, int32_t slot) const {
+    return token == 0 ? 0 : Mix(token, static_cast<uint64_t>(SlotOfUser(side, {user, slot})));
+  }
+  uint64_t SumOfOperands(Side side, EntityId i) const {
+    uint64_t sum = 0;
+    for (const Labels::Edge& operand : labels(side).operands(i))
+      sum += TermOf(token(side, operand.entity), side, i, operand.slot);
+    return sum;
+  }
+  uint64_t SumOfUsers(Side side, EntityId i) const {
+    uint64_t sum = 0;
+    for (const Labels::Edge& user : labels(side).users(i))
+      sum += TermOf(token(side, user.entity), side, user.entity, user.slot);
+    return sum;
+  }
+  uint64_t SetOfOperands(Side side, EntityId i) const {
+    uint64_t sum = 0;
+    for (const Labels::Edge& operand : labels(side).operands(i))
+      sum += token(side, operand.entity);
+    return sum;
   }
   /// Informs the neighbours of a node about its new or removed pair.
   void Announce(Side side, EntityId i, bool is_new);
@@ -186,7 +222,8 @@ class Matching {
   std::array<IdVector<EntityId, int32_t>, 2> made_of_;  // its pair, or the one that lends its token
   std::array<IdVector<EntityId, uint32_t>, 2> changed_;  // when
   std::array<IdVector<EntityId, OpenEdges>, 2> open_;
-  std::array<IdVector<EntityId, Sums>, 2> sums_;
+  std::array<IdVector<EntityId, uint32_t>, 2> hub_of_;  // into sums_; empty: there are no hubs
+  std::array<std::vector<Sums>, 2> sums_;
   std::vector<Made> made_;
   uint32_t clock_ = 0, taken_back_ = 0;
   std::unordered_set<uint64_t> vetoes_;
