@@ -44,11 +44,8 @@ class Suspects {
     for (int reach = 0; any_ && reach < kReach; ++reach) {
       std::vector<std::pair<Side, EntityId>> next;
       for (const auto& [side, i] : edge) {
-        for (const auto& edges : {by_id.labels(side).operands(i), by_id.labels(side).users(i)}) {
-          if (edges.size() > Matching::kMaxEdges) continue;
-          for (const Labels::Edge& neighbour : edges)
-            Add(side, neighbour.entity, next);
-        }
+        AddAll(side, by_id.labels(side).operands(i), next);
+        AddAll(side, by_id.labels(side).users(i), next);
       }
       edge = std::move(next);
     }
@@ -76,7 +73,7 @@ class Suspects {
   bool HasRival(EntityId before) const {
     const Labels& labels = by_id_.labels(kBefore);
     const Labels& others = by_id_.labels(kAfter);
-    const auto first = [](std::span<const Labels::Edge> edges) {
+    const auto first = [](const auto& edges) {
       return edges.first(std::min(edges.size(), Matching::kMaxEdges));
     };
     for (const Labels::Edge& operand : first(labels.operands(before))) {
@@ -103,6 +100,12 @@ class Suspects {
     const int merit = Merit(by_id_, before, after);
     return (!own.valid() || merit >= Merit(by_id_, before, own)) &&
            (!origin.valid() || merit >= Merit(by_id_, origin, after));
+  }
+
+  void AddAll(Side side, const auto& edges, std::vector<std::pair<Side, EntityId>>& added) {
+    if (edges.size() > Matching::kMaxEdges) return;
+    for (const Labels::Edge& neighbour : edges)
+      Add(side, neighbour.entity, added);
   }
 
   void Add(Side side, EntityId i, std::vector<std::pair<Side, EntityId>>& added) {
@@ -180,7 +183,7 @@ class Finder {
     const auto is_ancestor = [&](EntityId i) {
       return ancestors.contains(static_cast<uint64_t>(IdOf(by_ids_.before, {i})));
     };
-    const auto any = [&](std::span<const Labels::Edge> edges) {
+    const auto any = [&](const auto& edges) {
       return std::ranges::any_of(
           edges, [&](const Labels::Edge& edge) { return is_ancestor(edge.entity); });
     };

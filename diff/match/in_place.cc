@@ -36,7 +36,7 @@ class InPlaceFinder {
   std::vector<EntityId> UnmatchedNextTo(size_t since) const {
     std::vector<EntityId> nodes;
     const Labels& labels = matching_.labels(kBefore);
-    const auto add = [&](std::span<const Labels::Edge> edges) {
+    const auto add = [&](const auto& edges) {
       for (const Labels::Edge& edge : edges.first(std::min(edges.size(), Matching::kMaxEdges))) {
         const EntityId i = edge.entity;
         const bool inside = scope_.ids(kBefore).Contains(i);

@@ -361,10 +361,11 @@ LabelledSides LabelSides(const Listing& before, const Listing& after) {
 }
 
 bool Labels::Reads(EntityId user, EntityId operand) const {
-  const auto read = operands(user), readers = users(operand);
-  const bool down = read.size() <= readers.size();
-  return std::ranges::find(down ? read : readers, down ? operand : user, &Edge::entity) !=
-         (down ? read : readers).end();
+  const auto read = operands(user);
+  const auto readers = users(operand);
+  return read.size() <= readers.size()
+             ? std::ranges::find(read, operand, &Edge::entity) != read.end()
+             : std::ranges::find(readers, user, &Edge::entity) != readers.end();
 }
 
 void Labels::AddEdges(const Listing& listing) {
@@ -373,9 +374,8 @@ void Labels::AddEdges(const Listing& listing) {
   user_begin_.assign(n + 1, 0);
   for (EntityId id : listing.ids()) {
     const Entity& entity = listing[id];
-    int32_t slot = 0;
     const auto add = [&](EntityId operand) {
-      operands_.push_back({operand, slot++});
+      operands_.push_back(operand);
       ++user_begin_[static_cast<size_t>(operand.index) + 1];
     };
     if (entity.element.valid()) {

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -119,15 +121,54 @@ struct Labels {
     EntityId entity;
     int32_t slot;
   };
-  std::span<const Edge> operands(EntityId i) const { return Row(operand_begin_, operands_, i); }
+  /// Operands of an entity by slot: a list of edges in which the slot is the index.
+  class Operands {
+   public:
+    class Iterator {
+     public:
+      using value_type = Edge;
+      using difference_type = std::ptrdiff_t;
+      using iterator_concept = std::forward_iterator_tag;
+      Iterator() = default;
+      Iterator(const EntityId* entities, size_t slot) : entities_(entities), slot_(slot) {}
+      Edge operator*() const { return {entities_[slot_], static_cast<int32_t>(slot_)}; }
+      Iterator& operator++() {
+        ++slot_;
+        return *this;
+      }
+      Iterator operator++(int) {
+        Iterator old = *this;
+        ++*this;
+        return old;
+      }
+      friend bool operator==(const Iterator& a, const Iterator& b) { return a.slot_ == b.slot_; }
+
+     private:
+      const EntityId* entities_ = nullptr;
+      size_t slot_ = 0;
+    };
+    explicit Operands(std::span<const EntityId> entities) : entities_(entities) {}
+
+    Iterator begin() const { return {entities_.data(), 0}; }
+    Iterator end() const { return {entities_.data(), entities_.size()}; }
+    size_t size() const { return entities_.size(); }
+    bool empty() const { return entities_.empty(); }
+    Edge operator[](size_t slot) const { return {entities_[slot], static_cast<int32_t>(slot)}; }
+    Operands first(size_t count) const { return Operands(entities_.first(count)); }
+
+   private:
+    std::span<const EntityId> entities_;
+  };
+  Operands operands(EntityId i) const { return Operands(Row(operand_begin_, operands_, i)); }
   std::span<const Edge> users(EntityId i) const { return Row(user_begin_, users_, i); }
   /// Whether `user` reads `operand` at any slot. An output may read, and an input may be read by,
   /// half of a graph: looks at the shorter list.
   bool Reads(EntityId user, EntityId operand) const;
 
  private:
-  static std::span<const Edge> Row(const std::vector<uint32_t>& begin,
-                                   const std::vector<Edge>& edges, EntityId i) {
+  template <class T>
+  static std::span<const T> Row(const std::vector<uint32_t>& begin, const std::vector<T>& edges,
+                                EntityId i) {
     const auto row = static_cast<size_t>(i.index);
     return {edges.data() + begin[row], begin[row + 1] - begin[row]};
   }
@@ -140,7 +181,8 @@ struct Labels {
   IdVector<EntityId, LabelId> labels_;
   std::vector<Attribute> attributes_;                 // ascending: few entities are constants
   std::vector<uint32_t> operand_begin_, user_begin_;  // by entity, and the end
-  std::vector<Edge> operands_, users_;
+  std::vector<EntityId> operands_;
+  std::vector<Edge> users_;
 };
 
 /// Labels of both sides that can be compared: of types what both sides have, and symbols by the

@@ -108,7 +108,7 @@ void LocalMatcher::TakeInNewPairs() {
   // A new pair is a reason to look around it, and again around its neighbours that are nearly done:
   // what was ambiguous there may not be so any more.
   constexpr int32_t kNearlyDone = 8;
-  const auto look_again = [&](std::span<const Labels::Edge> edges) {
+  const auto look_again = [&](const auto& edges) {
     for (const Labels::Edge& edge : edges.first(std::min(edges.size(), Matching::kMaxEdges))) {
       if (!matching_.matched(kBefore, edge.entity)) continue;
       const int32_t open = matching_.open_operands(kBefore, edge.entity) +

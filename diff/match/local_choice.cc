@@ -173,7 +173,7 @@ int LocalMatcher::StackHeight(Side side, EntityId i) const {
       return !matching_.matched(side, operand.entity) && labels.type[operand.entity] == type;
     });
     if (below != operands.end()) {
-      i = below->entity;
+      i = (*below).entity;
       ++height;
       continue;
     }

@@ -14,7 +14,7 @@ bool IsLeaf(EntityKind kind) {
 /// Prefetches the hashes of neighbours. They are in any part of memory, and a loop without
 /// prefetching waits for each. Ignores hubs.
 void FetchAhead(const std::vector<uint64_t>& hashes, Side side, const ScopePair& scope,
-                std::span<const Labels::Edge> edges) {
+                const auto& edges) {
   if (edges.size() > Matching::kMaxEdges) return;
   for (const Labels::Edge& edge : edges)
     __builtin_prefetch(&hashes[scope.PlaceOf(side, edge.entity)]);

@@ -50,7 +50,7 @@ std::span<const EntityId> Regions::Only(uint64_t around) const {
 /// Nodes next to new pairs: each part of a region that was cut has one.
 std::vector<EntityId> Regions::TakeInNewPairs(std::vector<uint64_t>& changed) {
   std::vector<EntityId> seeds;
-  const auto add = [&](std::span<const Labels::Edge> edges) {
+  const auto add = [&](const auto& edges) {
     for (const Labels::Edge& edge : edges) {
       if (RegionOf(edge.entity) == kNever) continue;
       Drop(RegionOf(edge.entity), changed);
@@ -86,7 +86,7 @@ void Regions::Grow(EntityId seed, int32_t first_new) {
   const auto own = static_cast<int32_t>(regions_.size());
   const size_t begin = members_.size();
   bool is_large = false;
-  const auto reach = [&](std::span<const Labels::Edge> edges) {
+  const auto reach = [&](const auto& edges) {
     for (const Labels::Edge& edge : edges) {
       int32_t& region = RegionOf(edge.entity);
       if (region == kNever || region == own) continue;
@@ -112,7 +112,7 @@ void Regions::Grow(EntityId seed, int32_t first_new) {
 /// A hash of a set: each node counts once, however many read it.
 uint64_t Regions::Around(std::span<const EntityId> nodes) {
   tokens_.clear();
-  const auto add = [&](std::span<const Labels::Edge> edges, uint64_t role) {
+  const auto add = [&](const auto& edges, uint64_t role) {
     for (const Labels::Edge& edge : edges) {
       const uint64_t token = matching_.token(side_, edge.entity);
       if (token != 0) tokens_.push_back(Mix(token, role));
