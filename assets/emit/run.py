@@ -221,6 +221,7 @@ def main():
     inputs, constants = inputs_of(options.inputs)
     module = module_of(with_ranges() if options.profile else graph.GraphModule, constants)
     before = {name: tensor.clone() for name, tensor in zip(graph.INPUTS, inputs) if name in graph.WRITTEN}
+    torch.manual_seed(0)  # as strata run does
     with torch.no_grad():
         results = run_profiled(module, inputs, options.profile) if options.profile else module(*inputs)
     if not isinstance(results, (list, tuple)):

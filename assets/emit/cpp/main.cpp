@@ -7,6 +7,7 @@
 #include <iostream>
 #include <set>
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
@@ -57,6 +58,7 @@ int Run(int argc, char** argv) {
     inputs.push_back(Lay(given, input.strides));
     before.push_back(input.may_be_written ? inputs.back().clone() : at::Tensor());
   }
+  at::Generator(at::detail::getDefaultCPUGenerator()).set_current_seed(0);  // as strata run does
   const std::vector<at::Tensor> results = Step(inputs);
   std::vector<std::pair<std::string, at::Tensor>> outputs;
   std::set<std::string> names;

@@ -74,6 +74,16 @@ graph g
   output([y])
 """
 
+# Random numbers, of which one depends on those before.
+DRAWS = """\
+graph g
+  x = placeholder : f32[64][1]cpu
+  (kept, mask) = aten.native_dropout.default(x, 0.5, True) as d : (f32[64][1]cpu, b8[64][1]cpu)
+  r = aten.randn.default([64]) : f32[64][1]cpu
+  y = aten.add.Tensor(kept, r) : f32[64][1]cpu
+  output([y, mask])
+"""
+
 
 class EmitCppTest(FolderCase):
     """The first program is built with its CMakeLists.txt; the others, whose sources but step.cpp are the same, from its
@@ -182,6 +192,11 @@ class EmitCppTest(FolderCase):
             "x": ("F32", [4, 2], struct.pack("<8f", *range(8))),
             "mean": ("F32", [2], struct.pack("<2f", 0, 0)), "var": ("F32", [2], struct.pack("<2f", 1, 1))})
         self.assertEqual(set(self.check_bits("g.txt", "norm")), {"y", "mean", "var"})
+
+    def test_random_numbers_are_those_of_the_executor(self):
+        self.write("g.txt", DRAWS)
+        write_tensors(self.path("in.safetensors"), {"x": ("F32", [64], struct.pack("<64f", *range(64)))})
+        self.assertEqual(set(self.check_bits("g.txt", "draws")), {"y", "mask"})
 
     def check_damaged(self, program):
         """Files that are not the inputs of the program of HOSTILE give a line each."""

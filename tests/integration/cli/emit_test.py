@@ -72,6 +72,16 @@ graph g
   output([y])
 """
 
+# Random numbers, of which one depends on those before.
+DRAWS = """\
+graph g
+  x = placeholder : f32[64][1]cpu
+  (kept, mask) = aten.native_dropout.default(x, 0.5, True) as d : (f32[64][1]cpu, b8[64][1]cpu)
+  r = aten.randn.default([64]) : f32[64][1]cpu
+  y = aten.add.Tensor(kept, r) : f32[64][1]cpu
+  output([y, mask])
+"""
+
 
 class EmitTest(unittest.TestCase):
     strata = ""
@@ -138,6 +148,14 @@ class EmitTest(unittest.TestCase):
         self.assertEqual(set(first), {"y", "mean", "var"})
         for name, tensor in first.items():
             self.assertTrue(torch.equal(tensor, second[name]), name)
+
+    def test_random_numbers_are_those_of_the_executor(self):
+        with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:
+            file.write(DRAWS)
+        write_tensors(os.path.join(self.folder, "in.safetensors"), {"x": ("F32", [64], struct.pack("<64f", *range(64)))})
+        first, second = self.both_results("g", "draws", "g.txt")
+        for name in ("y", "mask"):
+            self.assertTrue(torch.equal(first[name], second[name]), name)
 
     def test_operators_of_inductor_are_imported(self):
         self.emit_doubling("prims.fma.default(x, x, x)")
