@@ -52,13 +52,14 @@ bool HasPrims(const Graph& graph) {
                              [&](NodeId node) { return graph.op(node).starts_with("prims."); });
 }
 
-/// LibTorch has neither the operators that Inductor's decompositions leave nor flex attention.
+/// LibTorch has neither the operators that Inductor's decompositions leave, but for casts, nor flex
+/// attention.
 Status CheckRunsInLibTorch(const Graph& graph) {
   for (const NodeId node : graph.nodes()) {
     if (graph.node(node).kind != NodeKind::kCall) continue;
     const std::string_view op = graph.op(node);
     const bool is_flex = op == kBlockMaskOp || IsFlexOp(op);
-    if (!op.starts_with("prims.") && !is_flex) continue;
+    if ((!op.starts_with("prims.") || op == kCastPrim) && !is_flex) continue;
     return Error("{} calls {}, which PyTorch has in Python only: {}: take --lang python",
                  graph.name(node), is_flex ? "flex attention" : op, graph.name_text());
   }

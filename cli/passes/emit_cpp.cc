@@ -168,7 +168,18 @@ class FunctionWriter {
     return graph_.node(node).returns_tuple ? call : call + "[0]";
   }
 
+  /// `prims.convert_element_type(x, dtype)` as the operator that it calls in Python.
+  Result<std::string> CastCall(NodeId node) {
+    const std::span<const Arg> args = graph_.args(node);
+    if (args.size() != 2)
+      return Error(ErrorCode::kUnsupported, "{} takes a tensor and a dtype", graph_.op(node));
+    STRATA_TRY(const std::string value, Literal(args[0]));
+    STRATA_TRY(const std::string dtype, Literal(args[1]));
+    return fmt::format(R"(Call("aten::_to_copy", "", {{{}}}, {{{{"dtype", {}}}}}))", value, dtype);
+  }
+
   Result<std::string> OperatorCall(NodeId node) {
+    if (graph_.op(node) == kCastPrim) return CastCall(node);
     const std::string_view op = graph_.op(node);
     // A call may leave out the overload, as Python may: `aten.clone`.
     const size_t first = op.find('.');

@@ -8,6 +8,9 @@
 
 namespace strata::cli {
 
+/// The one of Inductor's operators that PyTorch has in C++, too: as `aten._to_copy`.
+inline constexpr std::string_view kCastPrim = "prims.convert_element_type.default";
+
 /// Writes a C++ project that runs `graph` with LibTorch alone: step.cpp has a line per node, with
 /// its module path and source line; a fused node is a function of the operators that it was made
 /// of, so that the results are those of the executor, bit for bit, where fusion was

@@ -198,6 +198,13 @@ class EmitCppTest(FolderCase):
         write_tensors(self.path("in.safetensors"), {"x": ("F32", [64], struct.pack("<64f", *range(64)))})
         self.assertEqual(set(self.check_bits("g.txt", "draws")), {"y", "mask"})
 
+    def test_casts_of_inductor_are_copies(self):
+        self.write("g.txt", "graph g\n  x = placeholder : f32[4][1]cpu\n"
+                            "  h = prims.convert_element_type.default(x, torch.bfloat16) : bf16[4][1]cpu\n"
+                            "  y = prims.convert_element_type.default(h, torch.float32) : f32[4][1]cpu\n  output([y, h])\n")
+        write_tensors(self.path("in.safetensors"), {"x": ("F32", [4], struct.pack("<4f", 1.001, 2, 3, 4.1))})
+        self.assertEqual(set(self.check_bits("g.txt", "casts")), {"y", "h"})
+
     def check_damaged(self, program):
         """Files that are not the inputs of the program of HOSTILE give a line each."""
         whole = self.read("in.safetensors")
