@@ -16,6 +16,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
+from emit_graphs import DRAWS, NORM  # noqa: E402
 from strata_case import FolderCase, sets  # noqa: E402
 from tensor_files import read_tensors, write_tensors  # noqa: E402
 
@@ -62,26 +63,6 @@ graph g
   c = aten.clone(y) : f32[4, 3][3, 1]cpu
   memory = aten.as_strided.default(columns, [12], [1]) : f32[12][1]cpu
   output([None, c, None, memory])
-"""
-
-# Running statistics, which a norm in training mode writes to.
-NORM = """\
-graph g
-  x = placeholder : f32[4, 2][2, 1]cpu
-  mean = placeholder : f32[2][1]cpu
-  var = placeholder : f32[2][1]cpu
-  (y, _, _) = aten.native_batch_norm.default(x, None, None, mean, var, True, 0.1, 1e-05) as n : (f32[4, 2][2, 1]cpu, f32[2][1]cpu, f32[2][1]cpu)
-  output([y])
-"""
-
-# Random numbers, of which one depends on those before.
-DRAWS = """\
-graph g
-  x = placeholder : f32[64][1]cpu
-  (kept, mask) = aten.native_dropout.default(x, 0.5, True) as d : (f32[64][1]cpu, b8[64][1]cpu)
-  r = aten.randn.default([64]) : f32[64][1]cpu
-  y = aten.add.Tensor(kept, r) : f32[64][1]cpu
-  output([y, mask])
 """
 
 

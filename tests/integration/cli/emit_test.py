@@ -17,6 +17,7 @@ import torch_python  # noqa: E402
 
 torch_python.need()
 import torch  # noqa: E402
+from emit_graphs import DRAWS, NORM  # noqa: E402
 from tensor_files import write_tensors  # noqa: E402
 
 CONFIG = """\
@@ -60,26 +61,6 @@ class <lambda>(torch.nn.Module):
         def forward(self, arg0_1: "f32[2][1]cpu"):
             double: "f32[2][1]cpu" = torch.ops.aten.mul.Tensor(arg0_1, 2)
             return (double,)
-"""
-
-# Running statistics, which a norm in training mode writes to.
-NORM = """\
-graph g
-  x = placeholder : f32[4, 2][2, 1]cpu
-  mean = placeholder : f32[2][1]cpu
-  var = placeholder : f32[2][1]cpu
-  (y, _, _) = aten.native_batch_norm.default(x, None, None, mean, var, True, 0.1, 1e-05) as n : (f32[4, 2][2, 1]cpu, f32[2][1]cpu, f32[2][1]cpu)
-  output([y])
-"""
-
-# Random numbers, of which one depends on those before.
-DRAWS = """\
-graph g
-  x = placeholder : f32[64][1]cpu
-  (kept, mask) = aten.native_dropout.default(x, 0.5, True) as d : (f32[64][1]cpu, b8[64][1]cpu)
-  r = aten.randn.default([64]) : f32[64][1]cpu
-  y = aten.add.Tensor(kept, r) : f32[64][1]cpu
-  output([y, mask])
 """
 
 
