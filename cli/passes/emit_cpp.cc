@@ -14,8 +14,8 @@
 #include "cli/passes/cpp_text.h"
 #include "embedded/strata_emit_cpp_assets.h"
 #include "ir/complex_literal.h"
+#include "ir/fused_op.h"
 #include "ir/module.h"
-#include "passes/compile/pointwise.h"
 #include "passes/core/written_memory.h"
 
 namespace strata::cli {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "ir/by_node.h"
+#include "ir/fused_op.h"
 #include "ir/rewriter.h"
 #include "ir/symbol_sizes.h"
 #include "ir/text/native_text.h"

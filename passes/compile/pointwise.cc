@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/fused_op.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 

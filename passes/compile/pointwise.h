@@ -8,10 +8,6 @@
 
 namespace strata {
 
-/// The operator of a fused node: `strata.fused.default(body, x, y, …)` computes what the graph
-/// `body` does with its inputs; a list of results, in the order of the body's outputs. Results may
-/// be inputs that the body writes in place.
-inline constexpr std::string_view kFusedOp = "strata.fused.default";
 /// Keyword of a fused node whose kernel may differ from its body by rounding.
 inline constexpr std::string_view kFastArg = "fast";
 /// Keyword of a fused node that is a region (passes/regions): its body runs node by node, kernels

@@ -8,13 +8,12 @@
 #include <fmt/format.h>
 
 #include "ir/flagged_writes.h"
+#include "ir/fused_op.h"
 #include "ir/ops.h"
 #include "ir/taken_elements.h"
 
 namespace strata {
 namespace {
-
-constexpr std::string_view kFused = "strata.fused.default";
 
 /// Operators whose results lie in their first operand, though their schemas do not say so.
 bool SharesUnsafely(std::string_view op) {
@@ -68,7 +67,7 @@ std::set<ValueId> WrittenMemory(const Graph& graph) {
   for (const NodeId node : graph.nodes()) {
     if (Mutates(graph, node)) {
       graph.ForEachOperand(node, [&](ValueId value) { written.insert(OwnerOf(graph, value)); });
-    } else if (graph.node(node).kind == NodeKind::kCall && graph.op(node) == kFused) {
+    } else if (graph.node(node).kind == NodeKind::kCall && graph.op(node) == kFusedOp) {
       // Results that lie in operands are written there.
       for (size_t i = 0; i < graph.node(node).num_results; ++i) {
         const ValueId result = graph.result(node, i);

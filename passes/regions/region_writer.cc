@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/fused_op.h"
 #include "ir/module.h"
 #include "passes/compile/pointwise.h"
 #include "passes/core/node_copy.h"

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/fused_op.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 
@@ -87,8 +88,7 @@ bool IsCompute(const Graph& graph, NodeId node) {
 }
 
 const Graph* KernelBodyOf(const Graph& graph, NodeId node) {
-  constexpr std::string_view kFused = "strata.fused.default";
-  if (graph.op(node) != kFused || graph.args(node).empty() || !graph.args(node)[0].is_value())
+  if (graph.op(node) != kFusedOp || graph.args(node).empty() || !graph.args(node)[0].is_value())
     return nullptr;
   const std::span<const Arg> of_body = graph.args(graph.value(graph.args(node)[0].value()).def);
   if (of_body.empty() || of_body[0].kind() != ArgKind::kGraph) return nullptr;

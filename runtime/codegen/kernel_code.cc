@@ -4,6 +4,7 @@
 #include <set>
 #include <string_view>
 
+#include "ir/fused_op.h"
 #include "ir/module.h"
 #include "ir/symbol_sizes.h"
 #include "passes/compile/dynamic_kernel.h"

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/fused_op.h"
 #include "ir/module.h"
 #include "ir/ops.h"
 #include "ir/taken_elements.h"

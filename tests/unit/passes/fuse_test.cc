@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "ir/fingerprint.h"
+#include "ir/fused_op.h"
 #include "ir/ops.h"
 #include "ir/verify.h"
 #include "passes/compile/dynamic_kernel.h"

@@ -10,9 +10,9 @@
 
 #include <doctest/doctest.h>
 
+#include "ir/fused_op.h"
 #include "ir/text/native_text.h"
 #include "ir/verify.h"
-#include "passes/compile/pointwise.h"
 #include "passes/core/pass_manager.h"
 #include "passes/core/registry.h"
 #include "passes/passes.h"
