@@ -144,19 +144,18 @@ constexpr size_t kSamples = 5;
 
 /// Batch, sequence, and rows of the rope table, which must hold the sequence of each sample. The
 /// batch and the sequence count in units that they must be multiples of. What is not open is
-/// sampled as it is, if that leaves enough tokens: operators may pad it, or take another way at 1.
+/// sampled as it is, since operators may pad it, or take another way at 1; but for a batch with too
+/// few tokens.
 std::vector<TracedSize> StepSizes(const TrainConfig& config, int64_t batch_unit, int64_t unit) {
   const CompileConfig& open = config.compile;
   // Experts one by one: enough tokens for a different number of rows in each.
   const int64_t tokens = ReadsSizes(config) ? 64 * config.moe->num_experts / config.moe->top_k : 0;
-  std::vector<int64_t> batch = Primes(3, kSamples);
-  std::vector<int64_t> seq = Primes(std::max<int64_t>(17, tokens / (3 * unit)), kSamples);
-  const int64_t fewest = (open.TracesBatch() ? batch_unit * batch[0] : config.batch_size) *
-                         (open.TracesSeq() ? unit * seq[0] : config.seq_len);
-  if (fewest >= tokens) {
-    if (!open.TracesBatch()) batch.assign(kSamples, config.batch_size / batch_unit);
-    if (!open.TracesSeq()) seq.assign(kSamples, config.seq_len / unit);
-  }
+  std::vector<int64_t> seq(kSamples, config.seq_len / unit);
+  if (open.TracesSeq()) seq = Primes(std::max<int64_t>(17, tokens / (3 * unit)), kSamples);
+  const int64_t least_seq = unit * seq[0];
+  std::vector<int64_t> batch(kSamples, config.batch_size / batch_unit);
+  if (open.TracesBatch() || config.batch_size * least_seq < tokens)
+    batch = Primes(std::max<int64_t>(3, tokens / (batch_unit * least_seq)), kSamples);
   // Beyond the primes of the others: equal samples would be one size.
   const std::vector<int64_t> rows =
       Primes(std::max<int64_t>(unit * seq.back(), 2 * batch.back() + 16) + 1, kSamples);

@@ -237,6 +237,20 @@ TEST_CASE("one graph serves whatever experts tokens choose: eager's bits, in the
   }
 }
 
+TEST_CASE("block masks keep their constant sizes beside sizes of experts that data decide") {
+  at::set_num_threads(1);
+  const TrainConfig config = testing::SmallConfig(
+      testing::kSmallDeepSeekV3, {"moe.use_grouped_mm=false", "seq_len=12", "batch_size=4",
+                                  "attn_type=flex", "flex.window=5", "flex.block_size=8"});
+  testing::Eager eager(config);
+  const testing::Compiled compiled(config, kDefaultPasses);
+  Executor executor = compiled.Bind(kStepGraph, PlanOptions::Fastest());
+  const Tensors expected = eager.LossAndGradients(0), actual = OrDie(executor.Run(eager.Inputs(0)));
+  REQUIRE_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i)
+    CHECK(at::allclose(actual[i], expected[i], 1e-5, 1e-6));  // attention sums in another order
+}
+
 TEST_CASE("inputs of data-dependent size are of another size in each run of one plan") {
   const std::unique_ptr<Module> parsed = testing::ParseOrDie(R"(symbol u0 unbacked
 graph g
