@@ -10,8 +10,9 @@ namespace {
 
 using namespace snapshot_format;
 
-// A chunk of an order list ends after a node whose hash says so, one in kChunkNodes on average.
-// So an insertion changes the chunk around it, and the next boundary is where it was.
+// Where snapshots share nodes, a chunk of an order list ends after a node whose hash says so, one
+// in kChunkNodes on average. So an insertion changes the chunk around it, and the next boundary is
+// where it was.
 constexpr uint64_t kChunkNodes = 64;
 constexpr size_t kMinChunk = 16, kMaxChunk = 256;
 
@@ -41,6 +42,7 @@ class Encoder {
       root.Byte(static_cast<uint8_t>((graph->is_body() ? kIsBody : 0) |
                                      (graph->is_foreign() ? kIsForeign : 0)));
       root.Varint(static_cast<uint64_t>(graph->num_nodes()));
+      snapshot_.printed_nodes += graph->num_printed_nodes();
       const size_t first_chunk = snapshot_.chunks.size();
       STRATA_RETURN_IF_ERROR(EncodeNodes(*graph, seen));
       root.Varint(snapshot_.chunks.size() - first_chunk);
@@ -103,14 +105,14 @@ class Encoder {
                      graph.name_text(), graph.name(id));
       }
       const PoolWriter::Interned version = Version(stable_id);
-      if (version.is_new) {
-        pools_.node_facts.push_back(FactsOf(graph, id, head_size));
-      }
-      const SnapshotPools::NodeFacts& facts = pools_.facts(version.id);
-      snapshot_.printed_nodes += facts.printed;
       chunk.push_back(version.id);
-      const bool boundary = facts.content % kChunkNodes == 0 && chunk.size() >= kMinChunk;
-      if (boundary || chunk.size() == kMaxChunk) EndChunk(chunk);
+      bool ends_chunk = chunk.size() == kMaxChunk;
+      if (pools_.shares_nodes) {
+        if (version.is_new) pools_.node_facts.push_back(FactsOf(graph, id, head_size));
+        const bool is_boundary = pools_.facts(version.id).content % kChunkNodes == 0;
+        ends_chunk |= is_boundary && chunk.size() >= kMinChunk;
+      }
+      if (ends_chunk) EndChunk(chunk);
     }
     if (!chunk.empty()) EndChunk(chunk);
     return Ok();

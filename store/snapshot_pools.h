@@ -29,7 +29,8 @@ struct SnapshotPools {
     uint32_t result;  ///< index among the results of its node
     uint64_t content, placements;
   };
-  std::vector<NodeFacts> node_facts;  // by id of the record, minus 1 and those forgotten
+  // Of snapshots that share nodes, by id of the record, minus 1 and those forgotten.
+  std::vector<NodeFacts> node_facts;
   std::vector<ElementFacts> element_facts;
   const NodeFacts& facts(uint32_t version) const {
     return node_facts[version - nodes.num_forgotten() - 1];
