@@ -27,11 +27,13 @@ enum class ArgKind : uint8_t {
 };
 
 /// One argument: a literal, an operand, or a span of arguments in the graph's pool (kList … kCall).
-/// 16 bytes, copied freely; spans are meaningful only in the graph that made them.
+/// 16 bytes, copied freely; spans are meaningful only in the graph that made them. An operand in
+/// the pool is also an element of the use list of its value, its copies are not.
 class Arg {
  public:
   constexpr Arg() : int_(0) {}
-  constexpr Arg(ValueId value) : kind_(ArgKind::kValue), id_(value.index) {}  // NOLINT: implicit
+  constexpr Arg(ValueId value)  // NOLINT: implicit
+      : kind_(ArgKind::kValue), id_(value.index), use_{-1, -1} {}
 
   static constexpr Arg None() { return {}; }
   static constexpr Arg Int(int64_t v) {
@@ -81,19 +83,33 @@ class Arg {
   constexpr uint32_t span_size() const { return span_.size; }
 
  private:
+  friend class Graph;
+  friend class Rewriter;
+
   constexpr explicit Arg(ArgKind kind) : kind_(kind), int_(0) {}
-  constexpr Arg(ArgKind kind, int32_t id) : kind_(kind), id_(id) {}
+  constexpr Arg(ArgKind kind, int32_t id) : kind_(kind), id_(id), int_(0) {}
 
   struct Slice {
     uint32_t begin, size;
   };
+  /// Slots before and behind it in the use list. Before the first stands the last, so that a value
+  /// needs to know the first alone; behind the last stands none, -1.
+  struct UseLink {
+    int32_t prev, next;
+  };
 
-  ArgKind kind_ = ArgKind::kNone;
+  static constexpr int kUserBits = 28;
+  NodeId user() const { return {static_cast<int32_t>(user_)}; }
+  void SetUser(NodeId user) { user_ = static_cast<uint32_t>(user.index) & ((1u << kUserBits) - 1); }
+
+  ArgKind kind_ : 32 - kUserBits = ArgKind::kNone;
+  uint32_t user_ : kUserBits = 0;  // of an operand in the pool: the node that reads it
+  int32_t id_ = -1;
   union {
     int64_t int_;
     double float_;
-    int32_t id_;
     Slice span_;
+    UseLink use_;  // of an operand
   };
 };
 static_assert(sizeof(Arg) == 16);

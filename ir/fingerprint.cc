@@ -117,7 +117,7 @@ class Encoder {
     const Value& value = graph.value(id);
     return static_cast<uint64_t>(static_cast<uint32_t>(order[static_cast<size_t>(value.def.index)]))
                << 16 |
-           value.index;
+           graph.result_index(id);
   }
 
   void EncodeArg(const Graph& graph, const Arg& arg, const std::vector<int32_t>& order,

@@ -41,7 +41,8 @@ std::string_view Graph::value_name(ValueId id) const {
 std::string Graph::unique_value_name(ValueId id) const {
   const Value& v = value(id);
   std::string name(value_name(id));
-  if (!v.name.valid() && node(v.def).num_results > 1) name += "$" + std::to_string(v.index);
+  if (!v.name.valid() && node(v.def).num_results > 1)
+    name += "$" + std::to_string(result_index(id));
   return name;
 }
 
@@ -105,7 +106,6 @@ std::unique_ptr<Graph> Graph::CloneInto(Module* module) const {
   copy->nodes_ = nodes_;
   copy->values_ = values_;
   copy->pool_ = pool_;
-  copy->links_ = links_;
   copy->first_ = first_;
   copy->last_ = last_;
   copy->output_ = output_;

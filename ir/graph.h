@@ -57,15 +57,14 @@ static_assert(sizeof(Node) <= 64);
 /// read by position have no name (they would not be printed).
 struct Value {
   NodeId def;
-  uint32_t index = 0;  ///< which result of `def`
-  TypeId type;         ///< none: not known
+  TypeId type;  ///< none: not known
   ValueId
       alias_of;  ///< the value whose storage this one shares, if it is a view or in-place result
   StrId name;    ///< of the element as printed (`getitem_3`); none for single results
-  int32_t first_use = -1, last_use = -1;  ///< ends of the use list: slots
+  int32_t first_use = -1;  ///< the start of the use list: a slot
   uint32_t num_uses = 0;
 };
-static_assert(sizeof(Value) <= 32);
+static_assert(sizeof(Value) <= 24);
 
 /// A place where a value is used: argument slot `slot` of node `user`.
 struct Use {
@@ -144,6 +143,10 @@ class Graph {
   ValueId result(NodeId id, size_t index = 0) const {
     return {node(id).first_result.index + static_cast<int32_t>(index)};
   }
+  /// Which result of its node a value is.
+  uint32_t result_index(ValueId id) const {
+    return static_cast<uint32_t>(id.index - node(value(id).def).first_result.index);
+  }
   bool HasUses(NodeId id) const;
   /// Uses of a value, oldest first.
   class UseRange;
@@ -212,10 +215,10 @@ class Graph {
       Iterator(const Graph* graph, int32_t slot) : graph_(graph), slot_(slot) {}
       Use operator*() const {
         const auto slot = static_cast<uint32_t>(slot_);
-        return {graph_->links_[slot].user, slot};
+        return {graph_->pool_[slot].user(), slot};
       }
       Iterator& operator++() {
-        slot_ = graph_->links_[static_cast<uint32_t>(slot_)].next;
+        slot_ = graph_->pool_[static_cast<uint32_t>(slot_)].use_.next;
         return *this;
       }
       Iterator operator++(int) {
@@ -243,21 +246,10 @@ class Graph {
   friend class Module;
   friend class Rewriter;
 
-  /// Threads the uses of a value through the slots that hold it.
-  struct UseLink {
-    NodeId user;
-    int32_t prev = -1, next = -1;
-  };
-
   Graph(Module* module, GraphId id, StrId name, bool is_body)
       : module_(module), id_(id), name_(name), is_body_(is_body) {}
   Node& mutable_node(NodeId id) { return nodes_[static_cast<uint32_t>(id.index)]; }
   Value& mutable_value(ValueId id) { return values_[static_cast<uint32_t>(id.index)]; }
-  /// Slots for a row of arguments, without users.
-  uint32_t AddSlots(size_t count) {
-    links_.AddRow(count);
-    return pool_.AddRow(count);
-  }
   std::unique_ptr<Graph> CloneInto(Module* module) const;
 
   template <class Fn>
@@ -277,8 +269,7 @@ class Graph {
   static constexpr int kBlockBits = 9;
   Arena<Node, kBlockBits> nodes_;
   Arena<Value, kBlockBits> values_;
-  Arena<Arg, kBlockBits> pool_;       // the arguments of a node, and a span, are rows
-  Arena<UseLink, kBlockBits> links_;  // parallel to pool_
+  Arena<Arg, kBlockBits> pool_;  // the arguments of a node, and a span, are rows
   NodeId first_, last_, output_;
   int32_t num_nodes_ = 0;
   IdVector<NodeId, std::vector<std::pair<StrId, StrId>>> attributes_;  // up to the last with any

@@ -59,10 +59,10 @@ NodeId Rewriter::Create(const NodeSpec& spec, const From& from) {
   node.num_results = static_cast<uint16_t>(results);
   node.first_result = {graph_.value_bound()};
   const NodeId id{graph_.node_bound()};
+  STRATA_CHECK(id.index >> Arg::kUserBits == 0, "a graph is full");
   for (size_t i = 0; i < results; ++i) {
     Value value;
     value.def = id;
-    value.index = static_cast<uint32_t>(i);
     if (i < spec.results.size()) value.type = spec.results[i];
     graph_.values_.Add(value);
   }
@@ -174,8 +174,7 @@ void Rewriter::SetResults(NodeId id, std::span<const TypeId> results, bool retur
       Value value;
       if (i < kept) value = graph_.value({old_first.index + static_cast<int32_t>(i)});
       value.def = id;
-      value.index = static_cast<uint32_t>(i);
-      value.first_use = value.last_use = -1;
+      value.first_use = -1;
       value.num_uses = 0;
       graph_.values_.Add(value);
     }

@@ -110,6 +110,7 @@ class Rewriter {
   void LinkArgs(NodeId user, uint32_t begin, uint32_t count);
   void UnlinkArgs(uint32_t begin, uint32_t count);
   void Link(NodeId user, uint32_t slot);
+  Arg::UseLink& LinkAt(int32_t slot) { return graph_.pool_[static_cast<uint32_t>(slot)].use_; }
   void Unlink(uint32_t slot);
   void InsertAtCursor(NodeId node);
   void Detach(NodeId node);

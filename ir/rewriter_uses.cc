@@ -1,21 +1,20 @@
 // The arguments of nodes and the lists of uses that belong to them.
 
 #include <algorithm>
-#include <utility>
 
 #include "ir/rewriter.h"
 
 namespace strata {
 
 Arg Rewriter::MakeSpan(ArgKind kind, std::span<const Arg> elements) {
-  const uint32_t begin = graph_.AddSlots(elements.size());
+  const uint32_t begin = graph_.pool_.AddRow(elements.size());
   std::ranges::copy(elements, graph_.pool_.Row(begin, elements.size()).begin());
   return Arg::Span(kind, begin, static_cast<uint32_t>(elements.size()));
 }
 
 void Rewriter::AddArgs(std::span<const Arg> args, std::span<const NamedArg> kwargs, Node& node) {
   const size_t count = args.size() + 2 * kwargs.size();
-  node.args_begin = graph_.AddSlots(count);
+  node.args_begin = graph_.pool_.AddRow(count);
   node.num_args = static_cast<uint32_t>(args.size());
   node.num_kwargs = static_cast<uint16_t>(kwargs.size());
   auto next = std::ranges::copy(args, graph_.pool_.Row(node.args_begin, count).begin()).out;
@@ -26,22 +25,31 @@ void Rewriter::AddArgs(std::span<const Arg> args, std::span<const NamedArg> kwar
 }
 
 void Rewriter::Link(NodeId user, uint32_t slot) {
-  Value& v = graph_.mutable_value(graph_.pool_[slot].value());
+  Arg& arg = graph_.pool_[slot];
+  Value& v = graph_.mutable_value(arg.value());
   const auto place = static_cast<int32_t>(slot);
-  graph_.links_[slot] = {user, v.last_use, -1};
-  (v.last_use >= 0 ? graph_.links_[static_cast<uint32_t>(v.last_use)].next : v.first_use) = place;
-  v.last_use = place;
+  arg.SetUser(user);
+  if (v.first_use < 0) {
+    arg.use_ = {place, -1};
+    v.first_use = place;
+  } else {
+    int32_t& last = LinkAt(v.first_use).prev;
+    arg.use_ = {last, -1};
+    LinkAt(last).next = place;
+    last = place;
+  }
   ++v.num_uses;
 }
 
 void Rewriter::Unlink(uint32_t slot) {
-  Value& v = graph_.mutable_value(graph_.pool_[slot].value());
-  const Graph::UseLink link = std::exchange(graph_.links_[slot], {});
-  const auto link_at = [&](int32_t place) -> Graph::UseLink& {
-    return graph_.links_[static_cast<uint32_t>(place)];
-  };
-  (link.prev >= 0 ? link_at(link.prev).next : v.first_use) = link.next;
-  (link.next >= 0 ? link_at(link.next).prev : v.last_use) = link.prev;
+  const Arg& arg = graph_.pool_[slot];
+  Value& v = graph_.mutable_value(arg.value());
+  const auto [prev, next] = arg.use_;
+  const bool is_first = v.first_use == static_cast<int32_t>(slot);
+  (is_first ? v.first_use : LinkAt(prev).next) = next;
+  // Behind the last stands the first, which knows it.
+  if (const int32_t follower = next >= 0 ? next : v.first_use; follower >= 0)
+    LinkAt(follower).prev = prev;
   --v.num_uses;
 }
 
@@ -77,7 +85,7 @@ void Rewriter::ReplaceUses(ValueId old_value, ValueId new_value) {
   }
   while (graph_.value(old_value).first_use >= 0) {
     const auto slot = static_cast<uint32_t>(graph_.value(old_value).first_use);
-    ReplaceUse({graph_.links_[slot].user, slot}, new_value);
+    ReplaceUse({graph_.pool_[slot].user(), slot}, new_value);
   }
 }
 

@@ -17,7 +17,7 @@ std::optional<WholeValue> JoinedWhole(const Graph& before, const Graph& after, N
     const NodeId chunk = after.value(operand).def;
     const NodeId original = original_of(after.node(chunk).stable_id);
     if (original.valid() && IsNewChunk(before, original, after, chunk))
-      whole = WholeValue{original, static_cast<size_t>(after.value(operand).index)};
+      whole = WholeValue{original, static_cast<size_t>(after.result_index(operand))};
   });
   return whole;
 }

@@ -230,7 +230,7 @@ class Encoder {
 
   static void EncodeAlias(const Graph& graph, NodeId id, const Value& value, ByteWriter& out) {
     if (!value.alias_of.valid()) return out.Varint(0);
-    out.Varint(graph.value(value.alias_of).index + 1);
+    out.Varint(graph.result_index(value.alias_of) + 1);
     out.Signed(Distance(graph, id, value.alias_of));
   }
 
@@ -242,7 +242,7 @@ class Encoder {
   }
 
   void EncodeArg(const Graph& graph, NodeId user, const Arg& arg, int depth, ByteWriter& out) {
-    if (arg.is_value() && graph.value(arg.value()).index == 0) {
+    if (arg.is_value() && graph.result_index(arg.value()) == 0) {
       out.Byte(kFirstResult);
       out.Signed(Distance(graph, user, arg.value()));
       return;
@@ -252,7 +252,7 @@ class Encoder {
       case ArgKind::kNone:
         return;
       case ArgKind::kValue:
-        out.Varint(graph.value(arg.value()).index);
+        out.Varint(graph.result_index(arg.value()));
         out.Signed(Distance(graph, user, arg.value()));
         return;
       case ArgKind::kInt:

@@ -98,7 +98,7 @@ std::vector<Leaf> LeavesOf(const Listing& listing, EntityId id) {
   std::vector<Leaf> leaves;
   if (entity.element.valid()) {
     const EntityId node = listing.Find(entity.graph, entity.node);
-    const std::string index = fmt::format("{}", graph.value(entity.element).index);
+    const std::string index = fmt::format("{}", graph.result_index(entity.element));
     leaves.push_back({"args[0]", std::string(graph.name(entity.node)), "_", node});
     leaves.push_back({"args[1]", index, index, {}});
     return leaves;

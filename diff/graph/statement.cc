@@ -18,7 +18,7 @@ std::string StatementText(const Listing& listing, EntityId id) {
   if (entity.kind == EntityKind::kInput) return Visible(name + " (input)");
   if (entity.element.valid()) {
     return Visible(fmt::format("{} = {}[{}]", name, graph.name(entity.node),
-                               graph.value(entity.element).index));
+                               graph.result_index(entity.element)));
   }
   if (entity.kind == EntityKind::kConstant) {
     return Visible(fmt::format("{} = self.{}", name, listing.target(id)));

@@ -184,7 +184,7 @@ class Labeller {
     if (entity.element.valid()) {
       // As a call `_operator.getitem(node, index)`, which other texts may have instead.
       hash = Mix(hash, OfArg(graph, Arg(entity.element)));
-      hash = Mix(hash, OfArg(graph, Arg::Int(graph.value(entity.element).index)));
+      hash = Mix(hash, OfArg(graph, Arg::Int(graph.result_index(entity.element))));
       return Mix(hash, 0);
     }
     const Node& node = graph.node(entity.node);

@@ -39,7 +39,7 @@ class Matcher {
       const Entity& entity = listing[id];
       const Graph& graph = listing.graph(id);
       const auto stable_id = static_cast<uint64_t>(graph.node(entity.node).stable_id);
-      const uint64_t element = entity.element.valid() ? graph.value(entity.element).index + 1 : 0;
+      const uint64_t element = entity.element.valid() ? graph.result_index(entity.element) + 1 : 0;
       return stable_id == 0 ? 0 : Mix(stable_id, element);
     };
     FlatMap<uint64_t, EntityId> after(listings_[kAfter]->ids().size());
@@ -89,7 +89,7 @@ class Matcher {
         if (!entity.element.valid() || matching_.matched(other, id)) continue;
         const Graph& graph = listings_[other]->graph(id);
         elements.emplace(std::pair(graph.node(entity.node).stable_id,
-                                   static_cast<int64_t>(graph.value(entity.element).index)),
+                                   static_cast<int64_t>(graph.result_index(entity.element))),
                          id);
       }
       for (EntityId id : listings_[side]->ids()) {

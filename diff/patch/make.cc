@@ -70,8 +70,9 @@ class ImageNames final : public NativeNames {
     const NodeId image = ImageOf(value.def);
     if (!image.valid()) return graph.value_name(element);
     const Node& node = after_.graph.node(image);
-    if (node.returns_tuple && value.index < node.num_results) {
-      const ValueId other = after_.graph.result(image, value.index);
+    const uint32_t index = graph.result_index(element);
+    if (node.returns_tuple && index < node.num_results) {
+      const ValueId other = after_.graph.result(image, index);
       if (after_.graph.value(other).name.valid()) return after_.graph.value_name(other);
     }
     missing_ = true;

@@ -173,7 +173,7 @@ class FormMaker {
     if (value.valid()) hash = Mix(hash, HashOfType(graph.value(value).type));
     if (entity.element.valid()) {
       hash = Mix(hash, static_cast<uint64_t>(listing_.Find(entity.graph, entity.node).index));
-      const uint32_t index = graph.value(entity.element).index;
+      const uint32_t index = graph.result_index(entity.element);
       if (!TakesOneShard(graph, entity.node)) return Mix(hash, index);
       AddSite(id, index, [] { return std::string("args[1]"); });
       return hash;

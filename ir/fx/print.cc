@@ -197,9 +197,10 @@ class Printer : private IndentedLines {
 
   void PrintElement(NodeId id, ValueId element, bool is_last) {
     const Value& value = graph_.value(element);
+    const uint32_t index = graph_.result_index(element);
     Line(values_.NameOf(element));
     values_.PrintType(value.type);
-    fmt::format_to(std::back_inserter(out_), " = {}[{}]", values_.NameOf(id), value.index);
+    fmt::format_to(std::back_inserter(out_), " = {}[{}]", values_.NameOf(id), index);
     if (options_.frees) {
       bool any = false;
       if (is_last) PrintFree(values_.NameOf(id), any);

@@ -68,7 +68,7 @@ void ValuePrinter::FindNames() {
     const Value& value = graph_.value(id);
     element_names_[id.index] =
         make(value.name.valid() ? std::string(graph_.value_name(id))
-                                : fmt::format("{}_{}", NameOf(value.def), value.index));
+                                : fmt::format("{}_{}", NameOf(value.def), graph_.result_index(id)));
   }
 }
 

@@ -27,7 +27,7 @@ class NativeArgPrinter final : public ArgPrinter {
     } else if (value.name.valid()) {
       AppendName(names_.OfElement(graph_, id), out_);
     } else {
-      AppendName(names_.OfNode(graph_, value.def), out_, static_cast<int64_t>(value.index));
+      AppendName(names_.OfNode(graph_, value.def), out_, int64_t{graph_.result_index(id)});
     }
   }
 

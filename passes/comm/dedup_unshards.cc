@@ -23,7 +23,7 @@ class Chains {
     if (a == b) return true;
     const NodeId x = graph_.value(a).def, y = graph_.value(b).def;
     const bool is_call = graph_.node(x).kind == NodeKind::kCall;
-    if (!is_call || graph_.value(a).index != graph_.value(b).index) return false;
+    if (!is_call || graph_.result_index(a) != graph_.result_index(b)) return false;
     if (const auto known = equal_.find({x, y}); known != equal_.end()) return known->second;
     return equal_[{x, y}] = EqualCalls(x, y);
   }

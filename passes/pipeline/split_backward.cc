@@ -246,7 +246,7 @@ class JointSplitter {
     const IdVector<NodeId, int32_t> order = PositionsOf(joint_);
     std::vector<ValueId> saved(saved_.begin(), saved_.end());
     std::ranges::sort(saved, {}, [&](ValueId value) {
-      return std::pair(order[joint_.value(value).def], joint_.value(value).index);
+      return std::pair(order[joint_.value(value).def], joint_.result_index(value));
     });
     return saved;
   }

@@ -153,7 +153,7 @@ class StageSplitter {
   std::vector<ValueId> InOrder(const std::set<ValueId>& values) const {
     std::vector<ValueId> ordered(values.begin(), values.end());
     std::ranges::sort(ordered, {}, [&](ValueId value) {
-      return std::pair(order_[step_.value(value).def], step_.value(value).index);
+      return std::pair(order_[step_.value(value).def], step_.result_index(value));
     });
     return ordered;
   }

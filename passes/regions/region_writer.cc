@@ -107,7 +107,7 @@ std::string RegionWriter::NameOf(ValueId value) const {
   if (const auto known = names_.find(value); known != names_.end()) return known->second;
   const Value& v = graph_.value(value);
   const bool is_unnamed = graph_.node(v.def).returns_tuple && !v.name.valid();
-  return is_unnamed ? fmt::format("{}__{}", graph_.name(v.def), v.index)
+  return is_unnamed ? fmt::format("{}__{}", graph_.name(v.def), graph_.result_index(value))
                     : std::string(graph_.value_name(value));
 }
 

@@ -61,7 +61,7 @@ class ConeMaker {
   void VisitValue(ValueId value) {
     const NodeId def = graph_.value(value).def;
     const StableId id = graph_.node(def).stable_id;
-    if (others_.contains(id)) cone_.results.emplace(id, graph_.value(value).index);
+    if (others_.contains(id)) cone_.results.emplace(id, graph_.result_index(value));
     Visit(def);
   }
 

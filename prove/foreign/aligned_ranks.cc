@@ -148,12 +148,12 @@ class Alignment {
     const size_t owner = column.owner();
     const NodeId twin = column.nodes[owner];
     const Graph& theirs = *graphs_[owner];
-    const strata::Value& operand = theirs.value(theirs.operands(twin)[0]);
-    const Column* source = columns_of_[owner].at(operand.def.index);
+    const ValueId operand = theirs.operands(twin)[0];
+    const Column* source = columns_of_[owner].at(theirs.value(operand).def.index);
     const auto stand_in = added.find(source);
     const ValueId value = stand_in != added.end()
                               ? stand_in->second
-                              : copier(graphs_[rank]->result(source->nodes[rank], operand.index));
+                              : copier(graphs_[rank]->result(source->nodes[rank], theirs.result_index(operand)));
     Rewriter& rewriter = copier.rewriter();
     std::vector<Arg> args = {value};
     const std::span<const Arg> their_args = theirs.args(twin);

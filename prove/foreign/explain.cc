@@ -206,8 +206,9 @@ class Explanation {
     const auto expected = SingleValueOf(output);
     if (!value || !expected) return "";
     const auto parts = evidence_.of_ranks.find(finder_.PlaceOf(output.part, *value));
-    const strata::Value& single = GraphOf(evidence_.single, output.part).value(*expected);
-    const auto whole = evidence_.of_single.find({output.part, single.def, single.index});
+    const Graph& single = GraphOf(evidence_.single, output.part);
+    const auto whole = evidence_.of_single.find(
+        {output.part, single.value(*expected).def, single.result_index(*expected)});
     if (parts == evidence_.of_ranks.end() || whole == evidence_.of_single.end()) return "";
     const std::vector<std::string> weights = WeightsOf(whole->second, parts->second);
     // Equal ones are a missing sum, or a factor.

@@ -80,7 +80,7 @@ class LayerComparison {
     if (IsIn(from_, side, p) || IsIn(to_, side, q)) {
       return IsIn(from_, side, p) && IsIn(to_, side, q) &&
              pair_.PlaceOf(side, p) == pair_.PlaceOf(side, q) &&
-             graph.value(x).index == graph.value(y).index;
+             graph.result_index(x) == graph.result_index(y);
     }
     if (x == y) {
       const auto given = pair_.GivenFor(side, x);
@@ -104,7 +104,7 @@ class LayerComparison {
     }
     if (const auto known = values_[side].find(x.index); known != values_[side].end())
       return known->second == y;
-    return graph.value(x).index == graph.value(y).index && nodes_->IsSame(p, q) &&
+    return graph.result_index(x) == graph.result_index(y) && nodes_->IsSame(p, q) &&
            Record(side, x, y);
   }
 
@@ -251,7 +251,7 @@ void LayeredPair::AddSlot(ValueId before, ValueId after, std::vector<LayerSlot> 
     const NodeId def = graph(side).value(value).def;
     layers[side] = LayerOf(side, def);
     slot.places[side] = PlaceOf(side, def);
-    slot.results[side] = graph(side).value(value).index;
+    slot.results[side] = graph(side).result_index(value);
   }
   if (layers[kBefore] != layers[kAfter]) {
     for (const int32_t layer : layers)
@@ -271,11 +271,11 @@ std::optional<GivenValue> LayeredPair::GivenFor(Side side, ValueId value) const 
 }
 
 std::optional<GivenValue> LayeredPair::ComparedPair(Side side, ValueId value) const {
-  const strata::Value& own = graph(side).value(value);
+  const uint32_t index = graph(side).result_index(value);
   const Side other = side == kBefore ? kAfter : kBefore;
-  const NodeId partner = PartnerOf(side, own.def);
-  if (!partner.valid() || own.index >= graph(other).node(partner).num_results) return std::nullopt;
-  const ValueId twin = graph(other).result(partner, own.index);
+  const NodeId partner = PartnerOf(side, graph(side).value(value).def);
+  if (!partner.valid() || index >= graph(other).node(partner).num_results) return std::nullopt;
+  const ValueId twin = graph(other).result(partner, index);
   const GivenValue given = side == kBefore ? GivenValue{value, twin} : GivenValue{twin, value};
   if (!IsCompared(given.before, given.after)) return std::nullopt;
   return given;

@@ -126,10 +126,10 @@ void PairCut::AddPlace(Side side, ValueId value, const GivenValue& given) {
   places[side].insert(value);
   places[kBefore].insert(given.before);
   places[kAfter].insert(given.after);
-  const strata::Value& own = pair_.graph(side).value(value);
+  const Graph& own = pair_.graph(side);
   const Side other = side == kBefore ? kAfter : kBefore;
-  if (const NodeId partner = pair_.PartnerOf(side, own.def); partner.valid())
-    places[other].insert(pair_.graph(other).result(partner, own.index));
+  if (const NodeId partner = pair_.PartnerOf(side, own.value(value).def); partner.valid())
+    places[other].insert(pair_.graph(other).result(partner, own.result_index(value)));
 }
 
 /// No input takes its place.

@@ -54,7 +54,7 @@ class CallComparison {
 
  private:
   bool IsSameResult(ValueId x, ValueId y) const {
-    return a_.value(x).index == b_.value(y).index &&
+    return a_.result_index(x) == b_.result_index(y) &&
            pair_.PartnerOf(kBefore, a_.value(x).def) == b_.value(y).def;
   }
 

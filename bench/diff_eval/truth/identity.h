@@ -17,7 +17,7 @@ class Identities {
       const Entity& entity = listing[id];
       const StableId node = listing.graph(id).node(entity.node).stable_id;
       if (entity.element.valid()) {
-        elements_[node][listing.graph(id).value(entity.element).index] = id;
+        elements_[node][listing.graph(id).result_index(entity.element)] = id;
       } else {
         nodes_.emplace(node, id);
       }
@@ -43,7 +43,7 @@ class Identities {
     const StableId node = graph.node(entity.node).stable_id;
     if (!entity.element.valid()) return Find(node);
     const auto& elements = ElementsOf(node);
-    const auto found = elements.find(graph.value(entity.element).index);
+    const auto found = elements.find(graph.result_index(entity.element));
     return found == elements.end() ? EntityId{} : found->second;
   }
 

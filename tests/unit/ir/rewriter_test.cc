@@ -83,6 +83,40 @@ TEST_CASE("uses are listed oldest first, one per argument") {
   CHECK(graph.value(ValueNamed(graph, "a")).num_uses == 3);
 }
 
+TEST_CASE("uses stay in order, whichever of them goes and comes") {
+  for (uint32_t gone = 0; gone < 3; ++gone) {
+    auto module = ParseOrDie(R"(graph g
+  x = placeholder
+  y = placeholder
+  a = aten.cat.default(x, x, x)
+  output(a)
+)");
+    Graph& graph = *module->FindGraph("g");
+    Rewriter rewriter(graph);
+    const ValueId x = ValueNamed(graph, "x");
+    const NodeId a = NodeNamed(graph, "a");
+    const uint32_t begin = graph.node(a).args_begin;
+    std::vector<uint32_t> expected{begin, begin + 1, begin + 2};
+    const auto listed = [&] {
+      std::vector<uint32_t> slots;
+      for (const Use use : graph.uses(x))
+        slots.push_back(use.slot);
+      return slots;
+    };
+    CHECK_EQ(listed(), expected);
+    rewriter.SetSlot(a, begin + gone, Arg(ValueNamed(graph, "y")));
+    expected.erase(expected.begin() + gone);
+    CHECK_EQ(listed(), expected);
+    rewriter.SetSlot(a, begin + gone, Arg(x));
+    expected.push_back(begin + gone);
+    CHECK_EQ(listed(), expected);
+    CHECK(Verify(graph).has_value());
+    rewriter.ReplaceUses(x, ValueNamed(graph, "y"));
+    CHECK(listed().empty());
+    CHECK(Verify(graph).has_value());
+  }
+}
+
 TEST_CASE("an erased node is removed from order, uses and count") {
   auto module = ParseOrDie(R"(graph g
   x = placeholder

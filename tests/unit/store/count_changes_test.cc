@@ -33,9 +33,9 @@ std::vector<Entity> EntitiesOf(const Module& module) {
       const auto append = [&](const auto& self, const Arg& arg) -> void {
         entity.content += fmt::format("{}:", static_cast<int>(arg.kind()));
         if (arg.is_value()) {
-          const Value& value = graph.value(arg.value());
-          entity.content += fmt::format(
-              "{}.{} ", static_cast<uint64_t>(graph.node(value.def).stable_id), value.index);
+          const Node& producer = graph.node(graph.value(arg.value()).def);
+          entity.content += fmt::format("{}.{} ", static_cast<uint64_t>(producer.stable_id),
+                                        graph.result_index(arg.value()));
         } else if (arg.is_span()) {
           entity.content += fmt::format("[{} ", arg.span_size());
           for (const Arg& element : graph.elements(arg))
