@@ -103,8 +103,10 @@ Status ProvePasses::AfterPass(const PassRun& run, const Module& module) {
     STRATA_TRY(const MatchedGraphs matched, MatchGraphs(before, after, /*stable_ids=*/true));
     STRATA_TRY(const ValueComparison comparison, Compare(before, after, matched));
     if (comparison.first() != nullptr) {
-      return Error("pass {} changes values: graph {}: {}", run.name, after.name_text(),
-                   DescribeFirst(matched, comparison));
+      const bool is_exact = tolerance_.ulps == 0.0 && tolerance_.relative == 0.0;
+      return Error("pass {} changes values: graph {}: {}{}", run.name, after.name_text(),
+                   DescribeFirst(matched, comparison),
+                   is_exact ? ": of a pass that may round otherwise, give --prove-tolerance" : "");
     }
     std::string what = fmt::format("{} values and {} outputs", comparison.nodes.compared,
                                    comparison.outputs.compared);
