@@ -169,9 +169,10 @@ class Builder {
     return found == bodies_.end() ? nullptr : &found->second;
   }
 
-  void AddComment(NodeId node, const Comment& comment) {
-    rewriter_.SetPhase(node, comment.phase);
-    rewriter_.SetSeqNr(node, comment.seq_nr);
+  void AddComment(NodeId node, const CommentLine& line) {
+    const Comment& comment = *line.comment;
+    rewriter_.SetPhase(node, line.phase());
+    rewriter_.SetSeqNr(node, line.seq_nr());
     rewriter_.SetLoc(node, comment.loc);
     if (comment.module.valid()) rewriter_.SetModule(node, module_.str(comment.module));
     for (const auto& [key, value] : comment.attributes)
@@ -204,9 +205,9 @@ class Builder {
     if (scope_.flatten.valid()) SetAttribute(output, kFlattenKey, scope_.flatten);
     if (scope_.arguments.valid()) SetAttribute(output, kArgumentsKey, scope_.arguments);
     bool by_key = false, by_prefix = false;
-    for (const Comment& comment : scope_.comments) {
-      by_key |= comment.marks_backward_by_key;
-      by_prefix |= comment.marks_backward_by_prefix;
+    for (const CommentLine& line : scope_.comments) {
+      by_key |= line.marks_backward_by_key();
+      by_prefix |= line.comment->marks_backward_by_prefix;
     }
     if (by_key != by_prefix) {
       rewriter_.SetAttribute(output, kBackwardKey, by_key ? "key" : "prefix");

@@ -121,21 +121,20 @@ std::optional<std::string_view> PlainString(std::string_view literal) {
 
 }  // namespace
 
-Comment CommentReader::Read(std::string_view text) {
+CommentLine CommentReader::Read(std::string_view text) {
   const std::optional<NumberedComment> numbered = TakeNumber(text);
-  if (!numbered) return ReadParts(text);
-  if (last_ == nullptr || numbered->rest != last_->first) {
-    const auto [known, is_new] = known_.try_emplace(numbered->rest);
-    if (is_new) known->second = ReadParts(numbered->rest);
+  const std::string_view parts = numbered ? numbered->rest : text;
+  if (last_ == nullptr || parts != last_->first) {
+    const auto [known, is_new] = known_.try_emplace(parts);
+    if (is_new) known->second = ReadParts(parts);
     last_ = &*known;
   }
-  Comment comment = last_->second;
-  if (numbered->is_backward) {
-    comment.phase = Phase::kBackward;
-    comment.marks_backward_by_key = true;
+  CommentLine line{&last_->second};
+  if (numbered) {
+    line.own_seq_nr = numbered->seq_nr;
+    line.is_backward = numbered->is_backward;
   }
-  if (comment.seq_nr < 0) comment.seq_nr = numbered->seq_nr;
-  return comment;
+  return line;
 }
 
 Comment CommentReader::ReadParts(std::string_view text) {

@@ -9,6 +9,9 @@
 #include "ir/module.h"
 
 namespace strata {
+namespace fx {
+class KnownLines;
+}
 
 /// FX text: what `torch.fx.GraphModule.print_readable` of PyTorch 2.3 … 2.14 writes into logs.
 ///
@@ -55,6 +58,8 @@ struct FxOptions {
   /// Ids of nodes by the 0-based line of their statement, each given to one node; others get new
   /// ones. For writers of texts who know more than a text shows. REQUIRES: below first_stable_id.
   std::vector<StableId>* line_ids = nullptr;
+  /// Lines of the texts that were read with it, so that others that share them are read faster.
+  fx::KnownLines* known_lines = nullptr;
 };
 
 struct FxDocument {
@@ -89,8 +94,9 @@ struct FxPrintOptions {
 /// arguments of a graph of Strata's read are bound, so that Python can execute the text.
 void PrintFx(const Graph& graph, const FxPrintOptions& options, std::string& out);
 std::string PrintFx(const Graph& graph, const FxPrintOptions& options = {});
-/// Whether PrintFx gives `text` and a line end. Ends at the first difference.
-bool PrintsAs(const Graph& graph, std::string_view text);
+/// Whether PrintFx gives `text` and a line end. Ends at the first difference. `known_lines`: those
+/// that have read this graph, and no other since.
+bool PrintsAs(const Graph& graph, std::string_view text, fx::KnownLines* known_lines = nullptr);
 
 /// Symbols in arguments that no value has as a size, so that no line of the text can bind them.
 std::vector<std::string> UnboundSymbols(const Graph& graph);

@@ -44,7 +44,7 @@ void Parser::CheckFrees(const Scope& scope) {
   const std::vector<int32_t> last = LastUses(scope);
   std::vector<bool> is_freed(scope.statements.size(), false);
   for (const Scope::Free& free : scope.frees) {
-    const Binding* binding = Find(free.name);
+    const Binding* binding = BindingOf(free.name);
     if (binding == nullptr) {
       add(free.offset, "is freed and was never there", free.name);
       continue;

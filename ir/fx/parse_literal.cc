@@ -245,6 +245,7 @@ bool Parser::ParseRaw(Arg* value, bool only_size) {
     text.remove_suffix(1);
   if (text.empty()) return Fail("expected a value");
   if (only_size) {
+    is_repeatable_ = false;  // a size is of its module
     const Result<DimId> dim = module_.dims().Parse(text);
     if (dim && HasSymbol(module_.dims(), *dim)) {
       *value = Arg::Dim(*dim);

@@ -61,7 +61,9 @@ Parser::Parser(std::string_view text, const FxOptions& options)
       options_(options),
       document_{std::make_unique<Module>(), {}, 0},
       module_(*document_.module),
-      comments_(module_) {
+      comments_(module_),
+      known_lines_(options.known_lines) {
+  if (known_lines_ != nullptr) known_lines_->Begin(module_);
   module_.ReserveStableIds(options.first_stable_id);
   if (text.find('\x1b') != std::string_view::npos) {
     uncoloured_ = RemoveColours(text);
@@ -275,25 +277,28 @@ void Parser::ParseLines(size_t indent, Scope& scope) {
   constexpr std::string_view kReturn = "return";
   const bool is_return = statement.starts_with(kReturn) && (statement.size() == kReturn.size() ||
                                                             !IsNameChar(statement[kReturn.size()]));
-  size_t end = line_end_;
-  for (int lines = 1;; lines *= 2) {
-    const size_t pool_size = scope.pool.size(), kwargs_size = scope.kwargs.size();
-    const size_t announced_size = scope.announced.size(), lists_size = lists_.size();
-    const size_t frees_size = scope.frees.size();
+  const auto begin_at = [&](size_t end) {
     at_ = begin;
     limit_ = end;
     while (limit_ > begin && (text_[limit_ - 1] == ' ' || text_[limit_ - 1] == '\r'))
       --limit_;
     wants_more_ = false;
+  };
+  size_t end = line_end_;
+  for (int lines = 1;; lines *= 2) {
+    begin_at(end);
+    if (lines == 1 && RepeatLine(scope)) return NextLine();
+    const Sizes before = SizesOf(scope);
     if (is_return ? ParseReturn(scope) : ParseStatement(scope)) {
+      if (lines == 1 && !is_return) RememberLine(begin, scope, before);
       GoTo(at_);
       return;
     }
-    scope.pool.resize(pool_size);
-    scope.kwargs.resize(kwargs_size);
-    scope.announced.resize(announced_size);
-    lists_.resize(lists_size);
-    scope.frees.resize(frees_size);
+    scope.pool.resize(before.pool);
+    scope.kwargs.resize(before.kwargs);
+    scope.announced.resize(before.announced);
+    lists_.resize(before.lists);
+    scope.frees.resize(before.frees);
     size_t longer = end;
     for (int i = 0; i < lines && longer < text_.size(); ++i) {
       if (IsStatementStart(longer + 1, indent)) break;

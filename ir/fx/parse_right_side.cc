@@ -106,6 +106,8 @@ bool Parser::RenameInput(Scope& scope, const Statement& statement, int32_t sourc
   }
   if (!ParseEnd(scope)) return false;
   if (!input.argument.valid()) input.argument = input.name;
+  bindings_[static_cast<size_t>(input.name.index)].is_renamed = true;
+  if (known_lines_ != nullptr && !OnlyInputs(scope)) known_lines_->ForgetPlaces();
   input.name = statement.name;
   Bind(statement.name, source);
   return true;

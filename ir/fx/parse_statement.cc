@@ -47,16 +47,23 @@ void Parser::SkipMembers() {
 void Parser::Bind(StrId name, int32_t statement) {
   const auto index = static_cast<size_t>(name.index);
   if (bindings_.size() <= index) bindings_.resize(index + index / 2 + 64);
-  bindings_[index] = {scope_number_, statement};
+  bindings_[index] = {scope_number_, statement, false};
 }
 
-const Parser::Binding* Parser::Find(StrId name) const {
+const Parser::Binding* Parser::BindingOf(StrId name) const {
   const auto index = static_cast<size_t>(name.index);
   if (index >= bindings_.size() || bindings_[index].scope != scope_number_) return nullptr;
   return &bindings_[index];
 }
 
-const Arg* Parser::FindList(std::string_view name) const {
+const Parser::Binding* Parser::Find(StrId name) {
+  const Binding* const binding = BindingOf(name);
+  if (known_lines_ != nullptr)
+    lookups_.push_back({name, MeaningOf(binding), binding == nullptr ? 0 : binding->statement});
+  return binding;
+}
+
+const Arg* Parser::FindList(std::string_view name) {
   const StrId id = module_.strings().Find(name);
   const Binding* binding = id.valid() ? Find(id) : nullptr;
   if (binding == nullptr || binding->statement > kFirstList) return nullptr;
@@ -73,6 +80,8 @@ int32_t Parser::AddStatement(Scope& scope, const Statement& statement) {
     Bind(scope.statements.back().name, index);
   }
   Bind(statement.name, index);
+  bindings_[static_cast<size_t>(statement.name.index)].is_renamed =
+      scope.statements.back().name != statement.name;
   return index;
 }
 
@@ -96,6 +105,9 @@ void Parser::SetArgs(Scope& scope, Statement& statement, std::span<const Arg> ar
 bool Parser::ParseStatement(Scope& scope) {
   depth_ = 0;
   stack_.clear();
+  lookups_.clear();
+  annotation_ = {};
+  is_repeatable_ = lists_.empty();
   if (!IsNameStart(Peek())) return Fail("expected a statement");
   const StrId name = module_.Intern(TakeName());
 
@@ -121,7 +133,8 @@ bool Parser::ParseQuotedType(TypeId* type) {
   if (!Eat("\"")) return Fail("expected a type in quotes");
   const size_t close = text_.find('"', at_);
   if (close == std::string_view::npos || close >= limit_) return Fail("this type does not end");
-  *type = module_.types().Parse(text_.substr(at_, close - at_));
+  annotation_ = text_.substr(at_, close - at_);
+  *type = module_.types().Parse(annotation_);
   at_ = close + 1;
   return true;
 }
@@ -320,6 +333,7 @@ bool Parser::ParseSymbolBinding(Scope& scope, StrId name) {
 bool Parser::ParseAssignment(Scope& scope, Statement statement) {
   const std::string_view rest = Rest();
   // Boxed prologue: `args_iter = iter(args_list)`, then `x = next(args_iter)` for each input.
+  if (rest.starts_with("iter(") || rest.starts_with("next(")) is_repeatable_ = false;
   if (rest.ends_with(')') && OnlyInputs(scope)) {
     if (rest.starts_with("iter(")) {
       at_ = limit_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/fx/fx.h"
+#include "ir/fx/known_lines.h"
 #include "ir/fx/operators.h"
 #include "ir/rewriter.h"
 
@@ -34,13 +35,25 @@ struct Comment {
   bool marks_backward_by_prefix = false;  ///< `Backward of forward node:`
 };
 
+/// A comment line: often only its number is its own.
+struct CommentLine {
+  const Comment* comment = nullptr;  ///< of the reader
+  int32_t own_seq_nr = -1;
+  bool is_backward = false;  ///< `autograd_backward: True` stands before the number
+
+  int32_t seq_nr() const { return comment->seq_nr < 0 ? own_seq_nr : comment->seq_nr; }
+  Phase phase() const { return is_backward ? Phase::kBackward : comment->phase; }
+  bool marks_backward_by_key() const { return is_backward || comment->marks_backward_by_key; }
+};
+
 /// Reads comments. Parts that repeat (locations, annotations) are read once.
 class CommentReader {
  public:
   explicit CommentReader(Module& module) : module_(module) {}
 
-  /// `text` is the comment without leading blanks, from its first `#` to the end of the line.
-  Comment Read(std::string_view text);
+  /// `text` is the comment without leading blanks, from its first `#` to the end of the line. It
+  /// outlives this, which outlives the result.
+  CommentLine Read(std::string_view text);
 
  private:
   struct Annotation {
@@ -77,7 +90,7 @@ struct Scope {
   std::vector<Statement> statements;
   std::vector<Arg> pool;
   std::vector<NamedArg> kwargs;
-  std::vector<Comment> comments;
+  std::vector<CommentLine> comments;
   std::string path;  ///< of the body; "" for the program
   /// A name behind a statement, `;  name = None`.
   struct Free {
@@ -116,6 +129,7 @@ class Parser {
   struct Binding {
     uint32_t scope = 0;  // number of the scope in which it was bound
     int32_t statement = 0;
+    bool is_renamed = false;  // the statement has another name now
   };
   // Meanings without a statement: a name whose statement was skipped, and lists that stand for
   // themselves (`n_boxed_arg_0 = [a, b]`), counted down from kFirstList.
@@ -143,6 +157,18 @@ class Parser {
   void GoTo(size_t offset);
   void Diagnose(size_t offset, std::string_view what);
   FxDiagnostic DiagnosticAt(size_t offset, std::string_view what) const;
+
+  // repeat_line.cc: lines that were read before.
+  struct Sizes {
+    size_t statements, pool, kwargs, announced, lists, frees, diagnostics;
+  };
+  Sizes SizesOf(const Scope& scope) const;
+  /// Reads the line in [at_, limit_) as it was read before; false: it is not known, or means
+  /// something else here.
+  bool RepeatLine(Scope& scope);
+  /// Keeps the line from `begin` to `limit_` that added to what there was before.
+  void RememberLine(size_t begin, const Scope& scope, const Sizes& before);
+  KnownLines::Meaning MeaningOf(const Binding* binding) const;
 
   // parse_statement.cc: one statement in [at_, limit_).
   bool ParseStatement(Scope& scope);
@@ -220,9 +246,11 @@ class Parser {
 
   // Names.
   void Bind(StrId name, int32_t statement);
-  const Binding* Find(StrId name) const;
+  const Binding* BindingOf(StrId name) const;
+  /// The same, for the statement that is being read.
+  const Binding* Find(StrId name);
   /// The list that `name` stands for, or null.
-  const Arg* FindList(std::string_view name) const;
+  const Arg* FindList(std::string_view name);
   int32_t AddStatement(Scope& scope, const Statement& statement);
   StrId UnusedName(StrId base);
   void SetArgs(Scope& scope, Statement& statement, std::span<const Arg> args,
@@ -261,7 +289,19 @@ class Parser {
   std::vector<Arg> call_args_;  // of the statement's call
   std::vector<NamedArg> call_kwargs_;
   std::unordered_map<std::string, GraphId> bodies_;  // by path
-  StrId self_;
+
+  // Of the line that is being read, if it will be kept: what its statement depends on.
+  KnownLines* const known_lines_;  // null: none is kept
+  struct Lookup {
+    StrId name;
+    KnownLines::Meaning meaning;
+    int32_t statement;
+  };
+  std::vector<Lookup> lookups_;
+  std::vector<int32_t> operands_;  // statements of the names of a line that is known or kept
+  KnownLines::Parts line_parts_;
+  std::string_view annotation_;
+  bool is_repeatable_ = false;  // it depends on nothing else
 };
 
 }  // namespace strata::fx

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "ir/fx/fx.h"
+#include "ir/fx/known_lines.h"
 #include "ir/fx/operators.h"
 #include "ir/fx/print_call.h"
 #include "ir/fx/print_comment.h"
@@ -50,12 +51,13 @@ class TextCheck {
 class Printer : private IndentedLines {
  public:
   Printer(const Graph& graph, const FxPrintOptions& options, std::string& out,
-          TextCheck* check = nullptr)
+          TextCheck* check = nullptr, KnownLines* known_lines = nullptr)
       : IndentedLines(out),
         graph_(graph),
         module_(graph.module()),
         options_(options),
         check_(check),
+        known_lines_(known_lines),
         values_(graph, out),
         calls_(graph, values_, out) {}
 
@@ -179,6 +181,23 @@ class Printer : private IndentedLines {
   void PrintNode(NodeId id) {
     const Node& node = graph_.node(id);
     Line("");
+    PrintStatement(id);
+    if (!node.returns_tuple) return EndStatement(id, !graph_.HasUses(id));
+    const std::vector<ValueId> elements = Elements(id);
+    EndStatement(id, elements.empty());
+    for (size_t i = 0; i < elements.size(); ++i)
+      PrintElement(id, elements[i], i + 1 == elements.size());
+  }
+
+  /// All but what it frees.
+  void PrintStatement(NodeId id) {
+    KnownLines::Line* const known =
+        known_lines_ == nullptr ? nullptr : known_lines_->At(graph_.node(id).text_line);
+    if (known != nullptr && known->prints_same) {
+      out_ += known_lines_->StatementOf(*known);
+      return;
+    }
+    const size_t begin = out_.size();
     const bool is_inplace = calls_.PrintInplace(id);
     out_ += values_.NameOf(id);
     values_.PrintNodeType(id);
@@ -188,11 +207,10 @@ class Printer : private IndentedLines {
     } else {
       calls_.PrintRightSide(id);
     }
-    if (!node.returns_tuple) return EndStatement(id, !graph_.HasUses(id));
-    const std::vector<ValueId> elements = Elements(id);
-    EndStatement(id, elements.empty());
-    for (size_t i = 0; i < elements.size(); ++i)
-      PrintElement(id, elements[i], i + 1 == elements.size());
+    if (known != nullptr) {
+      known->prints_same =
+          std::string_view(out_).substr(begin) == known_lines_->StatementOf(*known);
+    }
   }
 
   void PrintElement(NodeId id, ValueId element, bool is_last) {
@@ -277,7 +295,7 @@ class Printer : private IndentedLines {
     std::ranges::stable_sort(children, {}, &Child::graph);
     for (const Child& child : children) {
       out_ += '\n';
-      Printer(module_.graph(child.graph), options_, out_, check_)
+      Printer(module_.graph(child.graph), options_, out_, check_, known_lines_)
           .PrintClass(child.name, indent, depth + 1);
       if (!Check()) return;
     }
@@ -286,7 +304,8 @@ class Printer : private IndentedLines {
   const Graph& graph_;
   const Module& module_;
   const FxPrintOptions& options_;
-  TextCheck* const check_;  // takes what is printed, if any
+  TextCheck* const check_;         // takes what is printed, if any
+  KnownLines* const known_lines_;  // null: nothing is known of the text of nodes
   ValuePrinter values_;
   CallPrinter calls_;
   std::vector<NodeId> last_user_;  // by value; none once it was freed
@@ -308,11 +327,11 @@ void PrintFx(const Graph& graph, const FxPrintOptions& options, std::string& out
   fx::Printer(graph, options, out).PrintClass(fx::ClassName(graph), 0, 0);
 }
 
-bool PrintsAs(const Graph& graph, std::string_view text) {
+bool PrintsAs(const Graph& graph, std::string_view text, fx::KnownLines* known_lines) {
   const FxPrintOptions options;
   std::string printed;
   fx::TextCheck check(text);
-  fx::Printer(graph, options, printed, &check).PrintClass(fx::ClassName(graph), 0, 0);
+  fx::Printer(graph, options, printed, &check, known_lines).PrintClass(fx::ClassName(graph), 0, 0);
   check.Take(printed);
   return check.is_at_end();
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "ir/fx/fx.h"
+#include "ir/fx/known_lines.h"
 #include "ir/fx/program.h"
 #include "tlparse-export/torch_trace/import/import.h"
 #include "tlparse-export/torch_trace/read/pasted_text.h"
@@ -62,7 +63,8 @@ class BatchReader {
 
   Status Begin() {
     STRATA_TRY(input_, inputs_.Open(index_));
-    splitter_ = std::make_unique<LogSplitter>(input_.path, SplitOptions{.strict = strict_}, texts_);
+    const SplitOptions options{.strict = strict_, .known_lines = &known_lines_};
+    splitter_ = std::make_unique<LogSplitter>(input_.path, options, texts_);
     STRATA_TRY(const std::string_view head, input_.bytes->Peek());
     is_text_ = LooksPasted(head);
     return Ok();
@@ -110,6 +112,7 @@ class BatchReader {
   bool strict_;
   ParsedTexts& texts_;
   LogInput input_;
+  fx::KnownLines known_lines_;
   std::unique_ptr<LogSplitter> splitter_;
   bool is_text_ = false, is_finished_ = false;
 };

@@ -58,7 +58,8 @@ std::shared_ptr<ParsedText> ParsedTexts::Get(const Hash128& hash, std::string_vi
     slot->text.document = std::move(*document);
     slot->text.document.module->TakeProvenance();  // a text has none
     slot->text.is_readable = true;
-    slot->text.is_canonical = PrintsAs(slot->text.document.graph(), WithoutGraphId(text));
+    slot->text.is_canonical =
+        PrintsAs(slot->text.document.graph(), WithoutGraphId(text), options.known_lines);
   });
   return {slot, &slot->text};
 }
@@ -151,6 +152,7 @@ void LogSplitter::AddGraph(size_t run, LogRecord record, const ReadPayload& payl
   if (seen_texts_.Emplace(item.hash, true).second) {
     FxOptions options;
     options.file = path_;
+    options.known_lines = options_.known_lines;
     if (!record.prefix.empty()) options.place = {.lines = record.line, .columns = 1};
     std::shared_ptr<ParsedText> parsed = texts_.Get(item.plain_hash, payload.text, options);
     if (!parsed->is_readable) {

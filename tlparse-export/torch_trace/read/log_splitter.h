@@ -76,7 +76,8 @@ struct LogBatch {
 };
 
 struct SplitOptions {
-  bool strict = false;  ///< the first thing that cannot be read is an error
+  bool strict = false;                    ///< the first thing that cannot be read is an error
+  fx::KnownLines* known_lines = nullptr;  ///< see FxOptions
 };
 
 /// Reads one log into batches: splits it, verifies payloads, reads graphs.
