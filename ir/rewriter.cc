@@ -42,13 +42,13 @@ NodeId Rewriter::Create(const NodeSpec& spec, const From& from) {
   STRATA_CHECK(spec.kind != NodeKind::kOutput || !graph_.output_.valid(), "a graph has one output");
   Node node;
   node.kind = spec.kind;
-  node.op = spec.op.empty() ? StrId{} : module_.Intern(spec.op);
+  node.op = spec.op.empty() ? spec.op_id : module_.Intern(spec.op);
   node.stable_id = spec.stable_id == StableId::kNone ? module_.NewStableId() : spec.stable_id;
   node.returns_tuple = spec.returns_tuple;
-  if (spec.name.empty()) {
+  if (spec.name.empty() && !spec.name_id.valid()) {
     node.name = UniqueName(BaseNameFor(spec));
   } else {
-    node.name = module_.Intern(spec.name);
+    node.name = spec.name_id.valid() ? spec.name_id : module_.Intern(spec.name);
     if (names_known_) SetTaken(node.name, true);
   }
 

@@ -40,6 +40,7 @@ struct NodeSpec {
   std::span<const TypeId> results = {};
   bool returns_tuple = false;
   std::string_view name = {};            ///< "": made from the operator's name, as FX does
+  StrId op_id = {}, name_id = {};        ///< of the module; in place of `op` and `name`
   StableId stable_id = StableId::kNone;  ///< none: a new one. Only loaders give one.
 };
 
@@ -96,6 +97,7 @@ class Rewriter {
   /// REQUIRES: no other node or element of the graph has that name.
   void SetName(NodeId node, std::string_view name);
   void SetModule(NodeId node, std::string_view module_path);
+  void SetModule(NodeId node, StrId module_path) { graph_.mutable_node(node).module = module_path; }
   void SetPhase(NodeId node, Phase phase);
   void SetStream(NodeId node, uint16_t stream);
   void SetSeqNr(NodeId node, int32_t seq_nr);

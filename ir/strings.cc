@@ -52,7 +52,10 @@ uint32_t StringTable::Store(std::string_view text) {
 }
 
 StrId StringTable::Intern(std::string_view text) {
-  const uint32_t hash = HashOf(text);
+  return Intern(text, HashOf(text));
+}
+
+StrId StringTable::Intern(std::string_view text, uint32_t hash) {
   size_t slot = SlotOf(text, hash);
   if (slots_[slot] >= 0) return {slots_[slot]};
   if (2 * (size() + 1) > slots_.size()) {

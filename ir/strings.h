@@ -20,6 +20,10 @@ class StringTable {
   StringTable& operator=(const StringTable&) = delete;
 
   StrId Intern(std::string_view text);
+  /// A string of another table, whose hash is known.
+  StrId Intern(const StringTable& other, StrId id) {
+    return Intern(other[id], other.hashes_[static_cast<size_t>(id.index)]);
+  }
   /// The id of `text`, or none when it was never interned.
   StrId Find(std::string_view text) const;
   /// REQUIRES: `id` is invalid (gives "") or of this table.
@@ -41,6 +45,7 @@ class StringTable {
     }
     return {at, size};
   }
+  StrId Intern(std::string_view text, uint32_t hash);
   uint32_t Store(std::string_view text);
   size_t SlotOf(std::string_view text, uint32_t hash) const;
   void Grow();

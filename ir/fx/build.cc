@@ -122,11 +122,15 @@ class Builder {
     }
     NodeSpec spec;
     spec.kind = s.kind;
-    spec.op = module_.str(s.op);
+    spec.op_id = s.op;
     spec.args = args_;
     spec.kwargs = kwargs_;
-    spec.name = s.kind == NodeKind::kOutput ? std::string_view("output") : module_.str(s.name);
-    if (s.kind != NodeKind::kOutput) spec.results = results_;
+    if (s.kind == NodeKind::kOutput) {
+      spec.name = "output";
+    } else {
+      spec.name_id = s.name;
+      spec.results = results_;
+    }
     spec.returns_tuple = end > at + 1;
     spec.stable_id = TakeId(s.line);
     const NodeId node = rewriter_.Create(spec, From::Source());
@@ -174,7 +178,7 @@ class Builder {
     rewriter_.SetPhase(node, line.phase());
     rewriter_.SetSeqNr(node, line.seq_nr());
     rewriter_.SetLoc(node, comment.loc);
-    if (comment.module.valid()) rewriter_.SetModule(node, module_.str(comment.module));
+    if (comment.module.valid()) rewriter_.SetModule(node, comment.module);
     for (const auto& [key, value] : comment.attributes)
       SetAttribute(node, module_.str(key), value);
   }

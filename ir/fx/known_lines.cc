@@ -66,7 +66,7 @@ const KnownLines::Line* KnownLines::Find(std::string_view text) {
 StrId KnownLines::InModule(StrId known) {
   if (!known.valid()) return known;
   StrId& id = EntryOf(known, ids_);
-  if (!id.valid()) id = module_->Intern(kept_->strings[known]);
+  if (!id.valid()) id = module_->strings().Intern(kept_->strings, known);
   return id;
 }
 
