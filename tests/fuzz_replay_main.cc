@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
@@ -89,9 +90,11 @@ Input Mutate(Input input, const Input& other, Random& random) {
 }
 
 void Run(const Input& input) {
-  // A copy of its exact size on the heap lets AddressSanitizer see reads past the end.
-  const Input copy(input);
-  LLVMFuzzerTestOneInput(copy.data(), copy.size());
+  // A copy of its exact size on the heap lets AddressSanitizer see reads past the end. As with
+  // libFuzzer, no input is at a null pointer.
+  const auto copy = std::make_unique<uint8_t[]>(input.size());
+  std::ranges::copy(input, copy.get());
+  LLVMFuzzerTestOneInput(copy.get(), input.size());
 }
 
 }  // namespace
