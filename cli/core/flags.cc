@@ -323,6 +323,9 @@ Result<bool> Flags::Parse(Args args) {
     if (words.size() > 1 && !option.repeated) {
       return impl_->Trouble("option {} is given {} times", option.name, words.size());
     }
+    const std::vector<std::string> names = impl_->OptionNames();
+    if (const auto found = std::ranges::find_first_of(words, names); found != words.end())
+      return impl_->Trouble("{} needs a value, and '{}' is an option", option.name, *found);
     if (!words.empty()) STRATA_RETURN_IF_ERROR(option.set(words));
   }
   for (const auto& [option, target] : impl_->switches) {

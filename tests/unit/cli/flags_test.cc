@@ -91,6 +91,9 @@ TEST_CASE("flag errors name the flag and its help") {
            "learning_rate=VALUE': strata diff: see 'strata diff --help'");
   CHECK_EQ(Sample().ErrorOf({"a", "--format"}),
            "--format needs a value: strata diff: see 'strata diff --help'");
+  CHECK_EQ(Sample().ErrorOf({"a", "--format", "--steps"}),
+           "--format needs a value, and '--steps' is an option: strata diff: see 'strata diff "
+           "--help'");
   CHECK_EQ(Sample().ErrorOf({"a", "--format", "jsom"}),
            "--format cannot be 'jsom', only text, json, did you mean 'json': strata diff: see "
            "'strata diff --help'");
