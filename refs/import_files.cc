@@ -89,8 +89,10 @@ Result<ImportSummary> FollowFiles(const std::vector<std::string>& words, const s
           ? FollowExchange(words, options, idle_s, wait, *trace, summary)
           : FollowLogs(words, {.import = options, .idle_s = idle_s, .wait = wait}, *trace, summary);
   warnings.ForwardRest();
+  // What came before an error is a trace, too.
+  const Status finished = trace->Finish();
   if (!followed) return followed.error();
-  STRATA_RETURN_IF_ERROR(trace->Finish());
+  STRATA_RETURN_IF_ERROR(finished);
   return summary;
 }
 

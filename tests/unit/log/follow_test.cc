@@ -135,5 +135,14 @@ TEST_CASE("follow: following ends after idle time, and fails without records") {
   CHECK_EQ(waits, 20);
 }
 
+TEST_CASE("follow: a graph is no log") {
+  const TempDir folder;
+  const std::string graph = folder / "graph.txt";
+  std::ofstream(graph) << GraphText(1);
+  const Followed followed(folder / "t.strata", {graph}, {});
+  CHECK_EQ(testing::MessageOf(followed.status),
+           "a graph: " + graph + ": only logs can be followed; import it without --follow");
+}
+
 }  // namespace
 }  // namespace strata

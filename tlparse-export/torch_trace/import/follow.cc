@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "ir/fx/fx.h"
 #include "tlparse-export/torch_trace/import/input_files.h"
 
 namespace strata {
@@ -49,6 +50,10 @@ class Tail {
         return Error(ErrorCode::kUnsupported,
                      "compressed: {}: such a log cannot be followed; import it when it ended",
                      path_);
+      }
+      if (is_first && LooksLikeFxGraph(bytes())) {
+        return Error(ErrorCode::kUnsupported,
+                     "a graph: {}: only logs can be followed; import it without --follow", path_);
       }
       return Event::kBytes;
     }
