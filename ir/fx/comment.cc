@@ -1,3 +1,5 @@
+#include "ir/fx/comment.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -121,20 +123,50 @@ std::optional<std::string_view> PlainString(std::string_view literal) {
 
 }  // namespace
 
+void CommentReader::Begin(Module& module) {
+  constexpr size_t kMost = size_t{1} << 16;
+  if (kept_ == nullptr || kept_->texts.size() > kMost) kept_ = std::make_unique<Kept>();
+  module_ = &module;
+  comments_.clear();
+  by_known_.clear();
+  last_ = {};
+}
+
 CommentLine CommentReader::Read(std::string_view text) {
   const std::optional<NumberedComment> numbered = TakeNumber(text);
   const std::string_view parts = numbered ? numbered->rest : text;
-  if (last_ == nullptr || parts != last_->first) {
-    const auto [known, is_new] = known_.try_emplace(parts);
-    if (is_new) known->second = ReadParts(parts);
-    last_ = &*known;
+  if (!last_.valid() || kept_->texts[last_] != parts) {
+    last_ = kept_->texts.Intern(parts);
+    const auto index = static_cast<size_t>(last_.index);
+    if (index == kept_->comments.size()) kept_->comments.push_back(ReadParts(kept_->texts[last_]));
+    if (index >= by_known_.size()) by_known_.resize(kept_->comments.size());
+    if (by_known_[index] == nullptr)
+      by_known_[index] = &comments_.emplace_back(InModule(kept_->comments[index]));
   }
-  CommentLine line{&last_->second};
+  CommentLine line{by_known_[static_cast<size_t>(last_.index)]};
   if (numbered) {
     line.own_seq_nr = numbered->seq_nr;
     line.is_backward = numbered->is_backward;
   }
   return line;
+}
+
+Comment CommentReader::InModule(const Comment& known) {
+  const auto string = [&](StrId id) {
+    return id.valid() ? module_->strings().Intern(kept_->module.strings(), id) : id;
+  };
+  Comment comment = known;
+  comment.module = string(known.module);
+  if (known.loc.valid()) {
+    const SourceLoc& loc = kept_->module.loc(known.loc);
+    comment.loc =
+        module_->InternLoc({string(loc.file), loc.line, string(loc.function), string(loc.code)});
+  }
+  for (auto& [key, value] : comment.attributes) {
+    key = string(key);
+    value = string(value);
+  }
+  return comment;
 }
 
 Comment CommentReader::ReadParts(std::string_view text) {
@@ -161,12 +193,13 @@ Comment CommentReader::ReadParts(std::string_view text) {
       std::string_view value = text.substr(0, end);
       // `ac_graph_id: 3 - PREFER_RECOMPUTE` contains both.
       if (const size_t dash = value.find(" - "); !is_recompute && dash != std::string_view::npos) {
-        comment.attributes.emplace_back(module_.Intern("recompute"),
-                                        module_.Intern(value.substr(dash + 3)));
+        comment.attributes.emplace_back(kept_->module.Intern("recompute"),
+                                        kept_->module.Intern(value.substr(dash + 3)));
         value = value.substr(0, dash);
       }
-      comment.attributes.emplace_back(module_.Intern(is_recompute ? "recompute" : "ac_graph_id"),
-                                      module_.Intern(value));
+      comment.attributes.emplace_back(
+          kept_->module.Intern(is_recompute ? "recompute" : "ac_graph_id"),
+          kept_->module.Intern(value));
       text.remove_prefix(end);
     } else if (text.starts_with(kAnnotation) || text.starts_with('{')) {
       if (text.starts_with(kAnnotation)) text.remove_prefix(kAnnotation.size());
@@ -203,31 +236,31 @@ void CommentReader::ReadMetadata(std::string_view text, Comment& comment) {
         seq_nr >= 0) {
       comment.seq_nr = seq_nr;
     } else if (!value.empty()) {
-      comment.attributes.emplace_back(module_.Intern(key), module_.Intern(value));
+      comment.attributes.emplace_back(kept_->module.Intern(key), kept_->module.Intern(value));
     }
   });
 }
 
 const CommentReader::Annotation& CommentReader::ReadAnnotation(std::string_view dict) {
-  const auto [it, inserted] = annotations_.try_emplace(dict);
+  const auto [it, inserted] = kept_->annotations.try_emplace(dict);
   Annotation& annotation = it->second;
   if (!inserted) return annotation;
   ForEachPair(dict.substr(1, dict.size() - 2), [&](std::string_view key, std::string_view value) {
     const std::string_view name = PlainString(key).value_or(key);
     const std::optional<std::string_view> text = PlainString(value);
     if (name == "module_fqn" && text && !text->empty()) {
-      annotation.module = module_.Intern(*text);
+      annotation.module = kept_->module.Intern(*text);
     } else if (!value.empty()) {
       std::string custom(kCustomPrefix);
       custom += name;
-      annotation.attributes.emplace_back(module_.Intern(custom), module_.Intern(value));
+      annotation.attributes.emplace_back(kept_->module.Intern(custom), kept_->module.Intern(value));
     }
   });
   return annotation;
 }
 
 LocId CommentReader::ReadLocation(std::string_view text) {
-  const auto [it, inserted] = locations_.try_emplace(text);
+  const auto [it, inserted] = kept_->locations.try_emplace(text);
   if (!inserted) return it->second;
   // PATH:LINE in FUNCTION, code: SOURCE. A path may hold blanks, colons and `#`.
   constexpr std::string_view kIn = " in ", kCode = ", code: ";
@@ -240,11 +273,12 @@ LocId CommentReader::ReadLocation(std::string_view text) {
     std::string_view rest = after.substr(static_cast<size_t>(end - after.data()));
     if (!rest.starts_with(kIn)) continue;
     rest.remove_prefix(kIn.size());
-    loc.file = module_.Intern(text.substr(0, colon));
+    loc.file = kept_->module.Intern(text.substr(0, colon));
     const size_t code = rest.find(kCode);
-    loc.function = module_.Intern(rest.substr(0, code));
-    if (code != std::string_view::npos) loc.code = module_.Intern(rest.substr(code + kCode.size()));
-    return it->second = module_.InternLoc(loc);
+    loc.function = kept_->module.Intern(rest.substr(0, code));
+    if (code != std::string_view::npos)
+      loc.code = kept_->module.Intern(rest.substr(code + kCode.size()));
+    return it->second = kept_->module.InternLoc(loc);
   }
   return {};
 }

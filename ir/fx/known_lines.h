@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/arg.h"
+#include "ir/fx/comment.h"
 #include "ir/graph.h"
 #include "ir/module.h"
 #include "ir/strings.h"
@@ -61,6 +62,8 @@ class KnownLines {
 
   /// Begins to read a text, of which `module` will hold the graph.
   void Begin(Module& module);
+  /// Of the text, and of those before.
+  CommentReader& comments() { return comments_; }
   /// The line with this text, or null.
   const Line* Find(std::string_view text);
 
@@ -113,6 +116,7 @@ class KnownLines {
     Parts parts;
     size_t bytes = 0;  // that the lines take
   };
+  CommentReader comments_;
   std::unique_ptr<Kept> kept_ = std::make_unique<Kept>();
   int32_t last_ = -1;            // the line that was found last
   std::vector<int32_t> places_;  // by line of the text: a known line, or -1

@@ -61,8 +61,9 @@ Parser::Parser(std::string_view text, const FxOptions& options)
       options_(options),
       document_{std::make_unique<Module>(), {}, 0},
       module_(*document_.module),
-      comments_(module_),
+      comments_(options.known_lines == nullptr ? own_comments_ : options.known_lines->comments()),
       known_lines_(options.known_lines) {
+  comments_.Begin(module_);
   if (known_lines_ != nullptr) known_lines_->Begin(module_);
   module_.ReserveStableIds(options.first_stable_id);
   if (text.find('\x1b') != std::string_view::npos) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/fx/comment.h"
 #include "ir/fx/fx.h"
 #include "ir/fx/known_lines.h"
 #include "ir/fx/operators.h"
@@ -23,54 +24,6 @@ inline constexpr std::string_view kDef = "def ";
 
 /// Without blanks and carriage returns around it.
 std::string_view Trim(std::string_view text);
-
-/// What a comment says of the nodes below it.
-struct Comment {
-  int32_t seq_nr = -1;
-  Phase phase = Phase::kUnknown;
-  StrId module;
-  LocId loc;
-  std::vector<std::pair<StrId, StrId>> attributes;
-  bool marks_backward_by_key = false;     ///< `autograd_backward: True`
-  bool marks_backward_by_prefix = false;  ///< `Backward of forward node:`
-};
-
-/// A comment line: often only its number is its own.
-struct CommentLine {
-  const Comment* comment = nullptr;  ///< of the reader
-  int32_t own_seq_nr = -1;
-  bool is_backward = false;  ///< `autograd_backward: True` stands before the number
-
-  int32_t seq_nr() const { return comment->seq_nr < 0 ? own_seq_nr : comment->seq_nr; }
-  Phase phase() const { return is_backward ? Phase::kBackward : comment->phase; }
-  bool marks_backward_by_key() const { return is_backward || comment->marks_backward_by_key; }
-};
-
-/// Reads comments. Parts that repeat (locations, annotations) are read once.
-class CommentReader {
- public:
-  explicit CommentReader(Module& module) : module_(module) {}
-
-  /// `text` is the comment without leading blanks, from its first `#` to the end of the line. It
-  /// outlives this, which outlives the result.
-  CommentLine Read(std::string_view text);
-
- private:
-  struct Annotation {
-    StrId module;
-    std::vector<std::pair<StrId, StrId>> attributes;
-  };
-  Comment ReadParts(std::string_view text);
-  void ReadMetadata(std::string_view text, Comment& comment);
-  const Annotation& ReadAnnotation(std::string_view dict);
-  LocId ReadLocation(std::string_view text);
-
-  Module& module_;
-  std::unordered_map<std::string_view, Comment> known_;  // comments without their number
-  const std::pair<const std::string_view, Comment>* last_ = nullptr;  // of known_: neighbours agree
-  std::unordered_map<std::string_view, LocId> locations_;
-  std::unordered_map<std::string_view, Annotation> annotations_;
-};
 
 /// A statement of a body before it is a node. Operands are indices of statements, in the form of
 /// value ids.
@@ -265,7 +218,8 @@ class Parser {
   const FxOptions& options_;
   FxDocument document_;
   Module& module_;
-  CommentReader comments_;
+  CommentReader own_comments_;
+  CommentReader& comments_;  // that of the known lines, if there are any
 
   size_t at_ = 0, limit_ = 0;
   size_t line_begin_ = 0, line_end_ = 0;

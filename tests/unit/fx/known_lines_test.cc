@@ -71,6 +71,23 @@ TEST_CASE("fx: a line whose names mean something else is read anew") {
   CheckBoth(value, Program("a, self", "        b = self.x\n" + line));
 }
 
+TEST_CASE("fx: a comment that was read before says the same again") {
+  const std::string one = R"(
+        # autograd_backward: True, seq_nr: 7 # Annotation: {'module_fqn': 'wq', 'EP': 'in'} File: /w/a.py:189 in f, code: x = g(y)
+        b = torch.neg(a)
+
+        # seq_nr: 8 # Annotation: {'module_fqn': 'wq', 'EP': 'in'} File: /w/a.py:189 in f, code: x = g(y)
+        c = torch.neg(b)
+
+        # my_key: 3, seq_nr: 8 # ac_graph_id: 3 - MUST_SAVE No stacktrace found for following nodes
+        d = torch.neg(c)
+        return d
+)";
+  std::string other = one;
+  other.replace(other.find("seq_nr: 7"), 9, "seq_nr: 5");
+  CheckBoth(Program("a", one), Program("z, a", other));
+}
+
 TEST_CASE("fx: a name that is changed later does not print as it was read") {
   const std::string use = "        c = torch.relu(b)\n";
   const std::string end = "        return (c,)\n";
