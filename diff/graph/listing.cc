@@ -62,17 +62,15 @@ void Listing::AddScope(const Graph& graph, std::string prefix, EntityId referred
 
   for (NodeId id : graph.nodes()) {
     const Node& node = graph.node(id);
-    const EntityKind kind = KindOf(node.kind);
     of_node[static_cast<size_t>(id.index)] = entities_.end_id();
     for (size_t i = 0; i < node.num_results; ++i)
       of_value[static_cast<size_t>(graph.result(id, i).index)] = entities_.end_id();
-    entities_.Add({graph.id(), id, {}, kind});
+    entities_.Add({graph.id(), id.index});
     if (!node.returns_tuple) continue;
     for (size_t i = 0; i < node.num_results; ++i) {
       const ValueId element = graph.result(id, i);
       if (!graph.value(element).name.valid()) continue;
-      of_value[static_cast<size_t>(element.index)] =
-          entities_.Add({graph.id(), id, element, EntityKind::kCompute});
+      of_value[static_cast<size_t>(element.index)] = entities_.Add({graph.id(), ~element.index});
     }
   }
   entity_of_node_.Add(std::move(of_node));
@@ -82,7 +80,7 @@ void Listing::AddScope(const Graph& graph, std::string prefix, EntityId referred
 
   // Adding the bodies may move the elements of the vectors.
   for (EntityId entity : ids) {
-    const auto [unused, id, element, kind] = entities_[entity];
+    const auto [unused, id, element, kind] = (*this)[entity];
     if (element.valid()) continue;
     const auto add = [&, node_id = id](GraphId body) {
       if (const ScopeId known = scope_of(body); known.valid()) {
@@ -103,13 +101,24 @@ void Listing::AddScope(const Graph& graph, std::string prefix, EntityId referred
   }
 }
 
+Entity Listing::operator[](EntityId id) const {
+  const auto [graph_id, node_or_element] = entities_[id];
+  const Graph& graph = root().module().graph(graph_id);
+  if (node_or_element < 0) {
+    const ValueId element{~node_or_element};
+    return {graph_id, graph.value(element).def, element, EntityKind::kCompute};
+  }
+  const NodeId node{node_or_element};
+  return {graph_id, node, {}, KindOf(graph.node(node).kind)};
+}
+
 std::string Listing::name(EntityId id) const {
   std::string name = scopes_[scope_of(id)].prefix;
   return name += local_name(id);
 }
 
 std::string_view Listing::local_name(EntityId id) const {
-  const Entity& entity = (*this)[id];
+  const Entity entity = (*this)[id];
   const Graph& graph = *scopes_[scope_of(id)].graph;
   if (entity.kind == EntityKind::kOutput) return "output";
   return entity.element.valid() ? graph.value_name(entity.element) : graph.name(entity.node);
@@ -125,13 +134,13 @@ bool SameName(const Listing& before, EntityId a, const Listing& after, EntityId 
 }
 
 std::string_view Listing::target(EntityId id) const {
-  const Entity& entity = (*this)[id];
+  const Entity entity = (*this)[id];
   if (entity.element.valid()) return "_operator.getitem";
   return graph(id).op(entity.node);
 }
 
 ValueId Listing::value(EntityId id) const {
-  const Entity& entity = (*this)[id];
+  const Entity entity = (*this)[id];
   if (entity.element.valid()) return entity.element;
   const Node& node = graph(id).node(entity.node);
   return node.num_results == 1 && !node.returns_tuple ? node.first_result : ValueId{};

@@ -42,7 +42,7 @@ class Listing {
   explicit Listing(const Graph& graph);
 
   int32_t size() const { return entities_.end_id().index; }
-  const Entity& operator[](EntityId id) const { return entities_[id]; }
+  Entity operator[](EntityId id) const;
   /// All entities, in printed order.
   IdRange<EntityId> ids() const { return IdsOf(entities_); }
 
@@ -64,7 +64,7 @@ class Listing {
   EntityId FindName(std::string_view name) const;
 
   const Graph& root() const { return *scopes_[kProgram].graph; }
-  const Graph& graph(EntityId id) const { return root().module().graph((*this)[id].graph); }
+  const Graph& graph(EntityId id) const { return root().module().graph(entities_[id].graph); }
 
   /// A graph of the listing. The first one is the program, the others are bodies.
   struct Scope {
@@ -77,7 +77,7 @@ class Listing {
   const IdVector<ScopeId, Scope>& scopes() const { return scopes_; }
   /// The scope of `root`.
   static constexpr ScopeId kProgram{0};
-  ScopeId scope_of(EntityId id) const { return scope_of((*this)[id].graph); }
+  ScopeId scope_of(EntityId id) const { return scope_of(entities_[id].graph); }
   /// None: the graph is not listed.
   ScopeId scope_of(GraphId graph) const {
     return scope_of_graph_[static_cast<size_t>(graph.index)];
@@ -86,7 +86,12 @@ class Listing {
  private:
   void AddScope(const Graph& graph, std::string prefix, EntityId referred_by);
 
-  IdVector<EntityId, Entity> entities_;
+  /// An Entity without what follows from the graph.
+  struct Line {
+    GraphId graph;
+    int32_t node_or_element;  ///< index of the node; of the element, inverted
+  };
+  IdVector<EntityId, Line> entities_;
   IdVector<ScopeId, Scope> scopes_;
   IdVector<ScopeId, std::vector<EntityId>> entity_of_node_;   // by node index
   IdVector<ScopeId, std::vector<EntityId>> entity_of_value_;  // by value index
