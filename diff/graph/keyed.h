@@ -74,16 +74,23 @@ void SortKeys(std::vector<KeyedBy<IdType>>& keys) {
   std::vector<size_t> end(kBuckets, 0);
   for (const KeyedBy<IdType>& keyed : keys)
     ++end[bucket_of(keyed)];
-  size_t begin = 0;
-  for (size_t& bucket : end)
-    begin += std::exchange(bucket, begin);
-  std::vector<KeyedBy<IdType>> sorted(keys.size());
-  for (const KeyedBy<IdType>& keyed : keys)
-    sorted[end[bucket_of(keyed)]++] = keyed;
-  keys = std::move(sorted);
-  for (size_t bucket = 0, first = 0; bucket < kBuckets; first = end[bucket++])
+  std::vector<size_t> next(kBuckets, 0);
+  for (size_t bucket = 1; bucket < kBuckets; ++bucket) {
+    next[bucket] = end[bucket - 1];
+    end[bucket] += end[bucket - 1];
+  }
+  // In place (American flag sort: McIlroy, Bostic and McIlroy, 1993), for a list may be as long as
+  // the graph: each key goes to its bucket, and takes the place of one that goes on.
+  for (size_t bucket = 0, first = 0; bucket < kBuckets; first = end[bucket++]) {
+    while (next[bucket] < end[bucket]) {
+      KeyedBy<IdType> keyed = keys[next[bucket]];
+      for (size_t home = bucket_of(keyed); home != bucket; home = bucket_of(keyed))
+        std::swap(keyed, keys[next[home]++]);
+      keys[next[bucket]++] = keyed;
+    }
     std::sort(keys.begin() + static_cast<std::ptrdiff_t>(first),
               keys.begin() + static_cast<std::ptrdiff_t>(end[bucket]));
+  }
 }
 
 /// Drops what has no equal on the other side, nearly all of it. `key_of(side, item)`: 0 is before.
