@@ -77,6 +77,8 @@ std::vector<Whole> WholesOf(const ListedLeaves& listed) {
 void AddLiteralDiffs(const ListedLeaves& before, const ListedLeaves& after,
                      const OperandPlaces& places, const SymbolNames& symbols,
                      std::vector<FieldDiff>& fields) {
+  // An output of many results has no literals.
+  if (AreOperands(before.leaves) && AreOperands(after.leaves)) return;
   const auto begin = static_cast<std::ptrdiff_t>(fields.size());
   const auto same = [&](std::string_view a, std::string_view b) {
     return a == b || (!symbols.empty() && a == symbols.Translate(b));

@@ -1,5 +1,7 @@
 #include "diff/graph/arguments.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ir/arg_printer.h"
@@ -117,6 +119,10 @@ std::vector<Leaf> LeavesOf(const Listing& listing, EntityId id) {
     walker.Walk(kwarg.value, fmt::format("kwargs.{}", graph.module().str(kwarg.name)));
   }
   return leaves;
+}
+
+bool AreOperands(std::span<const Leaf> leaves) {
+  return std::ranges::all_of(leaves, [](const Leaf& leaf) { return leaf.operand.valid(); });
 }
 
 std::vector<EntityId> OperandsOf(const Listing& listing, EntityId id) {

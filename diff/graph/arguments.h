@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct Leaf {
 /// literal, and the operands inside it follow it. An element reads `_operator.getitem(node, k)`.
 /// Bodies are not leaves of attributes, which are named by them.
 std::vector<Leaf> LeavesOf(const Listing& listing, EntityId id);
+
+/// Whether none is a literal.
+bool AreOperands(std::span<const Leaf> leaves);
 
 /// Operands in flattened order, with repetitions.
 std::vector<EntityId> OperandsOf(const Listing& listing, EntityId id);

@@ -35,15 +35,11 @@ Counts CountsOf(std::span<const Leaf> leaves) {
   return counts;
 }
 
-bool AllOperands(std::span<const Leaf> leaves) {
-  return std::ranges::all_of(leaves, [](const Leaf& leaf) { return leaf.operand.valid(); });
-}
-
 }  // namespace
 
 OperandPlaces::OperandPlaces(std::span<const Leaf> before, std::span<const Leaf> after,
                              const Partner& partner) {
-  if (AllOperands(before) && AllOperands(after)) return;
+  if (AreOperands(before) && AreOperands(after)) return;
   const std::array<Spots, 2> spots = {SpotsOf(before), SpotsOf(after)};
   const auto in_text = [&](std::string_view path) {
     const auto a = spots[0].find(path), b = spots[1].find(path);
