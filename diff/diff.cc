@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <optional>
 #include <ranges>
 #include <set>
@@ -71,8 +74,8 @@ class MoveFinder {
   const Matching& matching_;
 };
 
-void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffOptions& options,
-               GraphDiff& diff) {
+/// Fills in pairs, and nodes without one.
+void FillPairs(const Matching& matching, GraphDiff& diff) {
   diff.pair_of_before.resize(diff.before.ids().size());
   diff.pair_of_after.resize(diff.after.ids().size());
   IdVector<EntityId, const Matching::Made*> made_of(diff.before.ids().size(), nullptr);
@@ -95,6 +98,11 @@ void FillPairs(const Matching& matching, const SymbolNames& symbols, const DiffO
   for (EntityId id : diff.after.ids()) {
     if (!diff.pair_of_after[id].valid()) diff.inserted.push_back(id);
   }
+}
+
+/// Fills in what differs about the nodes of each pair.
+void CompareFields(const Matching& matching, const SymbolNames& symbols, const DiffOptions& options,
+                   GraphDiff& diff) {
   const FieldComparer comparer(diff.before, diff.after, matching, diff.relations, symbols, options);
   const auto compare = [&](std::span<Pair> pairs) {
     for (Pair& pair : pairs) {
@@ -178,6 +186,15 @@ DiffSummary Summarize(const GraphDiff& diff) {
   return summary;
 }
 
+/// Returns to the system what was freed: malloc keeps arrays of some megabytes, and those of the
+/// next phase fit into the gaps only by chance.
+void ReturnFreedMemory([[maybe_unused]] const GraphDiff& diff) {
+#ifdef __GLIBC__
+  constexpr int32_t kLarge = 100'000;
+  if (std::max(diff.before.size(), diff.after.size()) >= kLarge) malloc_trim(0);
+#endif
+}
+
 Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
                                 const DiffOptions& options) {
   GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
@@ -192,6 +209,7 @@ Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
       labels.before.ForgetNames();
       labels.after.ForgetNames();
     }
+    ReturnFreedMemory(diff);
     made.emplace(labels.before, labels.after);
     STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, *made));
   }
@@ -201,13 +219,16 @@ Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
     UseProvenance(matching, options.provenance, diff);
   // Of a large graph, what is not needed any more would be a third of the memory.
   if (!has_contradictions) matching.ForgetEvidence();
-  FillPairs(matching, labels.symbols, options, diff);
+  FillPairs(matching, diff);
+  if (!has_contradictions) matching.ForgetMade();
+  ReturnFreedMemory(diff);
+  CompareFields(matching, labels.symbols, options, diff);
   MoveFinder(diff, matching).Run();
   if (!has_contradictions) {
-    matching.ForgetMade();
     labels.before.ForgetDetails();
     labels.after.ForgetDetails();
   }
+  ReturnFreedMemory(diff);
   FindPatterns(matching, diff);
   diff.summary = Summarize(diff);
   if (has_contradictions) {

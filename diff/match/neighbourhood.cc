@@ -135,7 +135,9 @@ GrowingRadius::GrowingRadius(const Matching& matching, Side side, const ScopePai
       hashes_(HashesOfRadiusZero(matching, side, scope, labels_of)) {}
 
 void GrowingRadius::Grow(std::span<const EntityId> nodes) {
-  wider_.clear();
+  // Not kept: it is as large as the hashes, which CommonHashes copies between two steps.
+  std::vector<uint64_t> wider;
+  wider.reserve(nodes.size());
   const Labels& labels = matching_.labels(side_);
   for (size_t k = 0; k < nodes.size(); ++k) {
     if (k + kAhead < nodes.size()) {
@@ -145,10 +147,10 @@ void GrowingRadius::Grow(std::span<const EntityId> nodes) {
     const EntityId i = nodes[k];
     const uint64_t token = matching_.token(side_, i);
     const uint64_t own = token != 0 ? token : labels.Of(label_, i);
-    wider_.push_back(Widened(matching_, side_, scope_, hashes_, i, own));
+    wider.push_back(Widened(matching_, side_, scope_, hashes_, i, own));
   }
   for (size_t k = 0; k < nodes.size(); ++k)
-    hashes_[scope_.PlaceOf(side_, nodes[k])] = wider_[k];
+    hashes_[scope_.PlaceOf(side_, nodes[k])] = wider[k];
 }
 
 void CommonHashes::Follow(const std::vector<EntityId>& nodes, int radius,

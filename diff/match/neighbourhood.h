@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "diff/graph/keyed.h"
@@ -44,7 +45,7 @@ class GrowingRadius {
   const Side side_;
   const ScopePair& scope_;
   const LabelKind label_;
-  std::vector<uint64_t> hashes_, wider_;
+  std::vector<uint64_t> hashes_;
 };
 
 /// Hashes of several radii of the nodes that may have an equal on the other side.
@@ -56,10 +57,11 @@ class CommonHashes {
   CommonHashes(const Matching& matching, const ScopePair& scope, LabelKind labels, int min_radius,
                int max_radius);
 
-  /// Those of a radius for which `is_wanted(node)`, in order.
+  /// Those of a radius for which `is_wanted(node)`, in order. Call once: they are not kept.
   template <class Fn>
-  std::vector<Keyed> Of(int radius, Side side, Fn&& is_wanted) const {
-    const std::vector<uint64_t>& hashes = hashes_[static_cast<size_t>(radius - min_radius_)][side];
+  std::vector<Keyed> Take(int radius, Side side, Fn&& is_wanted) {
+    const std::vector<uint64_t> hashes =
+        std::move(hashes_[static_cast<size_t>(radius - min_radius_)][side]);
     std::vector<Keyed> keys;
     keys.reserve(hashes.size());
     size_t next = 0;

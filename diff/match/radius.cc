@@ -63,6 +63,20 @@ bool SayTheSame(const Matching& matching, const ScopePair& scope, LabelKind a, L
   return true;
 }
 
+/// Pairs of nodes that `is_wanted(side, node)` for, each alone with its hash on its side.
+template <class IsWanted>
+FoundPairs UniquePairs(CommonHashes& hashes, int radius, IsWanted&& is_wanted) {
+  std::array<std::vector<Keyed>, 2> keys;
+  for (Side side : {kBefore, kAfter})
+    keys[side] = hashes.Take(radius, side, [&](EntityId i) { return is_wanted(side, i); });
+  FoundPairs found;
+  DropRepeated(keys[kBefore], keys[kAfter]);
+  ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
+    if (befores.size() == 1 && afters.size() == 1) found.Add(befores[0], afters[0]);
+  });
+  return found;
+}
+
 }  // namespace
 
 void RadiusMatcher::Run(LabelKind level, int min_radius, int max_radius) {
@@ -75,25 +89,15 @@ void RadiusMatcher::Run(LabelKind level, int min_radius, int max_radius) {
   made_ = matching_.made().size();
   if (!ShareLabels(matching_, scope_, level)) return;
   // Where the operator says nothing, the operands must: of a hub they are not looked at.
-  const auto says_something = [&](Side side, EntityId i) {
+  const auto is_wanted = [&](Side side, EntityId i) {
+    if (matching_.matched(side, i) || matching_.forbidden(side, i)) return false;
     return level != LabelKind::kValue ||
            matching_.labels(side).operands(i).size() <= Matching::kMaxEdges;
   };
-  const CommonHashes hashes(matching_, scope_, level, min_radius, max_radius);
+  CommonHashes hashes(matching_, scope_, level, min_radius, max_radius);
   for (int radius = max_radius; radius >= min_radius; --radius) {
     const double confidence = ConfidenceOf(level) - (max_radius - radius) / 4096.0;
-    std::array<std::vector<Keyed>, 2> keys;
-    for (Side side : {kBefore, kAfter}) {
-      keys[side] = hashes.Of(radius, side, [&](EntityId i) {
-        return !matching_.matched(side, i) && !matching_.forbidden(side, i) &&
-               says_something(side, i);
-      });
-    }
-    FoundPairs found;
-    DropRepeated(keys[kBefore], keys[kAfter]);
-    ForEachCommonKey(keys[kBefore], keys[kAfter], [&](auto befores, auto afters) {
-      if (befores.size() == 1 && afters.size() == 1) found.Add(befores[0], afters[0]);
-    });
+    FoundPairs found = UniquePairs(hashes, radius, is_wanted);
     // Types alone are rarely unique around a node, but by chance in a large graph.
     if (found.empty() || (level == LabelKind::kValue && found.AreShuffled())) continue;
     found.DropDisordered(matching_, scope_);

@@ -121,7 +121,7 @@ class LonelyOperators {
       num_ops += by_op[k].key != by_op[k - 1].key ? 1 : 0;
     ops_.reserve(num_ops);
     calls_.reserve(by_op.size());
-    elements_.reserve(by_op.size());
+    elements_.reserve(4 * by_op.size());  // what is not used takes no pages
     std::vector<uint64_t> forms, above, below, around;
     for (size_t begin = 0, end = 0; begin < by_op.size(); begin = end) {
       Stored& op = ops_.emplace_back();

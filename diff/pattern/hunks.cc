@@ -155,17 +155,21 @@ class HunkFinder {
       const std::span<int32_t> members = hunks[hunk];
       if (members.size() == 1) continue;
       by_place.clear();
+      by_place.reserve(members.size());
       for (const int32_t member : members)
         by_place.push_back({place_of(member), member});
       SortKeys(by_place);
       std::ranges::transform(by_place, members.begin(), &KeyedBy<int32_t>::entity);
     }
+    by_place = {};
     std::vector<KeyedBy<HunkId>> hunks_by_place;
+    hunks_by_place.reserve(hunks.num_hunks());
     for (const HunkId hunk : Ids<HunkId>(hunks.num_hunks()))
       hunks_by_place.push_back({place_of(hunks[hunk].front()), hunk});
     if (std::ranges::is_sorted(hunks_by_place)) return;
     SortKeys(hunks_by_place);
     std::vector<HunkId> order;
+    order.reserve(hunks_by_place.size());
     for (const KeyedBy<HunkId>& keyed : hunks_by_place)
       order.push_back(keyed.entity);
     hunks.Permute(order);
