@@ -272,7 +272,7 @@ class ColumnWriter {
     Cells(Joined(a, mark_a), Joined(b, mark_b), mark, tint);
     for (const FieldDiff& field : row.pair->fields) {
       if (IsOfType(field.path) || IsInStatement(field.path)) continue;
-      const auto line = [&](const std::optional<std::string>& value) {
+      const auto line = [&](const std::optional<std::string_view>& value) {
         return Line{{fmt::format("    {}: ", field.path), false},
                     {value ? Visible(*value) : "(nothing)", true}};
       };

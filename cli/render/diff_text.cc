@@ -162,7 +162,7 @@ class TextWriter {
   }
 
   /// One line of at most 60 characters.
-  static std::string Value(const std::optional<std::string>& value) {
+  static std::string Value(const std::optional<std::string_view>& value) {
     constexpr size_t kMaxLength = 60;
     const std::string text = Visible(value.value_or("(nothing)"));
     if (text.size() <= kMaxLength) return text;
@@ -199,7 +199,7 @@ class TextWriter {
     }
     out_ += Module(diff_.after, pair.after) + "\n";
     const ReadableFields readable = FoldShifts(diff_, pair);
-    std::vector<FieldDiff> fields = readable.fields;
+    std::vector<FieldDiff> fields(readable.fields.begin(), readable.fields.end());
     const auto [more, consequences] = FoldMany(fields);
     size_t width = 0;
     for (const FieldDiff& field : fields)

@@ -51,7 +51,8 @@ void WriteNames(JsonWriter& json, std::string_view key, const std::vector<std::s
   json.EndArray();
 }
 
-void WriteText(JsonWriter& json, std::string_view key, const std::optional<std::string>& text) {
+void WriteText(JsonWriter& json, std::string_view key,
+               const std::optional<std::string_view>& text) {
   json.Key(key);
   text ? json.String(*text) : json.Null();
 }

@@ -16,10 +16,10 @@ namespace {
 
 /// Adds a difference when the property is known on both sides and differs.
 void CompareKnown(std::string_view path, const std::optional<std::string>& before,
-                  const std::optional<std::string>& after, std::vector<FieldDiff>& fields,
+                  const std::optional<std::string>& after, FieldDiffs& fields,
                   bool derived = false) {
   if (before && after && *before != *after) {
-    fields.push_back({std::string(path), before, after, derived});
+    fields.Add({path, before, after, derived});
   }
 }
 
@@ -62,7 +62,7 @@ bool IsBodyAttribute(const Place& place, NodeId id) {
          args[0].kind() == ArgKind::kGraph;
 }
 
-void CompareLocations(const Place& a, const Place& b, std::vector<FieldDiff>& fields) {
+void CompareLocations(const Place& a, const Place& b, FieldDiffs& fields) {
   if (!a.node.loc.valid() || !b.node.loc.valid()) return;
   const SourceLoc& x = a.module.loc(a.node.loc);
   const SourceLoc& y = b.module.loc(b.node.loc);
@@ -78,7 +78,7 @@ void CompareLocations(const Place& a, const Place& b, std::vector<FieldDiff>& fi
 /// Attributes are tags that passes set, and a missing one is a difference; a foreign text may
 /// just omit it.
 void CompareAttributes(const Place& a, NodeId id_a, const Place& b, NodeId id_b,
-                       std::vector<FieldDiff>& fields) {
+                       FieldDiffs& fields) {
   std::map<std::string, std::pair<std::optional<std::string>, std::optional<std::string>>> tags;
   for (const auto& [key, value] : a.graph.attributes(id_a))
     tags[std::string(a.module.str(key))].first = a.module.str(value);
@@ -88,7 +88,7 @@ void CompareAttributes(const Place& a, NodeId id_a, const Place& b, NodeId id_b,
     const bool known = values.first && values.second;
     if (values.first != values.second &&
         (known || !a.graph.is_foreign() || !b.graph.is_foreign())) {
-      fields.push_back({"meta." + key, values.first, values.second});
+      fields.Add({"meta." + key, values.first, values.second});
     }
   }
 }
@@ -149,8 +149,8 @@ bool FieldComparer::OperandsDiffer(EntityId before, EntityId after) const {
   });
 }
 
-std::vector<FieldDiff> FieldComparer::Compare(EntityId before, EntityId after) const {
-  std::vector<FieldDiff> fields;
+FieldDiffs FieldComparer::Compare(EntityId before, EntityId after) const {
+  FieldDiffs fields;
   const bool same_label =
       matching_.labels(kBefore).type[before] == matching_.labels(kAfter).type[after];
   OperandPlaces places;
@@ -169,8 +169,7 @@ std::vector<FieldDiff> FieldComparer::Compare(EntityId before, EntityId after) c
   return fields;
 }
 
-void FieldComparer::CompareTarget(EntityId before, EntityId after,
-                                  std::vector<FieldDiff>& fields) const {
+void FieldComparer::CompareTarget(EntityId before, EntityId after, FieldDiffs& fields) const {
   const Place a = PlaceOf(before_, before), b = PlaceOf(after_, after);
   const bool bodies =
       IsBodyAttribute(a, before_[before].node) && IsBodyAttribute(b, after_[after].node);
@@ -179,11 +178,11 @@ void FieldComparer::CompareTarget(EntityId before, EntityId after,
   if (target_a == target_b && a.node.kind == b.node.kind) return;
   const bool attributes = a.node.kind == NodeKind::kGetAttr && b.node.kind == NodeKind::kGetAttr;
   if (attributes && !bodies && AttributeStem(target_a) == AttributeStem(target_b)) return;
-  fields.push_back({"target", std::string(target_a), std::string(target_b)});
+  fields.Add({"target", target_a, target_b});
 }
 
 OperandPlaces FieldComparer::CompareLiterals(EntityId before, EntityId after,
-                                             std::vector<FieldDiff>& fields) const {
+                                             FieldDiffs& fields) const {
   const size_t begin = fields.size();
   const ListedLeaves listed_before{before_, before}, listed_after{after_, after};
   OperandPlaces places(listed_before.leaves, listed_after.leaves,
@@ -201,18 +200,17 @@ OperandPlaces FieldComparer::CompareLiterals(EntityId before, EntityId after,
 }
 
 void FieldComparer::CompareOperands(EntityId before, EntityId after, const OperandPlaces& places,
-                                    std::vector<FieldDiff>& fields) const {
+                                    FieldDiffs& fields) const {
   const auto a = matching_.labels(kBefore).operands(before);
   const auto b = matching_.labels(kAfter).operands(after);
   places.ForEach(a.size(), b.size(), [&](std::optional<size_t> i, std::optional<size_t> j) {
-    FieldDiff field{fmt::format("operands[{}]", i ? *i : *j), std::nullopt, std::nullopt};
-    if (i) field.before = before_.name(a[*i].entity);
-    if (j) field.after = after_.name(b[*j].entity);
-    if (i && j) {
-      if (ImageOf(a[*i].entity) == b[*j].entity) return;
-      field.derived = Joined(a[*i].entity, b[*j].entity);
-    }
-    fields.push_back(std::move(field));
+    const bool have_both = i && j;
+    if (have_both && ImageOf(a[*i].entity) == b[*j].entity) return;
+    std::optional<std::string> name_before, name_after;
+    if (i) name_before = before_.name(a[*i].entity);
+    if (j) name_after = after_.name(b[*j].entity);
+    fields.Add({fmt::format("operands[{}]", i ? *i : *j), name_before, name_after,
+                have_both && Joined(a[*i].entity, b[*j].entity)});
   });
 }
 
@@ -245,7 +243,7 @@ FieldComparer::Consequences FieldComparer::ConsequencesFor(EntityId before, Enti
 }
 
 void FieldComparer::CompareTypes(EntityId before, EntityId after, const OperandPlaces& places,
-                                 std::vector<FieldDiff>& fields) const {
+                                 FieldDiffs& fields) const {
   // Equal labels are equal in all properties that both sides have.
   if (matching_.labels(kBefore).value[before] == matching_.labels(kAfter).value[after]) {
     return;
@@ -254,7 +252,7 @@ void FieldComparer::CompareTypes(EntityId before, EntityId after, const OperandP
   const Consequences why = ConsequencesFor(before, after, places);
   const auto compare = [&](std::string_view path, const std::optional<TypeProperty>& x,
                            const std::optional<TypeProperty>& y, bool derived) {
-    if (Differ(x, y)) fields.push_back({std::string(path), x->text, y->text, derived});
+    if (Differ(x, y)) fields.Add({path, x->text, y->text, derived});
   };
   compare("dtype", a.dtype, b.dtype, why.operand || why.dtype);
   compare("shape", a.shape, b.shape, why.operand || why.shape);
@@ -263,8 +261,7 @@ void FieldComparer::CompareTypes(EntityId before, EntityId after, const OperandP
   compare("placement", a.placement, b.placement, false);
 }
 
-void FieldComparer::CompareAlias(EntityId before, EntityId after,
-                                 std::vector<FieldDiff>& fields) const {
+void FieldComparer::CompareAlias(EntityId before, EntityId after, FieldDiffs& fields) const {
   const ValueId a = before_.value(before), b = after_.value(after);
   if (!a.valid() || !b.valid()) return;
   const ValueId alias_a = before_.graph(before).value(a).alias_of;
@@ -273,11 +270,10 @@ void FieldComparer::CompareAlias(EntityId before, EntityId after,
   const EntityId of_a = before_.FindValue(before_[before].graph, alias_a);
   const EntityId of_b = after_.FindValue(after_[after].graph, alias_b);
   if (ImageOf(of_a) == of_b) return;
-  fields.push_back({"alias", before_.name(of_a), after_.name(of_b), Joined(of_a, of_b)});
+  fields.Add({"alias", before_.name(of_a), after_.name(of_b), Joined(of_a, of_b)});
 }
 
-void FieldComparer::CompareMutation(EntityId before, EntityId after,
-                                    std::vector<FieldDiff>& fields) const {
+void FieldComparer::CompareMutation(EntityId before, EntityId after, FieldDiffs& fields) const {
   const EntityId written_before = WrittenBy(matching_.labels(kBefore), before_, before);
   const EntityId written_after = WrittenBy(matching_.labels(kAfter), after_, after);
   const EntityId image = written_before.valid() ? ImageOf(written_before) : EntityId{};
@@ -285,13 +281,12 @@ void FieldComparer::CompareMutation(EntityId before, EntityId after,
   const auto name = [](const Listing& listing, EntityId id) {
     return id.valid() ? std::optional(listing.name(id)) : std::nullopt;
   };
-  fields.push_back(
+  fields.Add(
       {"mutates", name(before_, written_before), name(after_, written_after),
        written_before.valid() && written_after.valid() && Joined(written_before, written_after)});
 }
 
-void FieldComparer::CompareMetadata(EntityId before, EntityId after,
-                                    std::vector<FieldDiff>& fields) const {
+void FieldComparer::CompareMetadata(EntityId before, EntityId after, FieldDiffs& fields) const {
   const Place a = PlaceOf(before_, before), b = PlaceOf(after_, after);
   const auto phase_of = [](const Place& place) {
     return place.node.phase == Phase::kUnknown ? std::string_view() : ToString(place.node.phase);

@@ -19,7 +19,7 @@ class FieldComparer {
 
   /// The differences of a pair in the order of CONTRACTS: target, arguments, operands, type, alias,
   /// module, phase, meta.
-  std::vector<FieldDiff> Compare(EntityId before, EntityId after) const;
+  FieldDiffs Compare(EntityId before, EntityId after) const;
 
  private:
   /// What the operands of a pair explain of its own type.
@@ -35,17 +35,16 @@ class FieldComparer {
   bool OperandsDiffer(EntityId before, EntityId after) const;
   Consequences ConsequencesFor(EntityId before, EntityId after, const OperandPlaces& places) const;
 
-  void CompareTarget(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
+  void CompareTarget(EntityId before, EntityId after, FieldDiffs& fields) const;
   /// Returns which operands the arguments' text does not show.
-  OperandPlaces CompareLiterals(EntityId before, EntityId after,
-                                std::vector<FieldDiff>& fields) const;
+  OperandPlaces CompareLiterals(EntityId before, EntityId after, FieldDiffs& fields) const;
   void CompareOperands(EntityId before, EntityId after, const OperandPlaces& places,
-                       std::vector<FieldDiff>& fields) const;
+                       FieldDiffs& fields) const;
   void CompareTypes(EntityId before, EntityId after, const OperandPlaces& places,
-                    std::vector<FieldDiff>& fields) const;
-  void CompareMutation(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
-  void CompareAlias(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
-  void CompareMetadata(EntityId before, EntityId after, std::vector<FieldDiff>& fields) const;
+                    FieldDiffs& fields) const;
+  void CompareMutation(EntityId before, EntityId after, FieldDiffs& fields) const;
+  void CompareAlias(EntityId before, EntityId after, FieldDiffs& fields) const;
+  void CompareMetadata(EntityId before, EntityId after, FieldDiffs& fields) const;
 
   const Listing& before_;
   const Listing& after_;

@@ -1,9 +1,11 @@
 #include "diff/compare/literals.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -75,11 +77,14 @@ std::vector<Whole> WholesOf(const ListedLeaves& listed) {
 }  // namespace
 
 void AddLiteralDiffs(const ListedLeaves& before, const ListedLeaves& after,
-                     const OperandPlaces& places, const SymbolNames& symbols,
-                     std::vector<FieldDiff>& fields) {
+                     const OperandPlaces& places, const SymbolNames& symbols, FieldDiffs& fields) {
   // An output of many results has no literals.
   if (AreOperands(before.leaves) && AreOperands(after.leaves)) return;
-  const auto begin = static_cast<std::ptrdiff_t>(fields.size());
+  struct Difference {
+    std::string_view path;
+    std::optional<std::string> before, after;
+  };
+  std::vector<Difference> differences;
   const auto same = [&](std::string_view a, std::string_view b) {
     return a == b || (!symbols.empty() && a == symbols.Translate(b));
   };
@@ -88,38 +93,38 @@ void AddLiteralDiffs(const ListedLeaves& before, const ListedLeaves& after,
   for (const auto& [path, leaf] : spots_before) {
     const auto found = spots_after.find(path);
     if (found == spots_after.end()) {
-      if (!leaf->operand.valid()) fields.push_back({leaf->path, leaf->text, std::nullopt});
+      if (!leaf->operand.valid()) differences.push_back({leaf->path, leaf->text, std::nullopt});
       continue;
     }
     const Leaf& other = *found->second;
     if (leaf->operand.valid() && other.operand.valid()) continue;
     const bool one_kind = leaf->operand.valid() == other.operand.valid();
     if (one_kind && same(leaf->skeleton, other.skeleton)) continue;
-    fields.push_back({leaf->path, TextOf(before, *leaf), TextOf(after, other)});
+    differences.push_back({leaf->path, TextOf(before, *leaf), TextOf(after, other)});
   }
   for (const auto& [path, leaf] : spots_after) {
     if (leaf->operand.valid() || spots_before.contains(path)) continue;
-    fields.push_back({leaf->path, std::nullopt, leaf->text});
+    differences.push_back({leaf->path, std::nullopt, leaf->text});
   }
-  std::sort(fields.begin() + begin, fields.end(),
-            [](const FieldDiff& x, const FieldDiff& y) { return PathBefore(x.path, y.path); });
+  std::ranges::sort(differences, PathBefore, &Difference::path);
+  for (const auto& [path, text_before, text_after] : differences)
+    fields.Add({path, text_before, text_after});
 }
 
-void AddContainerDiffs(const ListedLeaves& a, const ListedLeaves& b,
-                       std::vector<FieldDiff>& fields) {
+void AddContainerDiffs(const ListedLeaves& a, const ListedLeaves& b, FieldDiffs& fields) {
   const std::vector<Whole> before = WholesOf(a);
   std::vector<Whole> after = WholesOf(b);
   for (const Whole& whole : before) {
     const auto found = std::ranges::find(after, whole.path, &Whole::path);
     if (found == after.end()) {
-      fields.push_back({whole.path, whole.text, std::nullopt});
+      fields.Add({whole.path, whole.text, std::nullopt});
       continue;
     }
-    if (found->skeleton != whole.skeleton) fields.push_back({whole.path, whole.text, found->text});
+    if (found->skeleton != whole.skeleton) fields.Add({whole.path, whole.text, found->text});
     after.erase(found);
   }
   for (const Whole& whole : after)
-    fields.push_back({whole.path, std::nullopt, whole.text});
+    fields.Add({whole.path, std::nullopt, whole.text});
 }
 
 }  // namespace strata

@@ -19,12 +19,10 @@ struct ListedLeaves {
 /// Adds the literals in which two nodes differ, in the order of printed arguments. A literal that
 /// became an operand, or was one, is one field with the operand's name: `places` decides.
 void AddLiteralDiffs(const ListedLeaves& before, const ListedLeaves& after,
-                     const OperandPlaces& places, const SymbolNames& symbols,
-                     std::vector<FieldDiff>& fields);
+                     const OperandPlaces& places, const SymbolNames& symbols, FieldDiffs& fields);
 
 /// Adds arguments that differ in something that no leaf shows: list against tuple, an operand given
 /// by position against one given by name. REQUIRES: neither node is an element of a tuple.
-void AddContainerDiffs(const ListedLeaves& before, const ListedLeaves& after,
-                       std::vector<FieldDiff>& fields);
+void AddContainerDiffs(const ListedLeaves& before, const ListedLeaves& after, FieldDiffs& fields);
 
 }  // namespace strata

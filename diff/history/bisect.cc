@@ -165,8 +165,11 @@ class Bisector {
   /// Fields to ignore, and what differs in nothing else.
   void LeaveOutIgnored(GraphDiff& diff) const {
     for (Pair& pair : diff.pairs) {
-      std::erase_if(pair.fields,
-                    [&](const FieldDiff& field) { return options_.ignore(diff, pair, field); });
+      FieldDiffs kept;
+      for (const FieldDiff& field : pair.fields) {
+        if (!options_.ignore(diff, pair, field)) kept.Add(field);
+      }
+      pair.fields = std::move(kept);
       pair.status.changed &= !std::ranges::all_of(pair.fields, &FieldDiff::derived);
       pair.status.derived &= !pair.fields.empty();
     }

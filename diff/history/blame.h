@@ -26,8 +26,8 @@ struct BlameEvent {
   /// The graph of the nodes in `from`, or the graph that the node was carried over from; "":
   /// `graph`.
   std::string from_graph;
-  std::vector<FieldDiff> fields;  ///< what differs
-  std::string ref;                ///< of the pass or of the graph
+  FieldDiffs fields;  ///< what differs
+  std::string ref;    ///< of the pass or of the graph
 };
 
 /// The history of a node over the passes of its graph, of the graphs that it came from, and of
@@ -83,7 +83,7 @@ class Blamer {
   struct Crossing {
     NodeHistoryId before;  ///< the same node in the parent; none: it is new
     PairStatus status;
-    std::vector<FieldDiff> fields;
+    FieldDiffs fields;
     double confidence = 1;
     std::vector<NodeHistoryId> relatives;  ///< of a new one: of the parent
     std::optional<RelationKind> relation;

@@ -24,9 +24,9 @@ struct NodeEvent {
     kDeleted,  ///< the step deleted it
   };
   Kind kind = Kind::kGiven;
-  int32_t snapshot = 0;           ///< the graph after the event
-  PairStatus status;              ///< kKept
-  std::vector<FieldDiff> fields;  ///< kKept
+  int32_t snapshot = 0;  ///< the graph after the event
+  PairStatus status;     ///< kKept
+  FieldDiffs fields;     ///< kKept
   /// kCreated: the nodes it was made from. kDeleted: the nodes that replace it.
   std::vector<NodeHistoryId> relatives;
   /// The source of `relatives`: a relation of the diff, or a provenance record.

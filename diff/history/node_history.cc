@@ -96,7 +96,7 @@ std::string Sentence(std::string_view what, std::string_view how,
 }
 
 /// What differs about a node that lived on, in parts of a sentence.
-std::vector<std::string> Differences(PairStatus status, const std::vector<FieldDiff>& fields,
+std::vector<std::string> Differences(PairStatus status, const FieldDiffs& fields,
                                      std::string_view before, std::string_view after) {
   std::vector<std::string> parts;
   if (status.renamed) parts.push_back(fmt::format("renamed: {} → {}", before, after));

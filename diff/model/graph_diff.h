@@ -1,12 +1,12 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/id.h"
 #include "diff/graph/listing.h"
+#include "diff/model/field_diffs.h"
 
 namespace strata {
 
@@ -37,13 +37,6 @@ enum class Via : uint8_t {
 };
 std::string_view ToString(Via via);
 
-/// A property in which the two nodes of a pair differ.
-struct FieldDiff {
-  std::string path;                          ///< "target", "args[1][0]", "operands[0]", "dtype", …
-  std::optional<std::string> before, after;  ///< as printed; none: the side has no such thing
-  bool derived = false;                      ///< a consequence of another change
-};
-
 /// Indices into the vectors of one GraphDiff.
 using PairId = Id<struct PairTag>;
 using HunkId = Id<struct HunkTag>;
@@ -55,7 +48,7 @@ struct Pair {
   PairStatus status;
   Via via = Via::kLocal;
   double confidence = 1;  ///< probability that the claim is right
-  std::vector<FieldDiff> fields;
+  FieldDiffs fields;
 };
 
 enum class RelationKind : uint8_t {

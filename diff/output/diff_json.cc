@@ -28,7 +28,8 @@ void WriteSummary(JsonWriter& json, const DiffSummary& summary) {
   json.EndObject();
 }
 
-void WriteText(JsonWriter& json, std::string_view key, const std::optional<std::string>& text) {
+void WriteText(JsonWriter& json, std::string_view key,
+               const std::optional<std::string_view>& text) {
   json.Key(key);
   if (text) {
     json.String(*text);

@@ -1,7 +1,8 @@
 #include "diff/output/fold_shifts.h"
 
 #include <algorithm>
-#include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -88,19 +89,20 @@ class OperandLists {
   }
 
   /// What stands between two common operands: one for one, then what is left of the longer side.
-  void Gap(int32_t i, int32_t end_i, int32_t j, int32_t end_j,
-           std::vector<FieldDiff>& fields) const {
+  void Gap(int32_t i, int32_t end_i, int32_t j, int32_t end_j, FieldDiffs& fields) const {
     for (; i < end_i || j < end_j; ++i, ++j) {
       const Operand* before = i < end_i ? &before_[static_cast<size_t>(i)] : nullptr;
       const Operand* after = j < end_j ? &after_[static_cast<size_t>(j)] : nullptr;
-      FieldDiff field;
-      field.path = before != nullptr && after != nullptr && before->index != after->index
-                       ? fmt::format("operands[{}→{}]", before->index, after->index)
-                       : fmt::format("operands[{}]", (before ? before : after)->index);
-      if (before != nullptr) field.before = diff_.before.name(before->id);
-      if (after != nullptr) field.after = diff_.after.name(after->id);
-      field.derived = before != nullptr && after != nullptr && Joined(diff_, before->id, after->id);
-      fields.push_back(std::move(field));
+      const std::string path =
+          before != nullptr && after != nullptr && before->index != after->index
+              ? fmt::format("operands[{}→{}]", before->index, after->index)
+              : fmt::format("operands[{}]", (before ? before : after)->index);
+      std::optional<std::string> old_name, new_name;
+      if (before != nullptr) old_name = diff_.before.name(before->id);
+      if (after != nullptr) new_name = diff_.after.name(after->id);
+      const bool derived =
+          before != nullptr && after != nullptr && Joined(diff_, before->id, after->id);
+      fields.Add({path, old_name, new_name, derived});
     }
   }
 
@@ -119,11 +121,15 @@ ReadableFields FoldShifts(const GraphDiff& diff, const Pair& pair) {
   if (aligned.shifted == 0 || aligned.fields.size() * 2 > operands) return {pair.fields};
   // The operands stand where they stood among the other fields.
   ReadableFields result{{}, aligned.shifted};
-  const auto first = std::ranges::find_if(pair.fields, IsOperand);
-  result.fields.assign(pair.fields.begin(), first);
-  std::ranges::move(aligned.fields, std::back_inserter(result.fields));
-  std::copy_if(first, pair.fields.end(), std::back_inserter(result.fields),
-               [](const FieldDiff& field) { return !IsOperand(field); });
+  bool are_added = false;
+  for (const FieldDiff& field : pair.fields) {
+    if (!IsOperand(field)) {
+      result.fields.Add(field);
+    } else if (!std::exchange(are_added, true)) {
+      for (const FieldDiff& operand : aligned.fields)
+        result.fields.Add(operand);
+    }
+  }
   return result;
 }
 

@@ -9,7 +9,7 @@ namespace strata {
 
 /// The fields of a pair as people want to read them.
 struct ReadableFields {
-  std::vector<FieldDiff> fields;
+  FieldDiffs fields;
   int32_t shifted = 0;  ///< operands that only stand at another place because of others in `fields`
 };
 

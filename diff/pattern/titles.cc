@@ -16,7 +16,7 @@ constexpr size_t kMaxValue = 40;
 
 /// `2 → 3`, `+ 3` for what was not there.
 std::string Change(const FieldDiff& field) {
-  const auto value = [](const std::optional<std::string>& text) {
+  const auto value = [](const std::optional<std::string_view>& text) {
     return text ? OneLine(*text, kMaxValue) : "nothing";
   };
   return fmt::format("{} → {}", value(field.before), value(field.after));
@@ -44,9 +44,9 @@ bool IsOwn(const FieldDiff& field) {
 }
 
 /// The two operands of which each became the other.
-bool IsSwap(const std::vector<const FieldDiff*>& fields) {
-  return fields.size() == 2 && fields[0]->before == fields[1]->after &&
-         fields[0]->after == fields[1]->before;
+bool IsSwap(const std::vector<FieldDiff>& fields) {
+  return fields.size() == 2 && fields[0].before == fields[1].after &&
+         fields[0].after == fields[1].before;
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ std::string Titles::OfUnmatched(const Hunk& hunk, bool values) const {
 }
 
 /// What a single inserted node says besides its operands, when that is little.
-std::string Titles::Literals(const std::vector<EntityId>& inserted) const {
+std::string Titles::Literals(std::span<const EntityId> inserted) const {
   if (inserted.size() != 1 || diff_.after[inserted[0]].element.valid()) return "";
   std::vector<std::string> literals;
   for (const Leaf& leaf : LeavesOf(diff_.after, inserted[0])) {
@@ -146,32 +146,31 @@ std::string Titles::OfPairs(const Hunk& hunk, bool values) const {
   for (PairId index : hunk.pairs) {
     const Pair& pair = diff_.pairs[index];
     const std::string_view before = OperatorOf(diff_.before, pair.before);
-    std::vector<const FieldDiff*> fields;
+    std::vector<FieldDiff> fields;
     for (const FieldDiff& field : pair.fields) {
-      if (IsOwn(field)) fields.push_back(&field);
+      if (IsOwn(field)) fields.push_back(field);
     }
     if (fields.empty()) {
       AddOnce(moves, before);
-    } else if (fields[0]->path == "target") {
+    } else if (fields[0].path == "target") {
       AddOnce(changes, fmt::format("change {} to {}", before, OperatorOf(diff_.after, pair.after)));
     } else if (IsSwap(fields)) {
-      AddOnce(changes,
-              fmt::format("swap {} and {} of {}", fields[0]->path, fields[1]->path, before));
+      AddOnce(changes, fmt::format("swap {} and {} of {}", fields[0].path, fields[1].path, before));
     } else {
       // Names of operands are those of one place.
-      const bool tell = values && fields.size() == 1 && !fields[0]->path.starts_with("operands");
+      const bool tell = values && fields.size() == 1 && !fields[0].path.starts_with("operands");
       std::vector<std::string_view> paths;
-      for (const FieldDiff* field : fields)
-        AddOnce(paths, field->path);
+      for (const FieldDiff& field : fields)
+        AddOnce(paths, field.path);
       AddOnce(changes, fmt::format("change {} of {}{}", Few(paths), before,
-                                   tell ? ": " + Change(*fields[0]) : ""));
+                                   tell ? ": " + Change(fields[0]) : ""));
     }
   }
   if (changes.empty()) return fmt::format("move {}", Few(moves));
   return Few(changes);
 }
 
-std::string Titles::OfPair(PairStatus status, const std::vector<FieldDiff>& fields) {
+std::string Titles::OfPair(PairStatus status, const FieldDiffs& fields) {
   std::vector<std::string> parts;
   if (status.moved) parts.emplace_back("moved");
   for (const FieldDiff& field : fields) {

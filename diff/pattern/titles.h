@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,12 +26,12 @@ class Titles {
   std::string OfHunk(const Hunk& hunk, bool values = true) const;
 
   /// What differs about a pair: `moved, args[1]: 2 → 3`; "" when nothing but a name does.
-  static std::string OfPair(PairStatus status, const std::vector<FieldDiff>& fields);
+  static std::string OfPair(PairStatus status, const FieldDiffs& fields);
 
  private:
   std::string OfUnmatched(const Hunk& hunk, bool values) const;
   std::string OfPairs(const Hunk& hunk, bool values) const;
-  std::string Literals(const std::vector<EntityId>& inserted) const;
+  std::string Literals(std::span<const EntityId> inserted) const;
 
   /// Indices into the relations of the diff; -1: none. Empty: there are no relations.
   using RelationOf = IdVector<EntityId, int32_t>;

@@ -226,7 +226,7 @@ class Checker {
     if (change.pair == nullptr) return text;
     std::string fields;
     for (const FieldDiff& field : change.pair->fields)
-      fields += (fields.empty() ? ": " : ", ") + field.path;
+      fields += (fields.empty() ? ": " : ", ") + std::string(field.path);
     return text + fields;
   }
 

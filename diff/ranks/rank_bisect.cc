@@ -38,8 +38,8 @@ class RankPairComparer {
   /// Whether a difference follows from the ranks. Of the graphs that were compared last.
   bool Ignores(const GraphDiff& diff, const Pair& pair, const FieldDiff& field) const {
     return MayDifferByRank(diff, pair, field) &&
-           !odd_.contains({diff.before.name(pair.before), field.path}) &&
-           !odd_.contains({diff.after.name(pair.after), field.path});
+           !odd_.contains({diff.before.name(pair.before), std::string(field.path)}) &&
+           !odd_.contains({diff.after.name(pair.after), std::string(field.path)});
   }
 
  private:

@@ -269,7 +269,7 @@ class Writer {
     json_.EndArray();
   }
 
-  void OptionalText(const std::optional<std::string>& text) {
+  void OptionalText(const std::optional<std::string_view>& text) {
     json_.Int(text ? Text(text->empty() ? " " : *text) : -1);
   }
 

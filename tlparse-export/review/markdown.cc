@@ -208,7 +208,7 @@ class Writer {
         text += fmt::format("      and {} more fields\n", readable.fields.size() - shown + 1);
         break;
       }
-      const auto side = [&](char sign, const std::optional<std::string>& value) {
+      const auto side = [&](char sign, const std::optional<std::string_view>& value) {
         if (value)
           text += Cut(fmt::format("{}     {}: {}", sign, field.path, Visible(*value))) + '\n';
       };

@@ -91,7 +91,7 @@ void NodeSheet::Fields() {
         (derived ? has_derived : has_cause) = true;
         FieldRow(Visible(field.path), Visible(field.before.value_or("–")),
                  Visible(field.after.value_or("–")), true, derived);
-        shown.push_back(field.path);
+        shown.emplace_back(field.path);
       }
     }
   }

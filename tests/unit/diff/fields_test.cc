@@ -21,6 +21,26 @@ std::string DescribeBodies(std::string_view before, std::string_view after,
   return Describe(both.diff);
 }
 
+TEST_CASE("fields: a list keeps texts in order, an empty one is not a missing one") {
+  FieldDiffs fields;
+  CHECK(fields.empty());
+  const std::string path = "args[0]";
+  fields.Add({path, "1", std::nullopt});
+  fields.Add({"target", "", std::string(300, 'b'), true});
+  fields.Add({"alias", std::nullopt, "c"});
+  const FieldDiffs copy = fields;
+  fields = FieldDiffs();
+  CHECK(fields.empty());
+  std::string text;
+  for (const FieldDiff& field : copy) {
+    text += fmt::format("{}: {} -> {}{}\n", field.path, field.before.value_or("none"),
+                        field.after.value_or("none"), field.derived ? " derived" : "");
+  }
+  CHECK_EQ(text, "args[0]: 1 -> none\ntarget:  -> " + std::string(300, 'b') +
+                     " derived\nalias: none -> c\n");
+  CHECK_EQ(copy.size(), 3);
+}
+
 TEST_CASE("fields: literals by path, a missing side is null") {
   CHECK_EQ(DescribeBodies(R"(
   v = aten.view.default(x, [48, 1], flag=True)
