@@ -174,7 +174,7 @@ class Bisector {
       pair.status.derived &= !pair.fields.empty();
     }
     for (Hunk& hunk : diff.hunks) {
-      std::erase_if(hunk.pairs, [&](PairId pair) {
+      EraseIf(hunk.pairs, [&](PairId pair) {
         return !diff.pairs[pair].status.moved && !diff.pairs[pair].status.changed;
       });
     }

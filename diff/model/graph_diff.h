@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/id.h"
+#include "base/slim_vector.h"
 #include "diff/graph/listing.h"
 #include "diff/model/field_diffs.h"
 
@@ -79,8 +80,8 @@ struct Contradiction {
 
 /// A connected set of changes: pairs that differ, inserted and deleted nodes.
 struct Hunk {
-  std::vector<PairId> pairs;
-  std::vector<EntityId> inserted, deleted;
+  SlimVector<PairId> pairs;
+  SlimVector<EntityId> inserted, deleted;
   PatternId pattern;  ///< none: no other hunk is equal
 };
 
