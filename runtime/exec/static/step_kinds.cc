@@ -6,6 +6,8 @@
 #include "runtime/exec/static/flex_kernel_step.h"
 #include "runtime/exec/static/fused_kernel.h"
 #include "runtime/exec/static/library_call.h"
+#include "runtime/exec/static/matrix_product.h"
+#include "runtime/exec/static/prepared_call.h"
 #include "runtime/exec/static/transfer.h"
 
 namespace strata {
@@ -15,8 +17,8 @@ using BindKind = Result<Binding> (*)(const PlanStep& step, StepId index, BindCon
 
 /// For steps on fixed operands whose results have static layouts.
 constexpr BindKind kStaticKinds[] = {
-    BindTransfer,          BindFlexKernel,    BindFill,       BindCopy,
-    BindEmbeddingGradient, BindConcatenation, BindDirectCall, BindOutVariant,
+    BindTransfer,      BindFlexKernel,    BindFill,         BindCopy,       BindEmbeddingGradient,
+    BindConcatenation, BindMatrixProduct, BindPreparedCall, BindDirectCall, BindOutVariant,
 };
 
 /// For the others, in this order.

@@ -327,6 +327,54 @@ TEST_CASE("products have ATen's bits, however their operands lie") {
   }
 }
 
+TEST_CASE("products of parts of matrices have ATen's bits") {
+  Executor executor = BindStatic(R"(
+  a = placeholder : f32[24, 40][40, 1]cpu
+  b = placeholder : f32[40, 16][1, 40]cpu
+  left = aten.slice.Tensor(a, 1, 3, 19) : f32[24, 16][40, 1]cpu ~a
+  right = aten.slice.Tensor(b, 0, 8, 24) : f32[16, 16][1, 40]cpu ~b
+  spread = aten.slice.Tensor(a, 1, 0, 32, 2) : f32[24, 16][40, 2]cpu ~a
+  c = aten.mm.default(left, right) : f32[24, 16][16, 1]cpu
+  d = aten.mm.default(spread, right) : f32[24, 16][16, 1]cpu
+  output([c, d])
+)",
+                                 PlanOptions::Fastest());
+  for (int run = 0; run < 2; ++run) {
+    const Tensor a = at::randn({24, 40}), b = at::randn({16, 40}).t();
+    const Tensor right = b.slice(0, 8, 24);
+    const Tensors results = OrDie(executor.Run(Tensors{a, b}));
+    CHECK(at::equal(results[0], at::mm(a.slice(1, 3, 19), right)));
+    CHECK(at::equal(results[1], at::mm(a.slice(1, 0, 32, 2), right)));
+  }
+}
+
+TEST_CASE("elementwise operators have ATen's bits, of numbers, rows and complex numbers") {
+  Executor executor = BindStatic(R"(
+  x = placeholder : f32[5, 24][24, 1]cpu
+  row = placeholder : f32[24][1]cpu
+  number = placeholder : f32[][]cpu
+  angles = placeholder : c64[1, 12][12, 1]cpu
+  pairs = aten.view.default(x, [5, 12, 2]) : f32[5, 12, 2][24, 2, 1]cpu ~x
+  points = aten.view_as_complex.default(pairs) : c64[5, 12][12, 1]cpu ~x
+  turned = aten.mul.Tensor(points, angles) : c64[5, 12][12, 1]cpu
+  by_row = aten.mul.Tensor(x, row) : f32[5, 24][24, 1]cpu
+  by_number = aten.mul.Tensor(by_row, number) : f32[5, 24][24, 1]cpu
+  silu = aten.silu.default(by_number) : f32[5, 24][24, 1]cpu
+  slope = aten.silu_backward.default(by_row, x) : f32[5, 24][24, 1]cpu
+  output([turned, by_number, silu, slope])
+)",
+                                 PlanOptions::Fastest());
+  for (int run = 0; run < 2; ++run) {  // the second has other addresses
+    const Tensor x = at::randn({5, 24}), row = at::randn({24}), number = at::randn({});
+    const Tensor angles = at::view_as_complex(at::randn({1, 12, 2}));
+    const Tensors results = OrDie(executor.Run(Tensors{x, row, number, angles}));
+    CHECK(at::equal(results[0], at::view_as_complex(x.view({5, 12, 2})) * angles));
+    CHECK(at::equal(results[1], x * row * number));
+    CHECK(at::equal(results[2], at::silu(x * row * number)));
+    CHECK(at::equal(results[3], at::silu_backward(x * row, x)));
+  }
+}
+
 TEST_CASE("roots and norms have ATen's bits") {
   constexpr int64_t kSize = 5000;  // ATen takes roots of 2048 at a time in several threads
   Executor executor = BindStatic(R"(
