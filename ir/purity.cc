@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "ir/flagged_writes.h"
@@ -9,6 +10,20 @@
 
 namespace strata {
 namespace {
+
+/// Calls `fn` for each body that a node names: as an argument, or as an attribute that is one.
+template <class Fn>
+void ForEachBody(const Graph& graph, NodeId node, Fn&& fn) {
+  const auto visit = [&](NodeId referrer) {
+    for (const Arg& arg : graph.args(referrer))
+      if (arg.kind() == ArgKind::kGraph) fn(graph.module().graph(arg.graph()));
+  };
+  visit(node);
+  graph.ForEachOperand(node, [&](ValueId operand) {
+    const NodeId def = graph.value(operand).def;
+    if (graph.node(def).kind == NodeKind::kGetAttr) visit(def);
+  });
+}
 
 // Which nodes must stay; remembers what it found out of bodies, that nest.
 class Purity {
@@ -37,18 +52,9 @@ class Purity {
   }
 
  private:
-  // Bodies are arguments, or attributes that are arguments.
   bool RunsImpureBody(const Graph& graph, NodeId node) {
-    const auto refers_to_impure = [&](NodeId referrer) {
-      return std::ranges::any_of(graph.args(referrer), [&](const Arg& arg) {
-        return arg.kind() == ArgKind::kGraph && IsImpureBody(arg.graph());
-      });
-    };
-    bool found = refers_to_impure(node);
-    graph.ForEachOperand(node, [&](ValueId operand) {
-      const NodeId def = graph.value(operand).def;
-      if (graph.node(def).kind == NodeKind::kGetAttr) found = found || refers_to_impure(def);
-    });
+    bool found = false;
+    ForEachBody(graph, node, [&](const Graph& body) { found = found || IsImpureBody(body.id()); });
     return found;
   }
 
@@ -68,10 +74,8 @@ class Purity {
   std::vector<std::optional<bool>> bodies_;
 };
 
-}  // namespace
-
-OpTraits TraitsOf(const Graph& graph, NodeId node) {
-  if (graph.node(node).kind != NodeKind::kCall) return {};
+/// Traits of a call by its operator and its results, without its bodies.
+OpTraits OwnTraitsOf(const Graph& graph, NodeId node) {
   OpTraits traits = TraitsOf(graph.op(node));
   traits.mutates = traits.mutates || WritesByFlag(graph, node);
   if (traits.known) return traits;
@@ -81,6 +85,31 @@ OpTraits TraitsOf(const Graph& graph, NodeId node) {
     returns_nothing = returns_nothing && !result.type.valid() && result.num_uses == 0;
   }
   traits.mutates = traits.mutates || returns_nothing;
+  return traits;
+}
+
+/// Whether a body of a higher-order operator writes to something: to an operand, for all that is
+/// known. Bodies nest and repeat: each is visited once.
+bool RunsBodyThatWrites(const Graph& graph, NodeId node, std::set<GraphId>& seen) {
+  if (!graph.op(node).starts_with("higher_order.")) return false;
+  bool writes = false;
+  ForEachBody(graph, node, [&](const Graph& body) {
+    if (writes || !seen.insert(body.id()).second) return;
+    writes = std::ranges::any_of(body.nodes(), [&](NodeId inner) {
+      return body.node(inner).kind == NodeKind::kCall &&
+             (OwnTraitsOf(body, inner).mutates || RunsBodyThatWrites(body, inner, seen));
+    });
+  });
+  return writes;
+}
+
+}  // namespace
+
+OpTraits TraitsOf(const Graph& graph, NodeId node) {
+  if (graph.node(node).kind != NodeKind::kCall) return {};
+  OpTraits traits = OwnTraitsOf(graph, node);
+  std::set<GraphId> seen;
+  traits.mutates = traits.mutates || RunsBodyThatWrites(graph, node, seen);
   return traits;
 }
 

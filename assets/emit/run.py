@@ -77,18 +77,19 @@ def read_tensor(data, entry):
 def inputs_of(path):
     """The inputs of the graph, in its order, and its constants by their paths."""
     tensors = load(path)
+    arguments = list(inspect.signature(graph.GraphModule.forward).parameters.values())[1:]
+    tensors |= numbers_of(arguments, tensors)
     missing = [name for name in [*graph.INPUTS, *graph.CONSTANTS] if name not in tensors]
     if missing:
         sys.exit(f"{path} lacks inputs of the graph: {', '.join(missing)}")
     if NUM_RANKS > 1:
         tensors |= parts_of(path, tensors)
-    arguments = list(inspect.signature(graph.GraphModule.forward).parameters.values())[1:]
     for name, argument in zip(graph.INPUTS, arguments):
         # "f32[2, s0][s0, 1]cpu": a symbol may be any size.
         wanted = re.match(r"(\w+)\[(.*?)\](?:\[(.*?)\])?", str(argument.annotation))
         tensor = tensors[name]
         if wanted is None:
-            continue
+            continue  # a number
         sizes = [size for size in wanted.group(2).split(", ") if size]
         fits = len(sizes) == tensor.dim() and all(
             str(size) == want or not want.isdigit() for size, want in zip(tensor.shape, sizes))
@@ -97,6 +98,23 @@ def inputs_of(path):
             sys.exit(f"{path} is of another graph: {name} is {given}, not {wanted.group(1)}[{wanted.group(2)}]")
         tensors[name] = laid(tensor, wanted.group(3))
     return [tensors[name] for name in graph.INPUTS], {path: tensors[path] for path in graph.CONSTANTS}
+
+
+def numbers_of(arguments, tensors):
+    """The inputs that are numbers, "Sym(2*s0)", as the sizes of the tensors say."""
+    symbols = {}
+    for name, argument in zip(graph.INPUTS, arguments):
+        sizes = re.match(r"\w+\[(.*?)\]", str(argument.annotation))
+        for size, want in zip(tensors[name].shape, sizes.group(1).split(", ")) if sizes and name in tensors else ():
+            symbol = re.fullmatch(r"(?:(\d+)\*)?([a-z]+\d+)", want)
+            if symbol is not None:
+                symbols[symbol.group(2)] = size // int(symbol.group(1) or 1)
+    numbers = {}
+    for name, argument in zip(graph.INPUTS, arguments):
+        number = re.fullmatch(r"Sym\((.*)\)", str(argument.annotation))
+        if number is not None and set(re.findall(r"[a-z]+\d+", number.group(1))) <= set(symbols):
+            numbers[name] = eval(number.group(1), vars(graph) | symbols)
+    return numbers
 
 
 def laid(tensor, strides):

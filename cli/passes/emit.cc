@@ -52,14 +52,15 @@ bool HasPrims(const Graph& graph) {
                              [&](NodeId node) { return graph.op(node).starts_with("prims."); });
 }
 
-/// LibTorch has neither the operators that Inductor's decompositions leave, but for casts, nor flex
-/// attention.
+/// LibTorch has neither the operators that Inductor's decompositions leave, but for casts, nor
+/// higher-order operators.
 Status CheckRunsInLibTorch(const Graph& graph) {
   for (const NodeId node : graph.nodes()) {
     if (graph.node(node).kind != NodeKind::kCall) continue;
     const std::string_view op = graph.op(node);
     const bool is_flex = op == kBlockMaskOp || IsFlexOp(op);
-    if ((!op.starts_with("prims.") || op == kCastPrim) && !is_flex) continue;
+    const bool is_prim = op.starts_with("prims.") && op != kCastPrim;
+    if (!is_prim && !is_flex && !op.starts_with("higher_order.")) continue;
     return Error("{} calls {}, which PyTorch has in Python only: {}: take --lang python",
                  graph.name(node), is_flex ? "flex attention" : op, graph.name_text());
   }
@@ -150,6 +151,19 @@ std::string WithOwnFunctions(std::string text) {
   return fmt::format("{}\n{}", definitions, text);
 }
 
+/// The attributes that are tensors, of the graph and of its bodies: `subgraph_0._tensor_constant0`.
+void AddConstantPaths(const Graph& graph, std::string_view prefix, std::set<std::string>& paths) {
+  for (const NodeId node : graph.nodes()) {
+    if (graph.node(node).kind != NodeKind::kGetAttr) continue;
+    std::string path = fmt::format("{}{}", prefix, graph.op(node));
+    if (const auto body = BodyNamedBy(graph, Arg(graph.result(node)))) {
+      AddConstantPaths(graph.module().graph(*body), path + ".", paths);
+    } else {
+      paths.insert(std::move(path));
+    }
+  }
+}
+
 /// graph.py: the names of inputs and outputs, what its ranks are, and the module.
 Result<std::string> GraphPy(const Graph& graph, std::string_view ref) {
   std::string ranks, import_ranks;
@@ -165,10 +179,10 @@ Result<std::string> GraphPy(const Graph& graph, std::string_view ref) {
     inputs += line;
     if (memory.contains(graph.result(node))) written += line;
   }
-  for (const NodeId node : graph.nodes()) {
-    if (graph.node(node).kind == NodeKind::kGetAttr && graph.args(node).empty())
-      constants += fmt::format("    {},\n", Literal(graph.op(node)));
-  }
+  std::set<std::string> paths;
+  AddConstantPaths(graph, "", paths);
+  for (const std::string& path : paths)
+    constants += fmt::format("    {},\n", Literal(path));
   for (const Arg& arg : graph.args(graph.output())) {
     for (const Arg& output : arg.is_span() ? graph.elements(arg) : std::span(&arg, 1)) {
       outputs += output.is_value()

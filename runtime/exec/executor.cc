@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -52,6 +54,7 @@ std::string DescribeTensor(const at::Tensor& tensor) {
 
 struct Executor::State {
   Plan plan;
+  BodyPrograms bodies;
   bool overlaps = false;  // collectives, with the steps up to their waits
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<StaticProgram> program;  // of a static plan
@@ -132,6 +135,36 @@ void RegisterPlanOperators() {
   RegisterFastProducts();
 }
 
+namespace {
+
+class BoundBody final : public BodyProgram {
+ public:
+  explicit BoundBody(Executor executor) : executor_(std::move(executor)) {}
+
+  std::vector<at::Tensor> Run(std::span<const at::Tensor> operands) override {
+    std::vector<at::Tensor> inputs;
+    for (const Plan::Input& input : executor_.plan().inputs)
+      inputs.push_back(operands[input.placeholder]);
+    auto results = executor_.Run(inputs);
+    if (!results) throw std::runtime_error(results.error().message());
+    return std::move(results).value();
+  }
+
+ private:
+  Executor executor_;
+};
+
+}  // namespace
+
+Result<BodyPrograms> BindBodies(const Plan& plan, const Constants& constants) {
+  BodyPrograms bodies;
+  for (const Plan& body : plan.bodies) {
+    STRATA_TRY(Executor executor, Executor::Bind(body, constants));
+    bodies.Add(std::make_unique<BoundBody>(std::move(executor)));
+  }
+  return bodies;
+}
+
 Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const ScratchMemory& scratch,
                                 Device* device) {
   RegisterPlanOperators();  // the plan looks for operators once
@@ -144,13 +177,15 @@ Result<Executor> Executor::Bind(Plan plan, const Constants& constants, const Scr
                               {.cache_dir = {}, .compiler = {}, .contracts = AtenContracts()}));
     }
     state->plan = std::move(plan);
-    STRATA_TRY(state->program,
-               StaticProgram::Bind(state->plan, constants, state->kernels.get(), scratch));
+    STRATA_TRY(state->bodies, BindBodies(state->plan, constants));
+    STRATA_TRY(state->program, StaticProgram::Bind(state->plan, constants, state->kernels.get(),
+                                                   state->bodies, scratch));
     state->overlaps = FindInFlight(state->plan).is_overlapped;
     return Executor(std::move(state));
   }
   state->plan = std::move(plan);
-  STRATA_TRY(state->boxed, BoxedProgram::Bind(state->plan, constants, device));
+  STRATA_TRY(state->bodies, BindBodies(state->plan, constants));
+  STRATA_TRY(state->boxed, BoxedProgram::Bind(state->plan, constants, device, &state->bodies));
   return Executor(std::move(state));
 }
 

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "runtime/exec/boxed/boxed_program.h"
 #include "runtime/exec/static/static_program.h"
+#include "runtime/exec/step/body_call.h"
 #include "runtime/exec/step/observer.h"
 #include "runtime/exec/step/step_times.h"
 #include "runtime/plan/device/device.h"
@@ -18,6 +19,9 @@ namespace strata {
 
 /// Makes Strata's operators, which plans call, known to ATen, once.
 void RegisterPlanOperators();
+
+/// The bodies of a plan, bound. REQUIRES: the plan outlives them. Errors: as Executor::Bind.
+Result<BodyPrograms> BindBodies(const Plan& plan, const Constants& constants);
 
 /// A plan bound to ATen's operators: each step has its argument stack ready but for the tensors
 /// that change from run to run. Runs without autograd, on the calling thread.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <mutex>
 #include <set>
 
@@ -29,8 +30,11 @@ Result<Plan> PlanFor(const Graph& graph, const std::vector<Tensor>& inputs) {
   return Lower(graph, {.fold_views = true}, sizes);
 }
 
+/// Of the plan and of its bodies.
 Constants ConstantsOf(const Plan& plan, const NamedTensors& given) {
   Constants constants;
+  for (const Plan& body : plan.bodies)
+    std::ranges::move(ConstantsOf(body, given), std::back_inserter(constants));
   for (const Plan::Constant& constant : plan.constants) {
     const auto found = given.find(constant.path);
     if (found != given.end()) constants.emplace_back(constant.path, found->second);

@@ -27,8 +27,9 @@ Result<PlannedMemory> PredictMemory(const Graph& graph, const PlanOptions& optio
   if (options.is_static() || !plan.kernels.empty()) {
     RegisterPlanOperators();
     const auto kernels = KernelLibrary::Unbuilt(plan.kernels.size(), plan.flex_kernels.size());
+    STRATA_TRY(const BodyPrograms bodies, BindBodies(plan, constants));
     STRATA_TRY(const std::unique_ptr<StaticProgram> program,
-               StaticProgram::Bind(plan, constants, kernels.get(), {}));
+               StaticProgram::Bind(plan, constants, kernels.get(), bodies, {}));
     return program->planned_memory();
   }
   STRATA_TRY(const Executor executor, Executor::Bind(std::move(plan), constants));

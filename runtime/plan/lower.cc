@@ -20,6 +20,7 @@
 #include "runtime/plan/assertions.h"
 #include "runtime/plan/fast_products.h"
 #include "runtime/plan/flex_step.h"
+#include "runtime/plan/higher_order.h"
 #include "runtime/plan/in_flight.h"
 #include "runtime/plan/input_sizes.h"
 #include "runtime/plan/kills.h"
@@ -49,6 +50,7 @@ class Lowering {
   Result<Plan> Run() {
     const Graph& graph = *scope_.graph;
     for (const NodeId node : graph.nodes()) {
+      if (graph.node(node).kind == NodeKind::kPlaceholder) ++num_placeholders_;
       auto lowered = LowerNode(node);
       if (!lowered) {
         return std::move(lowered).error().In(
@@ -93,6 +95,7 @@ class Lowering {
   Status AddInput(NodeId node) {
     STRATA_TRY(Plan::Input input, LowerInput(graph(), node, plan_.sizes));
     input.slot = NewSlot(graph().result(node));
+    input.placeholder = num_placeholders_ - 1;
     input.is_donated =
         plan_.options.donate_gradients && graph().attribute(node, "input") == "gradient";
     plan_.inputs.push_back(std::move(input));
@@ -187,7 +190,52 @@ class Lowering {
     return Ok();
   }
 
+  /// Attributes of a body are named from the program.
+  static void PrefixConstants(std::string_view body, Plan& plan) {
+    for (Plan::Constant& constant : plan.constants)
+      constant.path = fmt::format("{}.{}", body, constant.path);
+    for (Plan& inner : plan.bodies)
+      PrefixConstants(body, inner);
+  }
+
+  /// The body that an argument names, as an argument of the plan.
+  Result<PlanArg> BodyArgOf(const Arg& arg) {
+    const auto named = BodyNamedBy(graph(), arg);
+    if (!named) return UnsupportedInPlan("a higher-order operator must name its bodies");
+    const Graph& body = module_.graph(*named);
+    const auto [known, is_new] = body_of_.try_emplace(*named);
+    if (is_new) {
+      STRATA_TRY(Plan plan, Lower(body, {.offload_folder = {}}, plan_.sizes));
+      for (Plan::Input& input : plan.inputs)
+        input.strides.reset();  // as the operator's operands come
+      if (arg.is_value()) PrefixConstants(graph().op(graph().value(arg.value()).def), plan);
+      known->second = plan_.bodies.Add(std::move(plan));
+    }
+    PlanArg lowered;
+    lowered.kind = ArgKind::kGraph;
+    lowered.integer = known->second.index;
+    lowered.text = body.name_text();
+    return lowered;
+  }
+
+  /// The arguments of a higher-order operator.
+  Status AddBodies(NodeId node, const HigherOrderOp& op, PlanStep& step) {
+    const std::span<const Arg> args = graph().args(node);
+    if (args.size() < op.first_operand)
+      return UnsupportedInPlan("a higher-order operator must name its bodies");
+    for (size_t i = 0; i < args.size(); ++i) {
+      const bool is_body = i >= op.first_body && i < op.first_body + op.num_bodies;
+      STRATA_TRY(PlanArg lowered, is_body ? BodyArgOf(args[i]) : PlanArgOf(args[i]));
+      step.args.push_back(std::move(lowered));
+    }
+    step.runs_bodies = true;
+    return Ok();
+  }
+
   Status AddArgs(NodeId node, PlanStep& step) {
+    if (const HigherOrderOp* op = FindHigherOrderOp(step.op)) return AddBodies(node, *op, step);
+    if (step.op.starts_with("higher_order.") && !IsFlexOp(step.op))
+      return UnsupportedInPlan(WhyNotRun(step.op));
     std::span<const Arg> args = graph().args(node);
     if (step.kernel.valid()) args = args.subspan(1);  // the first is the body
     if (IsFlexOp(step.op)) {
@@ -392,6 +440,8 @@ class Lowering {
   const Module& module_;
   Scope scope_;
   std::map<std::pair<GraphId, bool>, KernelId> kernel_of_;  // by body and exactness
+  std::map<GraphId, BodyId> body_of_;                       // of higher-order operators
+  size_t num_placeholders_ = 0;
   Plan plan_;
 };
 

@@ -32,6 +32,9 @@ Error UnsupportedInPlan(std::string_view why) {
 Result<Plan::Input> LowerInput(const Graph& graph, NodeId placeholder, const SymbolSizes& sizes) {
   const Module& module = graph.module();
   const TypeId id = graph.value(graph.result(placeholder)).type;
+  if (id.valid() && module.types()[id].kind == TypeKind::kSymInt && graph.is_body())
+    return UnsupportedInPlan(
+        "a number that data decide is an input of a body: pass it as a tensor");
   if (!id.valid() || module.types()[id].kind != TypeKind::kTensor)
     return UnsupportedInPlan("an input must be a tensor of known type");
   const Type& type = module.types()[id];
@@ -93,7 +96,7 @@ Result<PlanArg> LowerArg(const Graph& graph, const Arg& arg, const SymbolSizes& 
       }
       return lowered;
     case ArgKind::kGraph:
-      return UnsupportedInPlan("higher-order operators do not run yet");
+      return UnsupportedInPlan("it takes a body and is not an operator");
     case ArgKind::kDict:
       return UnsupportedInPlan("an operator takes no dictionaries");
     case ArgKind::kCall:

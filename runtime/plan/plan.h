@@ -72,15 +72,16 @@ struct PlanOptions {
 
 using SlotId = Id<struct PlanSlotTag>;
 using StepId = Id<struct PlanStepTag>;
+using BodyId = Id<struct PlanBodyTag>;
 
 /// An argument of a step: a literal, or a slot that is read at run time.
 struct PlanArg {
   ArgKind kind = ArgKind::kNone;
   SlotId slot;          ///< kValue
-  int64_t integer = 0;  ///< kInt, kBool
+  int64_t integer = 0;  ///< kInt, kBool; of kGraph the BodyId
   double real = 0.0;    ///< kFloat
   DType dtype = DType::kUnknown;
-  std::string text;               ///< kString, kDevice, kRaw
+  std::string text;               ///< kString, kDevice, kRaw; of kGraph the body's name
   std::vector<PlanArg> elements;  ///< kList, kTuple
 };
 
@@ -121,6 +122,7 @@ struct PlanStep {
   bool is_pure = false;           ///< same operands, same results, and nothing else happens
   KernelId kernel = {};           ///< of a fused node
   FlexKernelId flex_kernel = {};  ///< compiled code that computes the step
+  bool runs_bodies = false;       ///< a higher-order operator: its arguments name bodies
   /// The dynamic numbers of a kernel with data-dependent sizes, by slot.
   std::vector<SizeForm> dynamic_numbers = {};
   int32_t stream = 0;           ///< of the device; 0: the one that computes
@@ -170,10 +172,11 @@ struct Plan {
     /// A parameter, a buffer or state of the optimizer: the same memory in every run.
     bool is_static = false;
     bool is_donated = false;  ///< PlanOptions::donate_gradients
+    size_t placeholder = 0;   ///< its place among the graph's placeholders, numbers included
   };
   struct Constant {
     SlotId slot;
-    std::string path;  ///< attribute path of its kGetAttr node
+    std::string path;  ///< attribute path of its kGetAttr node; of a body from the program on
   };
 
   std::string graph;  ///< name
@@ -184,7 +187,8 @@ struct Plan {
   IdVector<SlotId, PlanSlot> slots;
   IdVector<KernelId, Kernel> kernels;
   IdVector<FlexKernelId, FlexKernel> flex_kernels;
-  std::vector<Input> inputs;  ///< in the order of the placeholders; never killed
+  IdVector<BodyId, Plan> bodies;  ///< that higher-order operators run, each lowered once
+  std::vector<Input> inputs;      ///< in the order of the placeholders; never killed
   std::vector<Constant> constants;
   IdVector<StepId, PlanStep> steps;       ///< in the order of the nodes
   std::vector<SizePartition> partitions;  ///< of sizes that steps read from data
@@ -202,8 +206,10 @@ struct Plan {
 /// Values of data-dependent size (`u0 = _local_scalar_dense(…)`) have no layout: steps
 /// take the numbers at run time, and operators allocate. Kernels of such values are for static
 /// plans.
+/// A higher-order operator (runtime/plan/higher_order.h) is one step. Its bodies become plans
+/// without options.
 ///
-/// Errors (kUnsupported): symbols that are not in `sizes`, other higher-order nodes, calls of
+/// Errors (kUnsupported): symbols that are not in `sizes`, other higher-order operators, calls of
 /// methods or modules, inputs other than tensors.
 Result<Plan> Lower(const Graph& graph, const PlanOptions& options = {},
                    const SymbolSizes& sizes = {});

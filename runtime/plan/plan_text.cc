@@ -33,6 +33,7 @@ void AppendArg(const Plan& plan, const PlanArg& arg, std::string& out) {
       return;
     case ArgKind::kDevice:
     case ArgKind::kRaw:
+    case ArgKind::kGraph:
       out += arg.text;
       return;
     case ArgKind::kList:

@@ -64,6 +64,32 @@ graph step
   output([loss, g])
 """
 
+# The square of a parameter that decays, and its gradient, as operators or as calls of bodies.
+DECAY = """\
+graph step
+  a = placeholder : f32[8][1]cpu
+  tokens = placeholder : i64[2, 4][4, 1]cpu
+  labels = placeholder : i64[2, 4][4, 1]cpu
+{calls}
+  loss = aten.sum.default(square) : f32[][]cpu
+  g = aten.mul.Tensor(b, 2) : f32[8][1]cpu
+  output([loss, g])
+"""
+FLAT_DECAY = DECAY.format(calls="""\
+  half = aten.full.default([8], 0.5, dtype=torch.float32, device=device('cpu')) : f32[8][1]cpu
+  b = aten.mul.Tensor(a, half) : f32[8][1]cpu
+  square = aten.mul.Tensor(b, b) : f32[8][1]cpu""")
+NESTED_DECAY = DECAY.format(calls="""\
+  body = attr decays(graph(1))
+  (b, square) = higher_order.{call}) as call : (f32[8][1]cpu, f32[8][1]cpu)""") + """\
+graph decays body
+  x = placeholder : f32[8][1]cpu
+  half = aten.full.default([8], 0.5, dtype=torch.float32, device=device('cpu')) : f32[8][1]cpu
+  b = aten.mul.Tensor(x, half) : f32[8][1]cpu
+  square = aten.mul.Tensor(b, b) : f32[8][1]cpu
+  output((b, square))
+"""
+
 # Rows of a table, of which half the elements are dropped, and noise: numbers by the place in the batch of all ranks.
 NOISE = """\
 graph step
@@ -348,6 +374,24 @@ class OwnModelsTest(OwnModelCase):
         rest, resumed = train("rest", *kept, "--resume")
         self.assertEqual(begun + rest, of_ranks)
         self.assertEqual(resumed, on_ranks)
+
+    def test_bodies_of_a_program_are_traced_into_its_step(self):
+        self.write("config.toml", LOOP.format(vocab=8, seq=4))
+        write_tensors(self.path("init.safetensors"), {"a": ("F32", [8], draw(8, 1.0, 3))})
+        self.write("flat.txt", FLAT_DECAY)
+        self.write("nested.txt", NESTED_DECAY.format(call="invoke_subgraph(body, 'decays', a"))
+        self.write("cond.txt", NESTED_DECAY.format(call="cond(True, body, body, (a,)"))
+
+        def train(name, *options, status=0):
+            return self.printed("train", "config.toml", "--program", f"{name}.txt", "--init", "init.safetensors",
+                                "--metrics", f"{name}.jsonl", *options, status=status)
+
+        train("flat")
+        for ranks in ((), ("--set", "parallelism.data_parallel_shard_degree=2", "--set", "batch_size=1")):
+            train("nested", *ranks, "--prove-exact")
+            self.close(self.losses("nested.jsonl"), self.losses("flat.jsonl"))
+        self.assertIn("call: higher_order.cond runs what data decides, which a training cannot trace: strata run "
+                      "executes it", train("cond", status=2))
 
     def test_what_ranks_cannot_share_of_a_program_is_refused(self):
         self.write("joint.txt", DROPOUT)

@@ -25,19 +25,22 @@ namespace strata {
 namespace {
 
 using at::Tensor;
+using Tensors = std::vector<Tensor>;
 
 }  // namespace
 
 struct BoxedProgram::State {
-  State(const Plan& p, Device* d)
+  State(const Plan& p, Device* d, const BodyPrograms* b)
       : plan(p),
         device(d),
+        bodies(b),
         values(p.slots.size()),
         numbers(p.slots.size()),
         steps(p.steps.size()) {}
 
   struct Step {
     std::optional<BoundStep> call;  // of an operator
+    std::optional<BodyCall> body_call;
     DeviceFunction* kernel = nullptr;
     std::vector<SlotId> releases;
   };
@@ -50,6 +53,7 @@ struct BoxedProgram::State {
 
   const Plan& plan;
   Device* device;
+  const BodyPrograms* bodies;
   IdVector<SlotId, c10::IValue> values;  // between runs only constants
   SlotSizes numbers;                     // sizes that the last run read from data
   TransientMemory transient, transient_outputs;
@@ -68,7 +72,7 @@ struct BoxedProgram::State {
     STRATA_TRY(const DeviceKernels kernels, LoadDeviceKernels(plan, device));
     for (const StepId id : IdsOf(plan.steps)) {
       const PlanStep& step = plan.steps[id];
-      if (!step.kernel.valid()) {
+      if (!step.kernel.valid() && !step.runs_bodies) {
         const Result<c10::OperatorHandle> op = FindOp(step.op);
         if (!op) {
           return Error(op.error().code(), "graph {} cannot be executed: {}: {}", plan.graph,
@@ -127,6 +131,7 @@ struct BoxedProgram::State {
     PlanStep step = plan.steps[index];
     Step& bound = steps[index];
     if (streams) step.kills = streams->schedule().releases[index];
+    if (step.runs_bodies) return BindBodies(step, bound);
     if (bound.kernel = kernels.Of(step); bound.kernel != nullptr) {
       bound.releases = step.kills;
       return step.kernel.valid() ? CheckKernel(step) : Ok();
@@ -135,6 +140,14 @@ struct BoxedProgram::State {
     STRATA_TRY(BoundStep call, BindStep(step, op));
     bound.releases = call.kills;
     bound.call.emplace(std::move(call));
+    return Ok();
+  }
+
+  Status BindBodies(const PlanStep& step, Step& bound) const {
+    if (device != nullptr) return Error(ErrorCode::kUnsupported, "runs bodies, on CPUs only");
+    STRATA_TRY(BodyCall call, BodyCall::Bind(step, *bodies));
+    bound.body_call.emplace(std::move(call));
+    bound.releases = step.kills;
     return Ok();
   }
 
@@ -246,8 +259,12 @@ struct BoxedProgram::State {
       run(plan, planned, *device, step.kernel, values);
       if (observer != nullptr) ShowKernel(planned, *observer);
     } else {
-      FillStack(*step.call);
-      step.call->op.callBoxed(&stack);
+      if (step.body_call) {
+        FillStack(*step.body_call);
+      } else {
+        FillStack(*step.call);
+        step.call->op.callBoxed(&stack);
+      }
       if (device != nullptr) LayOutResults(plan, planned, stack);
       if (observer != nullptr) Show(planned, *observer);
       TakeResults(planned);
@@ -274,6 +291,14 @@ struct BoxedProgram::State {
         list.push_back(!element.slot.valid() ? element.number : Value(element.slot).toInt());
       stack[numbers.arg] = std::move(list);
     }
+  }
+
+  /// With the results of the bodies.
+  void FillStack(const BodyCall& call) {
+    Tensors results = call.Run([this](SlotId slot) { return Value(slot); });
+    stack.clear();
+    for (Tensor& result : results)
+      stack.emplace_back(std::move(result));
   }
 
   void TakeResults(const PlanStep& step) {
@@ -331,9 +356,9 @@ BoxedProgram::BoxedProgram(std::unique_ptr<State> state) : state_(std::move(stat
 BoxedProgram::~BoxedProgram() = default;
 
 Result<std::unique_ptr<BoxedProgram>> BoxedProgram::Bind(const Plan& plan,
-                                                         const Constants& constants,
-                                                         Device* device) {
-  auto state = std::make_unique<State>(plan, device);
+                                                         const Constants& constants, Device* device,
+                                                         const BodyPrograms* bodies) {
+  auto state = std::make_unique<State>(plan, device, bodies);
   STRATA_RETURN_IF_ERROR(state->BindAll(constants));
   if (device == nullptr) state->CountTransient();
   return std::unique_ptr<BoxedProgram>(new BoxedProgram(std::move(state)));

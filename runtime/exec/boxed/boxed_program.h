@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "runtime/exec/boxed/program_capture.h"
+#include "runtime/exec/step/body_call.h"
 #include "runtime/plan/device/device.h"
 #include "runtime/plan/memory/planned_memory.h"
 #include "runtime/plan/plan.h"
@@ -27,9 +28,11 @@ class ExecutionObserver;
 /// on (runtime/plan/device/graph_replay.h): as a whole, or in pieces with steps between them.
 class BoxedProgram {
  public:
-  /// REQUIRES: plan and device, which may be null, outlive the program. Kernels need a device.
+  /// REQUIRES: plan, device, which may be null, and bodies outlive the program. Kernels need a
+  /// device. `bodies` may be null for a plan without bodies.
   static Result<std::unique_ptr<BoxedProgram>> Bind(const Plan& plan, const Constants& constants,
-                                                    Device* device);
+                                                    Device* device,
+                                                    const BodyPrograms* bodies = nullptr);
   ~BoxedProgram();
 
   /// As Executor::Run. Exceptions of operators pass through; `failed_step` names the step. With an

@@ -10,6 +10,7 @@
 #include "runtime/codegen/kernel_library.h"
 #include "runtime/exec/static/static_state.h"
 #include "runtime/exec/static/step.h"
+#include "runtime/exec/step/body_call.h"
 #include "runtime/plan/memory/buffer_assignment.h"
 
 namespace strata {
@@ -27,11 +28,13 @@ inline Binding Bound(std::unique_ptr<Step> work) {
 class BindContext {
  public:
   /// `kernels` may be null for a plan without kernels. All outlive the context.
-  BindContext(const Plan& plan, const KernelLibrary* kernels, StaticState& state)
-      : plan_(plan), kernels_(kernels), state_(state), assignment_(plan) {}
+  BindContext(const Plan& plan, const KernelLibrary* kernels, const BodyPrograms& bodies,
+              StaticState& state)
+      : plan_(plan), kernels_(kernels), bodies_(bodies), state_(state), assignment_(plan) {}
 
   const Plan& plan() const { return plan_; }
   const KernelLibrary* kernels() const { return kernels_; }
+  const BodyPrograms& bodies() const { return bodies_; }
   StaticState& state() { return state_; }
   BufferAssignment& assignment() { return assignment_; }
 
@@ -73,6 +76,7 @@ class BindContext {
  private:
   const Plan& plan_;
   const KernelLibrary* kernels_;
+  const BodyPrograms& bodies_;
   StaticState& state_;
   BufferAssignment assignment_;
   std::vector<MemoryRequest> host_requests_;

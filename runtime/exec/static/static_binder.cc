@@ -115,7 +115,8 @@ Status StaticBinder::FoldView(const PlanStep& step) {
 }
 
 bool StaticBinder::CanHoist(const PlanStep& step) {
-  if (!plan_.options.hoist_constants || !step.is_pure || step.is_view) return false;
+  if (!plan_.options.hoist_constants || !step.is_pure || step.is_view || step.runs_bodies)
+    return false;
   bool is_constant = true;
   step.ForEachOperand([&](SlotId slot) {
     is_constant = is_constant && is_constant_.contains(context_.OwnerOf(slot)) &&
@@ -216,8 +217,9 @@ void StaticBinder::PlanReleases() {
 Result<std::unique_ptr<StaticProgram>> StaticProgram::Bind(const Plan& plan,
                                                            const Constants& constants,
                                                            const KernelLibrary* kernels,
+                                                           const BodyPrograms& bodies,
                                                            const ScratchMemory& scratch) {
-  return StaticBinder(plan, constants, kernels, scratch).Run();
+  return StaticBinder(plan, constants, kernels, bodies, scratch).Run();
 }
 
 }  // namespace strata

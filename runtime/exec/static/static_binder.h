@@ -12,15 +12,15 @@ namespace strata {
 /// hoisted constants, and a bound step for everything else (step_kinds.h).
 class StaticBinder {
  public:
-  /// All outlive the binder; the plan outlives the program, too. `kernels` may be null for a plan
-  /// without kernels.
+  /// All outlive the binder; plan and bodies outlive the program, too. `kernels` may be null for a
+  /// plan without kernels.
   StaticBinder(const Plan& plan, const Constants& constants, const KernelLibrary* kernels,
-               const ScratchMemory& scratch)
+               const BodyPrograms& bodies, const ScratchMemory& scratch)
       : plan_(plan),
         constants_(constants),
         scratch_(scratch),
         state_(std::make_unique<StaticState>(plan)),
-        context_(plan, kernels, *state_) {}
+        context_(plan, kernels, bodies, *state_) {}
 
   /// REQUIRES: called once. Errors, with the step: what cannot be executed.
   Result<std::unique_ptr<StaticProgram>> Run();

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "runtime/codegen/kernel_library.h"
+#include "runtime/exec/step/body_call.h"
 #include "runtime/exec/step/step_binder.h"
 #include "runtime/plan/memory/planned_memory.h"
 #include "runtime/plan/plan.h"
@@ -52,6 +53,7 @@ class StaticProgram {
   /// `kernels` are those of the plan, null if it has none.
   static Result<std::unique_ptr<StaticProgram>> Bind(const Plan& plan, const Constants& constants,
                                                      const KernelLibrary* kernels,
+                                                     const BodyPrograms& bodies,
                                                      const ScratchMemory& scratch);
   ~StaticProgram();
 

@@ -1,6 +1,7 @@
 #include "runtime/exec/static/step_kinds.h"
 
 #include "runtime/exec/static/allocating_call.h"
+#include "runtime/exec/static/body_step.h"
 #include "runtime/exec/static/concatenation.h"
 #include "runtime/exec/static/direct_call.h"
 #include "runtime/exec/static/flex_kernel_step.h"
@@ -22,11 +23,11 @@ constexpr BindKind kStaticKinds[] = {
 };
 
 /// For the others, in this order.
-constexpr BindKind kKinds[] = {BindTransfer, BindFusedKernel, BindWait, BindInPlace,
-                               BindAllocatingCall};
+constexpr BindKind kKinds[] = {BindTransfer, BindBodyStep, BindFusedKernel,
+                               BindWait,     BindInPlace,  BindAllocatingCall};
 
 bool IsStatic(const PlanStep& step, BindContext& context) {
-  bool is_fixed = !step.kernel.valid() && !step.results.empty();
+  bool is_fixed = !step.kernel.valid() && !step.runs_bodies && !step.results.empty();
   step.ForEachOperand([&](SlotId slot) { is_fixed = is_fixed && context.IsFixed(slot); });
   return is_fixed && context.plan().options.static_memory && !step.is_view && !step.mutates &&
          context.HaveLayouts(step);

@@ -21,8 +21,9 @@ BufferAssignment::BufferAssignment(const Plan& plan)
         last_of(slot) = id;
     }
     // Without a result that shares it, any operand may be what is written.
-    const bool is_told =
-        std::ranges::any_of(step.results, [&](SlotId slot) { return slot.valid(); });
+    const bool is_told = !step.runs_bodies && std::ranges::any_of(step.results, [&](SlotId slot) {
+      return slot.valid();
+    });
     step.ForEachOperand([&](SlotId slot) {
       last_of(slot) = id;
       if (step.mutates && !is_told) is_written_[SlotAt(slot).storage] = true;

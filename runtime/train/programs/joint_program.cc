@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -10,11 +14,15 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/view_as_complex.h>
 
+#include <fmt/format.h>
+
 #include "ir/rewriter.h"
 #include "runtime/aten/literals.h"
 #include "runtime/aten/out_variants.h"
+#include "runtime/exec/step/body_call.h"
 #include "runtime/exec/step/step_binder.h"
 #include "runtime/files/tensor_io.h"
+#include "runtime/plan/higher_order.h"
 
 namespace strata {
 namespace {
@@ -66,7 +74,33 @@ class Interpreter {
       Value(slot) = Tensor();
   }
 
+  /// A body is traced at each call, as a part of the program.
+  class InterpretedBody final : public BodyProgram {
+   public:
+    explicit InterpretedBody(const Plan& plan) : plan_(plan) {}
+    std::vector<Tensor> Run(std::span<const Tensor> operands) override {
+      std::vector<Tensor> inputs;
+      for (const Plan::Input& input : plan_.inputs)
+        inputs.push_back(operands[input.placeholder]);
+      return Interpreter(plan_).Run(inputs, {});
+    }
+
+   private:
+    const Plan& plan_;
+  };
+
+  void CallBodies(const PlanStep& step) {
+    BodyPrograms bodies;
+    for (const Plan& body : plan_.bodies)
+      bodies.Add(std::make_unique<InterpretedBody>(body));
+    const Result<BodyCall> call = BodyCall::Bind(step, bodies);
+    TORCH_CHECK(call.has_value(), step.where, ": ", call ? "" : call.error().message());
+    std::vector<Tensor> results = call->Run([this](SlotId slot) { return Value(slot); });
+    Keep(step, torch::jit::Stack(results.begin(), results.end()));
+  }
+
   void Call(const PlanStep& step) {
+    if (step.runs_bodies) return CallBodies(step);
     const Result<c10::OperatorHandle> op = FindOp(step.op);
     TORCH_CHECK(op.has_value(), step.where, ": ", op ? "" : op.error().message());
     Result<BoundStep> bound = BindStep(step, *op);
@@ -115,6 +149,39 @@ void SetPhases(Rewriter& rewriter) {
   }
 }
 
+/// Whether data decides what the step runs: a trace on tensors without data has one path.
+bool DependsOnData(const PlanStep& step) {
+  const HigherOrderOp* op = step.runs_bodies ? FindHigherOrderOp(step.op) : nullptr;
+  return op != nullptr && op->use != BodyUse::kInvoke && op->use != BodyUse::kScan &&
+         op->use != BodyUse::kMap;
+}
+
+/// Errors: a step that a training cannot trace.
+Status CheckSteps(const Plan& plan, std::string_view graph) {
+  const auto refuse = [&](const PlanStep& step, ErrorCode code, std::string_view why) {
+    return Error(code, "graph {} cannot be executed: {}: {}", graph, step.where, why);
+  };
+  for (const PlanStep& step : plan.steps) {
+    if (DependsOnData(step)) {
+      return refuse(step, ErrorCode::kUnsupported,
+                    fmt::format("{} runs what data decides, which a training cannot trace: strata "
+                                "run executes it",
+                                step.op));
+    }
+    if (step.runs_bodies) continue;
+    if (const Result<c10::OperatorHandle> op = FindOp(step.op); !op)
+      return refuse(step, op.error().code(), op.error().message());
+  }
+  for (const Plan& body : plan.bodies) {
+    if (!body.constants.empty()) {
+      return Error(ErrorCode::kUnsupported, "graph {} cannot be executed: {} holds a constant, {}",
+                   graph, body.graph, body.constants[0].path);
+    }
+    STRATA_RETURN_IF_ERROR(CheckSteps(body, graph));
+  }
+  return Ok();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<JointProgram>> JointProgram::Make(const Module& module, GraphId graph,
@@ -124,14 +191,12 @@ Result<std::shared_ptr<JointProgram>> JointProgram::Make(const Module& module, G
   program->graph_ = graph;
   Graph& own = program->module_->graph(graph);
   MoveToMeta(own);
+  for (const GraphId id : Ids<GraphId>(program->module_->num_graphs())) {
+    if (program->module_->graph(id).is_body()) MoveToMeta(program->module_->graph(id));
+  }
   STRATA_TRY(program->form_, FormOf(own, config));
   STRATA_TRY(program->plan_, Lower(own));
-  for (const PlanStep& step : program->plan_.steps) {
-    if (const Result<c10::OperatorHandle> op = FindOp(step.op); !op) {
-      return Error(op.error().code(), "graph {} cannot be executed: {}: {}", own.name_text(),
-                   step.where, op.error().message());
-    }
-  }
+  STRATA_RETURN_IF_ERROR(CheckSteps(program->plan_, own.name_text()));
   return program;
 }
 

@@ -64,6 +64,32 @@ class <lambda>(torch.nn.Module):
 """
 
 
+# A loop whose body has a constant, and a number among the inputs.
+LOOP = """\
+class GraphModule(torch.nn.Module):
+    def forward(self, n: "Sym(2*s0)", i: "i64[][]cpu", x: "f32[s0][1]cpu"):
+        less_0 = self.less_0
+        step_0 = self.step_0
+        while_loop = torch.ops.higher_order.while_loop(less_0, step_0, (i, x), ())
+        j: "i64[][]cpu" = while_loop[0]
+        y: "f32[s0][1]cpu" = while_loop[1]
+        z: "f32[2*s0][1]cpu" = torch.ops.aten.full.default([n], 3.0)
+        return (j, y, z)
+
+    class less_0(torch.nn.Module):
+        def forward(self, i: "i64[][]cpu", x: "f32[s0][1]cpu"):
+            less: "b8[][]cpu" = torch.ops.aten.lt.Scalar(i, 3)
+            return less
+
+    class step_0(torch.nn.Module):
+        def forward(self, i: "i64[][]cpu", x: "f32[s0][1]cpu"):
+            _tensor_constant0: "f32[][]cpu" = self._tensor_constant0
+            next: "i64[][]cpu" = torch.ops.aten.add.Tensor(i, 1)
+            more: "f32[s0][1]cpu" = torch.ops.aten.mul.Tensor(x, _tensor_constant0)
+            return (next, more)
+"""
+
+
 class EmitTest(unittest.TestCase):
     strata = ""
 
@@ -129,6 +155,21 @@ class EmitTest(unittest.TestCase):
         self.assertEqual(set(first), {"y", "mean", "var"})
         for name, tensor in first.items():
             self.assertTrue(torch.equal(tensor, second[name]), name)
+
+    def test_a_loop_runs_its_body_with_constants_and_numbers(self):
+        with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:
+            file.write(LOOP)
+        write_tensors(os.path.join(self.folder, "in.safetensors"), {
+            "i": ("I64", [], struct.pack("<q", 0)), "x": ("F32", [2], struct.pack("<2f", 1, 2)),
+            "step_0._tensor_constant0": ("F32", [], struct.pack("<f", 0.1))})
+        first, second = self.both_results("g", "loop", "g.txt")
+        self.assertEqual(set(first), {"j", "y", "z"})
+        self.assertEqual(list(first["z"].shape), [4])
+        self.assertEqual(first["j"].item(), 3)
+        for name, tensor in first.items():
+            self.assertTrue(torch.equal(tensor, second[name]), name)
+        self.assertIn("while_loop calls higher_order.while_loop, which PyTorch has in Python only: g: take --lang python",
+                      self.run_command(self.strata, "emit", "g.txt", "--lang", "cpp", "-o", "cpp", code=2))
 
     def test_random_numbers_are_those_of_the_executor(self):
         with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:

@@ -99,5 +99,63 @@ TEST_CASE("PV-74: an operator that returns nothing may write to any operand") {
            "y may differ: nothing is known of mylib.add_rows.default, which reads other operands");
 }
 
+TEST_CASE("PV-74: a call of a body computes what the body computes") {
+  const auto text = [](std::string_view call, std::string_view op) {
+    return fmt::format(R"(
+  x = placeholder : f32[4]
+  y = placeholder : f32[4]
+  body = attr body_0(graph(1))
+  (z,) = {} as call : (f32[4],)
+  output(z)
+graph body_0 body
+  a = placeholder : f32[4]
+  b = placeholder : f32[4]
+  c = aten.{}.Tensor(a, b) : f32[4]
+  output((c,))
+)",
+                       call, op);
+  };
+  constexpr std::string_view kInline = R"(
+  x = placeholder : f32[4]
+  y = placeholder : f32[4]
+  z = aten.mul.Tensor(y, x) : f32[4]
+  output(z)
+)";
+  for (const std::string_view call :
+       {"higher_order.invoke_subgraph(body, 'body_0', x, y)",
+        "higher_order.wrap_with_set_grad_enabled(False, body, x, y)"}) {
+    const Proof same = ProveTexts(text(call, "mul"), kInline);
+    CHECK(same.verdict == Verdict::kProven);
+    CHECK(same.opaque.empty());
+    CHECK(ProveTexts(text(call, "add"), kInline).verdict == Verdict::kDiffers);
+  }
+}
+
+TEST_CASE("PV-74: equal bodies of an unknown use compute the same of equal operands") {
+  const auto text = [](std::string_view op, std::string_view operand) {
+    return fmt::format(R"(
+  p = placeholder : b8[]
+  x = placeholder : f32[4]
+  y = placeholder : f32[4]
+  if = attr if_0(graph(1))
+  else = attr else_0(graph(2))
+  (z,) = higher_order.cond(p, if, else, ({},)) as call : (f32[4],)
+  output(z)
+graph if_0 body
+  a = placeholder : f32[4]
+  b = aten.{}.default(a) : f32[4]
+  output((b,))
+graph else_0 body
+  a = placeholder : f32[4]
+  b = aten.cos.default(a) : f32[4]
+  output((b,))
+)",
+                       operand, op);
+  };
+  CHECK(ProveTexts(text("sin", "x"), text("sin", "x")).verdict == Verdict::kProven);
+  CHECK(ProveTexts(text("sin", "x"), text("exp", "x")).verdict != Verdict::kProven);
+  CHECK(ProveTexts(text("sin", "x"), text("sin", "y")).verdict != Verdict::kProven);
+}
+
 }  // namespace
 }  // namespace strata::prove

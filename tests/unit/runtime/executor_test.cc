@@ -350,13 +350,6 @@ TEST_CASE("plans that do not fit this LibTorch are refused when they are bound")
            "graph that AOTAutograd made, such as aot_joint_graph");
   CHECK_EQ(MessageOf(Bind(R"(
   x = placeholder : f32[2]
-  a = higher_order.scan(x)
-  output([a])
-)")),
-           "graph g cannot be executed: a: higher-order operators do not run yet: "
-           "higher_order.scan");
-  CHECK_EQ(MessageOf(Bind(R"(
-  x = placeholder : f32[2]
   a = aten.add.Tensor(x)
   output([a])
 )")),
