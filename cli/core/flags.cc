@@ -317,13 +317,13 @@ Result<bool> Flags::Parse(Args args) {
     }
     if (!words.empty()) positional.set(words);
   }
+  const std::vector<std::string> names = impl_->OptionNames();
   for (const Impl::Named& option : impl_->named) {
     const std::vector<std::string>& words = option.option->results();
     if (words.empty() && option.required) return impl_->Trouble("missing option {}", option.name);
     if (words.size() > 1 && !option.repeated) {
       return impl_->Trouble("option {} is given {} times", option.name, words.size());
     }
-    const std::vector<std::string> names = impl_->OptionNames();
     if (const auto found = std::ranges::find_first_of(words, names); found != words.end())
       return impl_->Trouble("{} needs a value, and '{}' is an option", option.name, *found);
     if (!words.empty()) STRATA_RETURN_IF_ERROR(option.set(words));
