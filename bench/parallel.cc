@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,11 +8,9 @@
 #include "base/file.h"
 #include "bench/bench.h"
 #include "bench/peers.h"
-#include "bench/rank_workers.h"
+#include "bench/rank_contest.h"
 #include "bench/shapes.h"
-#include "bench/turns.h"
 #include "cli/core/flags.h"
-#include "runtime/train/trainer.h"
 
 namespace strata::cli {
 namespace {
@@ -38,96 +33,41 @@ Result<std::vector<std::string>> SettingsOn(const BenchShape& shape, int64_t ran
   return settings;
 }
 
-Result<std::unique_ptr<RankWorkers>> Ours(const BenchShape& shape, int64_t ranks,
-                                          bool are_processes, const ParallelFlags& flags,
-                                          const std::string& folder) {
-  std::vector<std::string> words = {"/proc/self/exe", "bench-rank"};
+Status AddOurs(RankContest& contest, const BenchShape& shape, int64_t ranks, bool are_processes,
+               int64_t batch) {
+  STRATA_TRY(const std::vector<std::string> settings, SettingsOn(shape, ranks, batch));
+  return contest.AddOurs(fmt::format("{} {}", ranks, are_processes ? "processes" : "threads"),
+                         settings, ranks, are_processes ? ranks : 1);
+}
+
+Status AddPyTorch(RankContest& contest, const BenchShape& shape, int64_t ranks,
+                  const ParallelFlags& flags) {
   STRATA_TRY(const std::vector<std::string> settings, SettingsOn(shape, ranks, flags.batch));
-  words.insert(words.end(), settings.begin(), settings.end());
-  const std::string name = fmt::format("{} {}", ranks, are_processes ? "processes" : "threads");
-  auto contender =
-      std::make_unique<RankWorkers>(name, ranks, std::move(words), folder + "/" + name);
-  STRATA_RETURN_IF_ERROR(contender->Start(are_processes ? ranks : 1));
-  return contender;
-}
-
-Result<std::unique_ptr<RankWorkers>> PyTorch(const BenchShape& shape, int64_t ranks,
-                                             const ParallelFlags& flags,
-                                             const std::string& folder) {
-  STRATA_TRY(const std::vector<std::string> settings, SettingsOn(shape, ranks, flags.batch));
-  STRATA_TRY(const TrainConfig config, ConfigOf(settings));
-  STRATA_TRY(
-      const std::unique_ptr<Trainer> trainer,
-      Trainer::Create(
-          {.config = config, .data = MakeTokenSource(TokenData::Synthetic(config)), .threads = 1}));
-  const std::string name = fmt::format("PyTorch {} processes", ranks);
-  STRATA_TRY(std::vector<std::string> words,
-             PeerCommand(flags.python,
-                         {.name = fmt::format("fsdp{}", ranks), .script = "parallel_peers.py"},
-                         *trainer, folder));
-  auto contender =
-      std::make_unique<RankWorkers>(name, ranks, std::move(words), folder + "/" + name);
-  contender->is_pytorch = true;
-  STRATA_RETURN_IF_ERROR(contender->Start(ranks));
-  return contender;
-}
-
-double Megabytes(const RankWorkers& ranks) {
-  return static_cast<double>(ranks.first.peak_bytes) / 1e6;
-}
-
-void Print(const std::vector<const RankWorkers*>& all) {
-  fmt::print("  {:<20} {:>9} {:>9} {:>15} {:>8} {:>7}\n", "ranks", "wall ms", "cpu ms",
-             "peak MB a rank", "first s", "loss ±");
-  for (const RankWorkers* ranks : all) {
-    double difference = 0;
-    for (size_t i = 0; i < ranks->first.losses.size(); ++i) {
-      difference =
-          std::max(difference, std::abs(ranks->first.losses[i] - all.front()->first.losses[i]));
-    }
-    fmt::print("  {:<20} {:>9.2f} {:>9.2f} {:>15.1f} {:>8.2f} {:>7.0e}\n", ranks->name,
-               Median(ranks->slices, &StepTime::wall), Median(ranks->slices, &StepTime::cpu),
-               Megabytes(*ranks), ranks->first.first_wall, difference);
-  }
-  for (const RankWorkers* peer : all) {
-    if (!peer->is_pytorch) continue;
-    for (const RankWorkers* ours : all) {
-      if (ours->is_pytorch || ours->ranks != peer->ranks) continue;
-      const std::string both = fmt::format("{} / {}", ours->name, peer->name);
-      PrintGate("step time, " + both, RatioOf(*ours, *peer, &StepTime::wall), 0.8);
-      PrintGate("peak memory, " + both, Megabytes(*ours) / Megabytes(*peer), 1);
-    }
-  }
+  return contest.AddPyTorch(fmt::format("PyTorch {} processes", ranks), settings, ranks,
+                            flags.python, "parallel_peers.py", fmt::format("fsdp{}", ranks));
 }
 
 Status MeasureShape(const BenchShape& shape, const ParallelFlags& flags) {
   STRATA_TRY(const TemporaryPath folder, TemporaryPath::MakeFolder());
-  Contenders contenders;
-  std::vector<const RankWorkers*> all;
-  const auto add = [&](std::unique_ptr<RankWorkers> ranks) {
-    all.push_back(ranks.get());
-    contenders.push_back(std::move(ranks));
-  };
-  struct Layout {
-    int64_t ranks;
-    bool are_processes;
-  };
-  for (const auto [ranks, are_processes] : {Layout{2, false}, Layout{4, false}, Layout{2, true}}) {
-    STRATA_TRY(auto ours, Ours(shape, ranks, are_processes, flags, folder.path()));
-    add(std::move(ours));
-  }
+  RankContest contest(folder.path());
+  for (const auto& [ranks, are_processes] :
+       {std::pair(2, false), std::pair(4, false), std::pair(2, true)})
+    STRATA_RETURN_IF_ERROR(AddOurs(contest, shape, ranks, are_processes, flags.batch));
   for (const int64_t ranks : {2, 4}) {
     if (flags.python.empty()) break;
-    STRATA_TRY(auto peer, PyTorch(shape, ranks, flags, folder.path()));
-    add(std::move(peer));
+    STRATA_RETURN_IF_ERROR(AddPyTorch(contest, shape, ranks, flags));
   }
-  for (const std::unique_ptr<Contender>& contender : contenders) {
-    STRATA_TRY(contender->first, contender->Begin());
-  }
-  STRATA_RETURN_IF_ERROR(TakeTurns(contenders, flags.rounds, /*slice_ms=*/500));
+  STRATA_RETURN_IF_ERROR(contest.TakeTurns(flags.rounds));
   fmt::print("{}, a batch of {} on all ranks, a thread each; medians of {} rounds\n", shape.name,
              flags.batch, flags.rounds);
-  Print(all);
+  contest.Print("ranks");
+  for (const RankWorkers* peer : contest.all()) {
+    if (!peer->is_pytorch) continue;
+    for (const RankWorkers* ours : contest.all()) {
+      if (ours->is_pytorch || ours->ranks != peer->ranks) continue;
+      RankContest::PrintGates(fmt::format("{} / {}", ours->name, peer->name), *ours, *peer, 0.8);
+    }
+  }
   std::fflush(stdout);  // the next shape takes minutes
   return Ok();
 }

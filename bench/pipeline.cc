@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,12 +9,10 @@
 #include "base/file.h"
 #include "bench/bench.h"
 #include "bench/peers.h"
-#include "bench/rank_workers.h"
+#include "bench/rank_contest.h"
 #include "bench/shapes.h"
-#include "bench/turns.h"
 #include "cli/core/flags.h"
 #include "passes/pipeline/schedule/schedule.h"
-#include "runtime/train/trainer.h"
 
 namespace strata::cli {
 namespace {
@@ -45,93 +40,30 @@ Result<std::vector<std::string>> SettingsIn(std::string_view schedule, const Ben
   return settings;
 }
 
-Result<std::unique_ptr<RankWorkers>> OursIn(std::string_view schedule, const BenchShape& shape,
-                                            const PipelineFlags& flags, const std::string& folder) {
-  std::vector<std::string> words = {"/proc/self/exe", "bench-rank"};
-  STRATA_TRY(const std::vector<std::string> settings, SettingsIn(schedule, shape, flags));
-  words.insert(words.end(), settings.begin(), settings.end());
-  const std::string name(schedule);
-  auto contender =
-      std::make_unique<RankWorkers>(name, flags.ranks, std::move(words), folder + "/" + name);
-  STRATA_RETURN_IF_ERROR(contender->Start(flags.ranks));
-  return contender;
-}
-
-Result<std::unique_ptr<RankWorkers>> PyTorchIn(std::string_view schedule, const BenchShape& shape,
-                                               const PipelineFlags& flags,
-                                               const std::string& folder) {
-  STRATA_TRY(const std::vector<std::string> settings, SettingsIn(schedule, shape, flags));
-  STRATA_TRY(const TrainConfig config, ConfigOf(settings));
-  STRATA_TRY(
-      const std::unique_ptr<Trainer> trainer,
-      Trainer::Create(
-          {.config = config, .data = MakeTokenSource(TokenData::Synthetic(config)), .threads = 1}));
-  const std::string name = fmt::format("PyTorch {}", schedule);
-  STRATA_TRY(
-      std::vector<std::string> words,
-      PeerCommand(flags.python,
-                  {.name = fmt::format("pipeline_{}", schedule), .script = "pipeline_peers.py"},
-                  *trainer, folder));
-  auto contender =
-      std::make_unique<RankWorkers>(name, flags.ranks, std::move(words), folder + "/" + name);
-  contender->is_pytorch = true;
-  STRATA_RETURN_IF_ERROR(contender->Start(flags.ranks));
-  return contender;
-}
-
-double MegabytesOf(const RankWorkers& ranks) {
-  return static_cast<double>(ranks.first.peak_bytes) / 1e6;
-}
-
-void PrintPipelines(const std::vector<const RankWorkers*>& all) {
-  fmt::print("  {:<32} {:>9} {:>9} {:>15} {:>8} {:>7}\n", "schedule", "wall ms", "cpu ms",
-             "peak MB a rank", "first s", "loss ±");
-  for (const RankWorkers* ranks : all) {
-    double difference = 0;
-    for (size_t i = 0; i < ranks->first.losses.size(); ++i) {
-      difference =
-          std::max(difference, std::abs(ranks->first.losses[i] - all.front()->first.losses[i]));
-    }
-    fmt::print("  {:<32} {:>9.2f} {:>9.2f} {:>15.1f} {:>8.2f} {:>7.0e}\n", ranks->name,
-               Median(ranks->slices, &StepTime::wall), Median(ranks->slices, &StepTime::cpu),
-               MegabytesOf(*ranks), ranks->first.first_wall, difference);
-  }
-  for (const RankWorkers* peer : all) {
-    if (!peer->is_pytorch) continue;
-    for (const RankWorkers* ours : all) {
-      if (ours->is_pytorch || !peer->name.ends_with(" " + ours->name)) continue;
-      PrintGate("step time, " + ours->name + " / PyTorch", RatioOf(*ours, *peer, &StepTime::wall),
-                1.0);
-      PrintGate("peak memory, " + ours->name + " / PyTorch",
-                MegabytesOf(*ours) / MegabytesOf(*peer), 1);
-    }
-  }
-}
-
 Status MeasureIn(const BenchShape& shape, const PipelineFlags& flags) {
   STRATA_TRY(const TemporaryPath folder, TemporaryPath::MakeFolder());
-  Contenders contenders;
-  std::vector<const RankWorkers*> all;
-  const auto add = [&](std::unique_ptr<RankWorkers> ranks) {
-    all.push_back(ranks.get());
-    contenders.push_back(std::move(ranks));
-  };
+  RankContest contest(folder.path());
   for (const std::string& schedule : flags.schedules) {
-    STRATA_TRY(auto ours, OursIn(schedule, shape, flags, folder.path()));
-    add(std::move(ours));
+    STRATA_TRY(const std::vector<std::string> settings, SettingsIn(schedule, shape, flags));
+    STRATA_RETURN_IF_ERROR(contest.AddOurs(schedule, settings, flags.ranks, flags.ranks));
     if (flags.python.empty()) continue;
-    STRATA_TRY(auto peer, PyTorchIn(schedule, shape, flags, folder.path()));
-    add(std::move(peer));
+    STRATA_RETURN_IF_ERROR(contest.AddPyTorch("PyTorch " + schedule, settings, flags.ranks,
+                                              flags.python, "pipeline_peers.py",
+                                              "pipeline_" + schedule));
   }
-  for (const std::unique_ptr<Contender>& contender : contenders) {
-    STRATA_TRY(contender->first, contender->Begin());
-  }
-  STRATA_RETURN_IF_ERROR(TakeTurns(contenders, flags.rounds, /*slice_ms=*/500));
+  STRATA_RETURN_IF_ERROR(contest.TakeTurns(flags.rounds));
   fmt::print(
       "{}, {} ranks that are processes over Gloo, {} microbatches of {}, a thread each; medians of "
       "{} rounds\n",
       shape.name, flags.ranks, flags.microbatches, flags.batch / flags.microbatches, flags.rounds);
-  PrintPipelines(all);
+  contest.Print("schedule");
+  for (const RankWorkers* peer : contest.all()) {
+    if (!peer->is_pytorch) continue;
+    for (const RankWorkers* ours : contest.all()) {
+      if (peer->name == "PyTorch " + ours->name)
+        RankContest::PrintGates(ours->name + " / PyTorch", *ours, *peer, 1.0);
+    }
+  }
   std::fflush(stdout);  // the next shape takes minutes
   return Ok();
 }
