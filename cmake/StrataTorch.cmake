@@ -43,8 +43,8 @@ if(STRATA_HAVE_TORCH)
   set_target_properties(torch::cpu PROPERTIES IMPORTED_LOCATION ${torch_dir}/lib/libtorch_cpu.so)
   target_include_directories(torch::cpu SYSTEM INTERFACE
     ${CMAKE_BINARY_DIR}/before_torch ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
-  # The wheel is built with NDEBUG, by which its headers lay out structures.
-  target_compile_definitions(torch::cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO $<$<CONFIG:Debug>:NDEBUG>)
+  # The wheel is built with NDEBUG, by which its headers lay out structures. Release has it anyway.
+  target_compile_definitions(torch::cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO $<$<NOT:$<CONFIG:Release>>:NDEBUG>)
   target_link_libraries(torch::cpu INTERFACE torch::c10 Threads::Threads)
 
   file(GLOB openmp ${torch_dir}/lib/libgomp* ${torch_dir}/lib/libiomp5* ${torch_dir}.libs/libgomp*)
