@@ -36,8 +36,15 @@ Result<Values> EvaluateSetGradEnabled(Call& call) {
   return EvaluateBody(call, 1, 2);
 }
 
+/// wrap_with_autocast(device, dtype, enabled, caches, body, inputs…): casts between floating-point
+/// types are identities.
+Result<Values> EvaluateAutocast(Call& call) {
+  return EvaluateBody(call, 4, 5);
+}
+
 constexpr OpDefinition kBodyOps[] = {
     {"higher_order.invoke_subgraph", EvaluateInvokeSubgraph},
+    {"higher_order.wrap_with_autocast", EvaluateAutocast},
     {"higher_order.wrap_with_set_grad_enabled", EvaluateSetGradEnabled},
     {"strata.fused", EvaluateFused},
 };

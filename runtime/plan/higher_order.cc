@@ -15,6 +15,7 @@ constexpr HigherOrderOp kOps[] = {
     {"higher_order.scan", BodyUse::kScan, 0, 1, 1},
     {"higher_order.while_loop", BodyUse::kWhileLoop, 0, 2, 2},
     {"higher_order.while_loop_stack_output", BodyUse::kWhileLoopStacked, 0, 2, 2},
+    {"higher_order.wrap_with_autocast", BodyUse::kAutocast, 4, 1, 5},
     {"higher_order.wrap_with_set_grad_enabled", BodyUse::kInvoke, 1, 1, 2},
 };
 

@@ -12,6 +12,7 @@ namespace strata {
 /// How an operator uses its bodies.
 enum class BodyUse : uint8_t {
   kInvoke,     ///< (…, body, …, operand…): what the body returns
+  kAutocast,   ///< (device, dtype, enabled, caches, body, operand…): the same, under torch.autocast
   kCond,       ///< (condition, body if true, body if false, operands): what one of them returns
   kWhileLoop,  ///< (condition, body, carried, more operands): what is carried at the end
   kWhileLoopStacked,  ///< the same; results are what each iteration carried, stacked

@@ -4,7 +4,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/stack.h>
+
+#include "runtime/aten/literals.h"
 
 namespace strata {
 namespace {
@@ -76,6 +79,24 @@ bool IsTrueTensor(const Tensors& results) {
   return results[0].item().toBool();
 }
 
+/// Autocast of the CPU, as it was before.
+class KeptAutocast {
+ public:
+  KeptAutocast()
+      : was_enabled_(at::autocast::is_autocast_enabled(at::kCPU)),
+        dtype_(at::autocast::get_autocast_dtype(at::kCPU)) {}
+  KeptAutocast(const KeptAutocast&) = delete;
+  KeptAutocast& operator=(const KeptAutocast&) = delete;
+  ~KeptAutocast() {
+    at::autocast::set_autocast_enabled(at::kCPU, was_enabled_);
+    at::autocast::set_autocast_dtype(at::kCPU, dtype_);
+  }
+
+ private:
+  bool was_enabled_;
+  at::ScalarType dtype_;
+};
+
 std::vector<PlanArg> ElementsOf(const PlanArg& arg) {
   const bool is_list = arg.kind == ArgKind::kList || arg.kind == ArgKind::kTuple;
   return is_list ? arg.elements : std::vector<PlanArg>{arg};
@@ -90,18 +111,48 @@ Result<BodyCall> BodyCall::Bind(const PlanStep& step, const BodyPrograms& bodies
     const PlanArg& body = step.args[op.first_body + i];
     call.bodies_.push_back(bodies[BodyId{static_cast<int32_t>(body.integer)}].get());
   }
+  const bool takes_lists = op.use != BodyUse::kInvoke && op.use != BodyUse::kAutocast;
   if (op.use == BodyUse::kCond) call.condition_ = step.args[0];
-  if (op.use == BodyUse::kInvoke) call.operands_.emplace_back();
+  if (op.use == BodyUse::kAutocast) {
+    STRATA_TRY(call.autocast_, AutocastOf(step));
+  }
+  if (!takes_lists) call.operands_.emplace_back();
   for (size_t i = op.first_operand; i < step.args.size(); ++i) {
-    if (op.use == BodyUse::kInvoke) {
-      call.operands_[0].push_back(step.args[i]);
-    } else {
+    if (takes_lists) {
       call.operands_.push_back(ElementsOf(step.args[i]));
+    } else {
+      call.operands_[0].push_back(step.args[i]);
     }
   }
   constexpr size_t kMostLists = 3;
   call.operands_.resize(std::max(call.operands_.size(), kMostLists));
   return call;
+}
+
+Result<std::optional<BodyCall::Autocast>> BodyCall::AutocastOf(const PlanStep& step) {
+  const PlanArg &device = step.args[0], &dtype = step.args[1], &enabled = step.args[2];
+  if (device.kind != ArgKind::kString || enabled.kind != ArgKind::kBool)
+    return Error(ErrorCode::kInvalid, "takes a device, a dtype and whether it is enabled");
+  const bool is_enabled = enabled.integer != 0;
+  if (device.text != "cpu") {
+    if (!is_enabled) return std::optional<Autocast>();
+    // Each device has its own list of operators that cast.
+    return Error(ErrorCode::kUnsupported,
+                 "casts as on '{}', and a plan runs on CPUs: name the graph after "
+                 "run_decompositions, which states the casts",
+                 device.text);
+  }
+  Autocast autocast{.is_enabled = is_enabled, .dtype = std::nullopt};
+  if (dtype.kind == ArgKind::kDType) autocast.dtype = ToScalarType(dtype.dtype);
+  return std::optional(autocast);
+}
+
+BodyCall::Tensors BodyCall::RunUnderAutocast(const Tensors& operands) const {
+  if (!autocast_) return bodies_[0]->Run(operands);
+  const KeptAutocast kept;
+  at::autocast::set_autocast_enabled(at::kCPU, autocast_->is_enabled);
+  if (autocast_->dtype) at::autocast::set_autocast_dtype(at::kCPU, *autocast_->dtype);
+  return bodies_[0]->Run(operands);
 }
 
 bool BodyCall::IsTrue(const ValueOf& value_of) const {
@@ -149,6 +200,9 @@ Tensors BodyCall::Run(const ValueOf& value_of) const {
   switch (use_) {
     case BodyUse::kInvoke:
       results = bodies_[0]->Run(lists[0]);
+      break;
+    case BodyUse::kAutocast:
+      results = RunUnderAutocast(lists[0]);
       break;
     case BodyUse::kCond:
       results = bodies_[IsTrue(value_of) ? 0 : 1]->Run(lists[0]);

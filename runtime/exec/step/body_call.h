@@ -8,6 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/ScalarType.h>
 
 #include "base/result.h"
 #include "runtime/plan/higher_order.h"
@@ -44,7 +45,15 @@ class BodyCall {
  private:
   using Tensors = std::vector<at::Tensor>;
 
+  /// How operators of a body cast their operands.
+  struct Autocast {
+    bool is_enabled = false;
+    std::optional<c10::ScalarType> dtype;  // none: as it is set
+  };
+
   explicit BodyCall(BodyUse use) : use_(use) {}
+  static Result<std::optional<Autocast>> AutocastOf(const PlanStep& step);
+  Tensors RunUnderAutocast(const Tensors& operands) const;
   bool IsTrue(const ValueOf& value_of) const;
   Tensors WhileLoop(Tensors carried, const Tensors& more) const;
   Tensors Scan(Tensors carried, const Tensors& xs, const Tensors& more) const;
@@ -52,6 +61,7 @@ class BodyCall {
   BodyUse use_;
   std::vector<BodyProgram*> bodies_;
   PlanArg condition_;                           // of kCond
+  std::optional<Autocast> autocast_;            // of kAutocast; none: of another device, off
   std::vector<std::vector<PlanArg>> operands_;  // as the operator groups them
 };
 

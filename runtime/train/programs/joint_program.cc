@@ -149,11 +149,13 @@ void SetPhases(Rewriter& rewriter) {
   }
 }
 
-/// Whether data decides what the step runs: a trace on tensors without data has one path.
-bool DependsOnData(const PlanStep& step) {
+/// Why a training cannot trace a step, on tensors without data and of no device; empty: it can.
+std::string_view WhyNotTraced(const PlanStep& step) {
   const HigherOrderOp* op = step.runs_bodies ? FindHigherOrderOp(step.op) : nullptr;
-  return op != nullptr && op->use != BodyUse::kInvoke && op->use != BodyUse::kScan &&
-         op->use != BodyUse::kMap;
+  if (op == nullptr || op->use == BodyUse::kInvoke || op->use == BodyUse::kScan ||
+      op->use == BodyUse::kMap)
+    return "";
+  return op->use == BodyUse::kAutocast ? "casts as a device decides" : "runs what data decides";
 }
 
 /// Errors: a step that a training cannot trace.
@@ -162,11 +164,10 @@ Status CheckSteps(const Plan& plan, std::string_view graph) {
     return Error(code, "graph {} cannot be executed: {}: {}", graph, step.where, why);
   };
   for (const PlanStep& step : plan.steps) {
-    if (DependsOnData(step)) {
+    if (const std::string_view why = WhyNotTraced(step); !why.empty()) {
       return refuse(step, ErrorCode::kUnsupported,
-                    fmt::format("{} runs what data decides, which a training cannot trace: strata "
-                                "run executes it",
-                                step.op));
+                    fmt::format("{} {}, which a training cannot trace: strata run executes it",
+                                step.op, why));
     }
     if (step.runs_bodies) continue;
     if (const Result<c10::OperatorHandle> op = FindOp(step.op); !op)

@@ -123,6 +123,7 @@ graph body_0 body
 )";
   for (const std::string_view call :
        {"higher_order.invoke_subgraph(body, 'body_0', x, y)",
+        "higher_order.wrap_with_autocast('cpu', torch.bfloat16, True, None, body, x, y)",
         "higher_order.wrap_with_set_grad_enabled(False, body, x, y)"}) {
     const Proof same = ProveTexts(text(call, "mul"), kInline);
     CHECK(same.verdict == Verdict::kProven);

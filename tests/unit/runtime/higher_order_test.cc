@@ -173,6 +173,44 @@ graph scanned body
   CHECK(at::equal(mapped[0], x * y));
 }
 
+// wrap_with_autocast around a product, and inside it one without autocast around another product.
+std::string AutocastText(std::string_view device) {
+  return fmt::format(R"(
+  x = placeholder : f32[3, 3]
+  y = placeholder : f32[3, 3]
+  body = attr outer(graph(1))
+  (u, v) = higher_order.wrap_with_autocast('{0}', torch.bfloat16, True, None, body, x, y) as call : (bf16[3, 3], f32[3, 3])
+  w = aten.mm.default(x, y) : f32[3, 3]
+  output([u, v, w])
+graph outer body
+  a = placeholder : f32[3, 3]
+  b = placeholder : f32[3, 3]
+  u = aten.mm.default(a, b) : bf16[3, 3]
+  body = attr inner(graph(2))
+  (v,) = higher_order.wrap_with_autocast('cpu', None, False, None, body, a, b) as call : (f32[3, 3],)
+  output((u, v))
+graph inner body
+  a = placeholder : f32[3, 3]
+  b = placeholder : f32[3, 3]
+  v = aten.mm.default(a, b) : f32[3, 3]
+  output((v,))
+)",
+                     device);
+}
+
+TEST_CASE("wrap_with_autocast casts operands in its body, and nowhere else") {
+  const Tensor x = at::rand({3, 3}), y = at::rand({3, 3});
+  const Tensors results = Results(AutocastText("cpu"), {x, y});
+  CHECK(at::equal(results[0], at::mm(x.to(at::kBFloat16), y.to(at::kBFloat16))));
+  CHECK(at::equal(results[1], at::mm(x, y)));
+  CHECK(at::equal(results[2], at::mm(x, y)));
+  CHECK_EQ(
+      MessageOf(BindText(AutocastText("cuda"), {})),
+      "graph g cannot be executed: call: u, v = higher_order.wrap_with_autocast('cuda', "
+      "torch.bfloat16, True, None, outer, x: f32[3, 3], y: f32[3, 3]): casts as on 'cuda', and "
+      "a plan runs on CPUs: name the graph after run_decompositions, which states the casts");
+}
+
 TEST_CASE("a constant that a body writes to is computed anew in each run") {
   constexpr std::string_view kText = R"(
   x = placeholder : f32[3]
@@ -227,9 +265,10 @@ TEST_CASE("other higher-order operators are refused with what to do") {
   CHECK_EQ(message("higher_order.triton_kernel_wrapper_functional(x)"),
            "graph g cannot be executed: a: higher_order.triton_kernel_wrapper_functional does not "
            "run: a graph does not hold the code of Triton kernels");
-  CHECK_EQ(message("higher_order.wrap_with_autocast('cpu', x)"),
-           "graph g cannot be executed: a: higher_order.wrap_with_autocast does not run: name a "
-           "graph that AOTAutograd made, such as aot_joint_graph, if it has another form there");
+  CHECK_EQ(
+      message("higher_order.strict_mode(x)"),
+      "graph g cannot be executed: a: higher_order.strict_mode does not run: name a graph that "
+      "AOTAutograd made, such as aot_joint_graph, if it has another form there");
 }
 
 }  // namespace
