@@ -65,9 +65,18 @@ Tensor ForceStrideOrder(const Tensor& a, IntArrayRef strides) {
   return InStrides(a, strides);
 }
 
+/// PyTorch calls the function of a prim twice and takes the second result: the first call is for
+/// its type. Source: torch/_inductor/inductor_prims.py (make_prim), torch/_prims (_make_prim).
+template <class Draw>
+Tensor DrawTwice(const Draw& draw) {
+  draw();
+  return draw();
+}
+
 Tensor Seeds(int64_t count, at::Device device) {
   const auto options = at::TensorOptions().device(device).dtype(at::kLong);
-  return at::randint(std::numeric_limits<int64_t>::max(), {count}, options);
+  return DrawTwice(
+      [&] { return at::randint(std::numeric_limits<int64_t>::max(), {count}, options); });
 }
 
 Tensor Seed(at::Device device) {
@@ -81,11 +90,12 @@ Tensor LookupSeed(const Tensor& seeds, int64_t index) {
 Tensor Random(IntArrayRef size, const Tensor& seed, std::string_view mode) {
   const auto options = seed.options().dtype(at::kFloat);
   TORCH_CHECK(mode == "rand" || mode == "randn", "inductor_random: unknown mode ", mode);
-  return mode == "rand" ? at::rand(size, options) : at::randn(size, options);
+  return DrawTwice(
+      [&] { return mode == "rand" ? at::rand(size, options) : at::randn(size, options); });
 }
 
 Tensor RandomIntegers(int64_t low, int64_t high, IntArrayRef size, const Tensor& seed) {
-  return at::randint(low, high, size, seed.options().dtype(at::kLong));
+  return DrawTwice([&] { return at::randint(low, high, size, seed.options().dtype(at::kLong)); });
 }
 
 Tensor& UnsafeIndexPut(Tensor& self, const c10::List<std::optional<Tensor>>& indices,
