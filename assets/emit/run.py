@@ -3,10 +3,11 @@
     python run.py INPUTS.safetensors [OUTPUTS.safetensors] [--profile TRACE.json]
     torchrun --nproc-per-node N run.py …     a graph of N ranks
 
-INPUTS has the names of `graph.INPUTS`: what `strata train --dump-inputs` writes. OUTPUTS gets the results by the names
-of `graph.OUTPUTS`, then the inputs that the graph wrote to. TRACE gets what torch.profiler measures, with a range for each node: `mm_3: aten.mm.default
-(model.py:12)`. Needs PyTorch and nothing else. Files of a graph of several ranks have whole tensors: each rank takes its
-part of the inputs, and rank 0 writes what the parts of the results make.
+INPUTS has the names of `graph.INPUTS`, as `strata train --dump-inputs` writes them, or the names of nodes. OUTPUTS gets
+the results by the names of `graph.OUTPUTS`, then the inputs that the graph wrote to. TRACE gets what torch.profiler
+measures, with a range for each node: `mm_3: aten.mm.default (model.py:12)`. Needs PyTorch and nothing else. Files of a
+graph of several ranks have whole tensors: each rank takes its part of the inputs, and rank 0 writes what the parts of
+the results make.
 """
 
 import argparse
@@ -78,6 +79,9 @@ def inputs_of(path):
     """The inputs of the graph, in its order, and its constants by their paths."""
     tensors = load(path)
     arguments = list(inspect.signature(graph.GraphModule.forward).parameters.values())[1:]
+    for name, argument in zip(graph.INPUTS, arguments):
+        if name not in tensors and argument.name in tensors:
+            tensors[name] = tensors[argument.name]
     tensors |= numbers_of(arguments, tensors)
     missing = [name for name in [*graph.INPUTS, *graph.CONSTANTS] if name not in tensors]
     if missing:

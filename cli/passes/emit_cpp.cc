@@ -333,8 +333,8 @@ std::string InputTable(const Graph& graph) {
   const std::set<ValueId> written = WrittenMemory(graph);
   const auto add = [&](NodeId node, std::string_view name) {
     const ValueId value = graph.result(node);
-    inputs += fmt::format("    {{{}, {}{}}},\n", CppString(name), InputType(graph, value),
-                          written.contains(value) ? ", true" : "");
+    inputs += fmt::format("    {{{}, {}, {}{}}},\n", CppString(name), CppString(graph.name(node)),
+                          InputType(graph, value), written.contains(value) ? ", true" : "");
   };
   for (const NodeId node : graph.placeholders()) {
     const std::string_view name = graph.attribute(node, "fqn");

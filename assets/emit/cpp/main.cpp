@@ -1,7 +1,7 @@
 // Runs the graph of step.cpp:
 //   step INPUTS.safetensors [OUTPUTS.safetensors]
-// INPUTS has the names of kInputs: what `strata train --dump-inputs` writes. OUTPUTS gets the results by the names of
-// kOutputs, then the inputs that the graph wrote to.
+// INPUTS has the names of kInputs, as `strata train --dump-inputs` writes them, or the names of nodes. OUTPUTS gets the
+// results by the names of kOutputs, then the inputs that the graph wrote to.
 
 #include <exception>
 #include <iostream>
@@ -43,7 +43,8 @@ int Run(int argc, char** argv) {
   std::vector<at::Tensor> inputs;
   std::vector<at::Tensor> before;  // of those that may be written: what they were
   for (const Input& input : kInputs) {
-    const auto found = tensors.find(input.name);
+    auto found = tensors.find(input.name);
+    if (found == tensors.end()) found = tensors.find(input.node);
     if (found == tensors.end()) {
       std::cerr << argv[1] << " lacks the input " << input.name << "\n";
       return 1;

@@ -6,6 +6,7 @@
 
 struct Input {
   std::string name;
+  std::string node;              // its name in the graph
   at::ScalarType type;           // Undefined: any
   std::vector<int64_t> sizes;    // of a type that is defined
   std::vector<int64_t> strides;  // empty: contiguous

@@ -57,7 +57,7 @@ graph step
 # A row for all, columns, an output None, a call without overload.
 LAID = """\
 graph g
-  row = placeholder : f32[4, 3][0, 1]cpu
+  row = placeholder : f32[4, 3][0, 1]cpu {+fqn='a.row'}
   columns = placeholder : f32[3, 4][1, 3]cpu
   y = aten.mul.Tensor(row, 2.0) : f32[4, 3][3, 1]cpu
   c = aten.clone(y) : f32[4, 3][3, 1]cpu
@@ -158,7 +158,7 @@ class EmitCppTest(FolderCase):
         self.assertEqual(struct.unpack("<12f", results["parts"][2])[:4], (1, -2, -2, 4))
         self.check_damaged(self.step)
 
-    def test_inputs_lie_in_memory_as_the_graph_says(self):
+    def test_inputs_have_names_of_nodes_and_lie_in_memory_as_the_graph_says(self):
         self.write("g.txt", LAID)
         write_tensors(self.path("in.safetensors"), {
             "row": ("F32", [4, 3], struct.pack("<3f", 1, 2, 3) * 4),

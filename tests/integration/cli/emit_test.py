@@ -89,6 +89,19 @@ class GraphModule(torch.nn.Module):
             return (next, more)
 """
 
+SEEDED = """graph g
+  x = placeholder : f32[4][1]cpu
+  seeds = prims.inductor_seeds.default(3, device('cpu')) : i64[3][1]cpu
+  s0 = prims.inductor_lookup_seed.default(seeds, 0) : i64[][]cpu
+  uniform = prims.inductor_random.default([4], s0, 'rand') : f32[4][1]cpu
+  s1 = prims.inductor_lookup_seed.default(seeds, 1) : i64[][]cpu
+  normal = prims.inductor_random.default([20], s1, 'randn') : f32[20][1]cpu
+  s2 = prims.inductor_lookup_seed.default(seeds, 2) : i64[][]cpu
+  integers = prims.inductor_randint.default(2, 90, [5], s2) : i64[5][1]cpu
+  y = aten.rand.default([4], dtype=torch.float32, device=device('cpu')) : f32[4][1]cpu
+  output([seeds, uniform, normal, integers, y])
+"""
+
 
 class EmitTest(unittest.TestCase):
     strata = ""
@@ -179,6 +192,15 @@ class EmitTest(unittest.TestCase):
         for name in ("y", "mask"):
             self.assertTrue(torch.equal(first[name], second[name]), name)
 
+    def test_random_numbers_of_inductor_are_those_of_the_executor(self):
+        with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:
+            file.write(SEEDED)
+        write_tensors(os.path.join(self.folder, "in.safetensors"), {"x": ("F32", [4], struct.pack("<4f", 1, 2, 3, 4))})
+        first, second = self.both_results("g", "seeded", "g.txt")
+        self.assertEqual(set(first), {"seeds", "uniform", "normal", "integers", "y"})
+        for name, tensor in first.items():
+            self.assertTrue(torch.equal(tensor, second[name]), name)
+
     def test_operators_of_inductor_are_imported(self):
         self.emit_doubling("prims.fma.default(x, x, x)")
         self.assertTrue(self.run_command(sys.executable, "out/run.py", "in.safetensors").startswith("s = 40.0\n"))
@@ -222,9 +244,9 @@ class EmitTest(unittest.TestCase):
         for printed in (self.run_command(sys.executable, "out/run.py", "in.safetensors"), self.profiled()[0]):
             self.assertTrue(printed.startswith("s = 40.0\n"), printed)
 
-    def test_inputs_lie_in_memory_as_the_graph_says_and_outputs_may_be_none(self):
+    def test_inputs_have_names_of_nodes_and_lie_in_memory_as_the_graph_says_and_outputs_may_be_none(self):
         with open(os.path.join(self.folder, "g.txt"), "w", encoding="utf-8") as file:
-            file.write("graph g\n  row = placeholder : f32[4, 3][0, 1]cpu\n"
+            file.write("graph g\n  row = placeholder : f32[4, 3][0, 1]cpu {+fqn='a.row'}\n"
                        "  columns = placeholder : f32[3, 4][1, 3]cpu\n"
                        "  y = aten.mul.Tensor(row, 2.0) : f32[4, 3][3, 1]cpu\n"
                        "  c = aten.clone(y) : f32[4, 3][3, 1]cpu\n"
