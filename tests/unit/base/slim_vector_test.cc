@@ -1,5 +1,8 @@
 #include "base/slim_vector.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -68,6 +71,39 @@ TEST_CASE("SlimVector: what is erased is gone, the rest moves up") {
   CHECK(texts.empty());
   texts.push_back("again 9");
   CHECK_EQ(Last(texts), "9");
+}
+
+TEST_CASE("SlimVector: a single index is inside, and moves out when others follow") {
+  SlimVector<int32_t> numbers;
+  CHECK_EQ(sizeof numbers, sizeof(void*));
+  CHECK(numbers.empty());
+  numbers.push_back(-7);
+  const auto* const begin = reinterpret_cast<const char*>(numbers.data());
+  const auto* const own = reinterpret_cast<const char*>(&numbers);
+  CHECK((begin >= own && begin < own + sizeof numbers));
+  SlimVector<int32_t> copy = numbers, moved = std::move(numbers);
+  CHECK(numbers.empty());  // NOLINT: a moved one is empty
+  for (SlimVector<int32_t>* one : {&copy, &moved}) {
+    REQUIRE_EQ(one->size(), 1);
+    CHECK_EQ(one->front(), -7);
+    for (const int32_t next : {8, 9, 10})
+      one->push_back(next);
+    CHECK(std::ranges::equal(*one, std::array{-7, 8, 9, 10}));
+  }
+  copy = moved;
+  copy.erase(copy.begin(), copy.begin() + 3);
+  CHECK(std::ranges::equal(copy, std::array{10}));
+  SlimVector<int32_t> single;
+  const std::array one{11};
+  single.Append(one.data(), one.data() + 1);
+  std::swap(single, copy);
+  CHECK(std::ranges::equal(copy, one));
+  EraseIf(copy, [](int32_t number) { return number == 11; });
+  CHECK(copy.empty());
+  copy.push_back(12);
+  copy.clear();
+  CHECK(copy.empty());
+  CHECK_EQ(copy.begin(), copy.end());
 }
 
 }  // namespace
