@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 #include <optional>
 #include <ranges>
 #include <set>
@@ -16,6 +13,7 @@
 #include "diff/compare/provenance.h"
 #include "diff/compare/relations.h"
 #include "diff/compare/stated_paths.h"
+#include "diff/graph/large_arrays.h"
 #include "diff/graph/parallel.h"
 #include "diff/match/labels.h"
 #include "diff/match/matcher.h"
@@ -85,7 +83,7 @@ void FillPairs(const Matching& matching, GraphDiff& diff) {
     made_of[made.before] = &made;
     ++num_pairs;
   }
-  diff.pairs.reserve(num_pairs);
+  ReserveLarge(diff.pairs, num_pairs);
   for (EntityId id : diff.before.ids()) {
     const Matching::Made* made = made_of[id];
     if (made == nullptr) {
@@ -186,18 +184,15 @@ DiffSummary Summarize(const GraphDiff& diff) {
   return summary;
 }
 
-/// Returns to the system what was freed: malloc keeps arrays of some megabytes, and those of the
-/// next phase fit into the gaps only by chance.
-void ReturnFreedMemory([[maybe_unused]] const GraphDiff& diff) {
-#ifdef __GLIBC__
-  constexpr int32_t kLarge = 100'000;
-  if (std::max(diff.before.size(), diff.after.size()) >= kLarge) malloc_trim(0);
-#endif
-}
-
 Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
                                 const DiffOptions& options) {
   GraphDiff diff{Listing(before), Listing(after), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  constexpr int32_t kLarge = 100'000;
+  const bool is_large = std::max(diff.before.size(), diff.after.size()) >= kLarge;
+  const auto end_phase = [&] {
+    if (is_large) ReturnFreedMemory();
+  };
+  end_phase();
   LabelledSides labels = LabelSides(diff.before, diff.after);
   // Made after synonyms were found: both are large.
   std::optional<Matching> made;
@@ -209,7 +204,7 @@ Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
       labels.before.ForgetNames();
       labels.after.ForgetNames();
     }
-    ReturnFreedMemory(diff);
+    end_phase();
     made.emplace(labels.before, labels.after);
     STRATA_RETURN_IF_ERROR(MatchListings(diff.before, diff.after, options, *made));
   }
@@ -221,14 +216,14 @@ Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
   if (!has_contradictions) matching.ForgetEvidence();
   FillPairs(matching, diff);
   if (!has_contradictions) matching.ForgetMade();
-  ReturnFreedMemory(diff);
+  end_phase();
   CompareFields(matching, labels.symbols, options, diff);
   MoveFinder(diff, matching).Run();
   if (!has_contradictions) {
     labels.before.ForgetDetails();
     labels.after.ForgetDetails();
   }
-  ReturnFreedMemory(diff);
+  end_phase();
   FindPatterns(matching, diff);
   diff.summary = Summarize(diff);
   if (has_contradictions) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "diff/graph/large_arrays.h"
 #include "ir/module.h"
 
 namespace strata {
@@ -48,7 +49,7 @@ std::string_view ToString(EntityKind kind) {
 }
 
 Listing::Listing(const Graph& graph) : scope_of_graph_(graph.module().num_graphs()) {
-  entities_.reserve(static_cast<size_t>(graph.num_printed_nodes()));
+  ReserveLarge(entities_, static_cast<size_t>(graph.num_printed_nodes()));
   AddScope(graph, "", {});
 }
 
@@ -57,8 +58,8 @@ void Listing::AddScope(const Graph& graph, std::string prefix, EntityId referred
   const ScopeId scope = scopes_.Add({&graph, prefix, {begin, begin}, referred_by, {}});
   scope_of_graph_[static_cast<size_t>(graph.id().index)] = scope;
   if (referred_by.valid()) scopes_[scope].referrers.push_back(referred_by);
-  std::vector<EntityId> of_node(static_cast<size_t>(graph.node_bound()));
-  std::vector<EntityId> of_value(static_cast<size_t>(graph.value_bound()));
+  auto of_node = MakeLarge<std::vector<EntityId>>(static_cast<size_t>(graph.node_bound()));
+  auto of_value = MakeLarge<std::vector<EntityId>>(static_cast<size_t>(graph.value_bound()));
 
   for (NodeId id : graph.nodes()) {
     const Node& node = graph.node(id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "diff/graph/large_arrays.h"
 #include "diff/graph/parallel.h"
 #include "diff/match/found_pairs.h"
 #include "diff/match/neighbourhood.h"
@@ -17,7 +18,7 @@ std::vector<Keyed> Keys(const Matching& matching, Side side, const ScopePair& sc
                         const std::vector<uint64_t>& hashes) {
   const std::vector<EntityId> unmatched = matching.Unmatched(side, scope);
   std::vector<Keyed> keys;
-  keys.reserve(unmatched.size());
+  ReserveLarge(keys, unmatched.size());
   for (EntityId i : unmatched)
     keys.push_back({hashes[scope.PlaceOf(side, i)], i});
   return keys;

@@ -4,20 +4,21 @@
 #include <span>
 
 #include "base/result.h"
+#include "diff/graph/large_arrays.h"
 
 namespace strata {
 
 Matching::Matching(const Labels& before, const Labels& after) : labels_{&before, &after} {
   // Growth would copy it, and it is large.
-  made_.reserve(std::min(before.size(), after.size()));
+  ReserveLarge(made_, std::min(before.size(), after.size()));
   for (Side side : {kBefore, kAfter}) {
     const Labels& labels = *labels_[side];
-    partners_[side].assign(labels.size(), {});
+    AssignLarge(partners_[side], labels.size(), EntityId{});
     forbidden_[side].assign(labels.size(), false);
     slotless_[side].assign(labels.size(), false);
-    made_of_[side].assign(labels.size(), -1);
-    changed_[side].assign(labels.size(), 0);
-    open_[side].resize(labels.size());
+    AssignLarge(made_of_[side], labels.size(), -1);
+    AssignLarge(changed_[side], labels.size(), 0u);
+    AssignLarge(open_[side], labels.size(), OpenEdges{});
     for (EntityId i : labels.ids()) {
       const auto operands = labels.operands(i);
       const auto users = labels.users(i);
@@ -174,7 +175,7 @@ std::vector<EntityId> Matching::Unmatched(Side side, const ScopePair& scope) con
       std::span(partners_[side].values())
           .subspan(static_cast<size_t>(scope.begin[side].index), scope.size(side));
   std::vector<EntityId> unmatched;
-  unmatched.reserve(static_cast<size_t>(std::ranges::count(partners, EntityId{})));
+  ReserveLarge(unmatched, static_cast<size_t>(std::ranges::count(partners, EntityId{})));
   for (EntityId i : scope.ids(side)) {
     if (!matched(side, i) && !forbidden(side, i)) unmatched.push_back(i);
   }

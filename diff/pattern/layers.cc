@@ -9,6 +9,7 @@
 
 #include "base/flat_map.h"
 #include "diff/graph/hash.h"
+#include "diff/graph/large_arrays.h"
 #include "diff/graph/module_path.h"
 #include "diff/pattern/repetitions.h"
 #include "ir/module.h"
@@ -28,9 +29,9 @@ bool IsUnnamedPlace(std::string_view path) {
 Layers::Layers(const Listing& listing, const Labels& labels)
     : paths_{""},
       layers_{""},
-      place_of_(listing.ids().size(), 0),
-      roles_(listing.ids().size()),
+      roles_(MakeLarge<IdVector<EntityId, uint64_t>>(listing.ids().size())),
       is_parameter_(listing.ids().size(), false) {
+  AssignLarge(place_of_, listing.ids().size(), 0u);
   TakePaths(listing, labels);
   by_structure_ =
       std::ranges::all_of(layers_, [](std::string_view layer) { return layer.empty(); });
@@ -41,6 +42,7 @@ Layers::Layers(const Listing& listing, const Labels& labels)
     TakeParameters(listing, labels);
   }
   std::vector<EntityId> sequence;
+  ReserveLarge(sequence, listing.scopes()[Listing::kProgram].ids.size());
   for (EntityId id : listing.scopes()[Listing::kProgram].ids) {
     if (place_of_[id] == 0 && labels.kind[id] == EntityKind::kCompute) sequence.push_back(id);
   }
