@@ -7,6 +7,7 @@
 
 #include "diff/graph/arguments.h"
 #include "diff/graph/hash.h"
+#include "diff/graph/large_arrays.h"
 #include "diff/graph/parallel.h"
 #include "ir/module.h"
 #include "ir/ops.h"
@@ -77,6 +78,28 @@ class ModuleHashes {
   std::vector<uint64_t> strings_, types_, dims_;
 };
 
+/// A small table that finds most labels again. Where every entity has a label of its own, a table
+/// of all would cost more than the labels.
+template <class IdType>
+class Recent {
+ public:
+  /// What was added for this key, or `add()`.
+  template <class Add>
+  IdType Find(uint64_t key, Add&& add) {
+    Known& known = known_[key >> (64 - kBits)];
+    if (known.key != key || !known.id.valid()) known = {key, add()};
+    return known.id;
+  }
+
+ private:
+  static constexpr int kBits = 12;
+  struct Known {
+    uint64_t key = 0;
+    IdType id;
+  };
+  std::vector<Known> known_ = std::vector<Known>(size_t{1} << kBits);
+};
+
 /// Fills the label vectors of `labels`.
 class Labeller {
  public:
@@ -106,8 +129,8 @@ class Labeller {
     const uint64_t type = value.valid() ? hashes_.OfType(graph.value(value).type) : 0;
     has_literals_ = false;
     labels_.kind[id] = entity.kind;
-    labels_.SetLabel(id, LabelOf({op, Mix(kind, type), LiteralsOf(graph, entity),
-                                  is_element ? 0 : NameOf(graph, node)}));
+    const FormId form = FormOf(Mix(kind, type), LiteralsOf(graph, entity));
+    labels_.SetLabel(id, LabelOf({op, form, is_element ? 0 : NameOf(graph, node)}));
     if (entity.kind == EntityKind::kConstant) {
       labels_.AddAttribute(id, HashText(module_.str(node.op)));
     }
@@ -117,11 +140,15 @@ class Labeller {
     labels_.telling[id] = has_literals_ && !is_element;
   }
 
+  FormId FormOf(uint64_t value, uint64_t arguments) {
+    return known_forms_.Find(Mix(value, arguments),
+                             [&] { return labels_.AddForm(value, arguments); });
+  }
+
   LabelId LabelOf(const Labels::Hashes& hashes) {
-    const uint64_t key = Mix(Mix(hashes.op, hashes.value), Mix(hashes.arguments, hashes.name));
-    KnownLabel& known = known_labels_[key >> (64 - kKnownBits)];
-    if (known.key != key || !known.label.valid()) known = {key, labels_.AddLabel(hashes)};
-    return known.label;
+    const auto form = static_cast<uint64_t>(hashes.form.index);
+    return known_labels_.Find(Mix(Mix(hashes.op, form), hashes.name),
+                              [&] { return labels_.AddLabel(hashes); });
   }
 
   uint64_t OpOf(const Graph& graph, const Node& node, NodeId id, bool is_element, uint64_t kind) {
@@ -269,16 +296,21 @@ class Labeller {
   ModuleHashes hashes_;
   std::vector<uint64_t> bodies_;
   std::vector<OpTraits> op_traits_;  // by string
-  /// A small table finds most labels again. Where every entity has a label of its own, a table of
-  /// all would cost more than the labels.
-  static constexpr int kKnownBits = 12;
-  struct KnownLabel {
-    uint64_t key = 0;
-    LabelId label;
-  };
-  std::vector<KnownLabel> known_labels_ = std::vector<KnownLabel>(size_t{1} << kKnownBits);
+  Recent<FormId> known_forms_;
+  Recent<LabelId> known_labels_;
   bool has_literals_ = false;  // of the entity at hand
 };
+
+/// Of all entities: nodes, and elements, which each read their node.
+size_t NumOperands(const Listing& listing) {
+  auto count = static_cast<size_t>(listing.size());
+  for (const Listing::Scope& scope : listing.scopes()) {
+    count -= static_cast<size_t>(scope.graph->num_nodes());
+    for (const ValueId value : Ids<ValueId>(static_cast<size_t>(scope.graph->value_bound())))
+      count += scope.graph->value(value).num_uses;
+  }
+  return count;
+}
 
 }  // namespace
 
@@ -311,21 +343,30 @@ TypeFields KnownTypeFields(const Listing& listing) {
 
 Labels::Labels(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols) {
   const auto n = static_cast<size_t>(listing.size());
-  labels_.resize(n);
-  for (Column* column : {&op, &type, &value, &arguments, &name}) {
+  AssignLarge(labels_, n, LabelId{});
+  forms_.reserve(n);
+  for (Column* column : {&op, &type, &name}) {
     column->labels_ = labels_.values().data();
     column->of_label_.reserve(n);  // what is not used takes no pages
   }
+  for (FormColumn* column : {&value, &arguments}) {
+    column->labels_ = labels_.values().data();
+    column->forms_ = forms_.values().data();
+  }
   for (auto* column : {&piece, &pure, &mutates, &telling})
     column->resize(n);
-  kind.resize(n);
+  AssignLarge(kind, n, EntityKind::kCompute);
   Labeller(listing, fields, symbols, *this).Run();
   AddEdges(listing);
 }
 
+FormId Labels::AddForm(uint64_t new_value, uint64_t new_arguments) {
+  value.of_form_.Add(new_value);
+  return arguments.of_form_.Add(new_arguments);
+}
+
 LabelId Labels::AddLabel(const Hashes& hashes) {
-  value.of_label_.Add(hashes.value);
-  arguments.of_label_.Add(hashes.arguments);
+  forms_.Add(hashes.form);
   name.of_label_.Add(hashes.name);
   type.of_label_.Add(0);
   const LabelId label = op.of_label_.Add(0);
@@ -335,7 +376,8 @@ LabelId Labels::AddLabel(const Hashes& hashes) {
 
 void Labels::SetOp(LabelId label, uint64_t new_op) {
   op.of_label_[label] = new_op;
-  type.of_label_[label] = Mix(Mix(new_op, arguments.of_label_[label]), value.of_label_[label]);
+  const FormId form = forms_[label];
+  type.of_label_[label] = Mix(Mix(new_op, arguments.of_form_[form]), value.of_form_[form]);
 }
 
 uint64_t Labels::attribute(EntityId i) const {
@@ -344,10 +386,19 @@ uint64_t Labels::attribute(EntityId i) const {
 }
 
 void Labels::ForgetDetails() {
-  for (Column* column : {&value, &arguments, &name})
-    *column = {};
+  value = {};
+  arguments = {};
+  name = {};
+  forms_ = {};
   pure = telling = {};
   attributes_ = std::vector<Attribute>();  // `{}` would keep the memory
+}
+
+void Labels::ForgetHashes() {
+  ForgetDetails();
+  op = {};
+  type = {};
+  labels_ = {};
 }
 
 LabelledSides LabelSides(const Listing& before, const Listing& after) {
@@ -370,14 +421,12 @@ bool Labels::Reads(EntityId user, EntityId operand) const {
 
 void Labels::AddEdges(const Listing& listing) {
   const auto n = static_cast<size_t>(listing.size());
-  operand_begin_.assign(n + 1, 0);
-  user_begin_.assign(n + 1, 0);
+  AssignLarge(operand_begin_, n + 1, 0u);
+  AssignLarge(user_begin_, n + 1, 0u);
+  ReserveLarge(operands_, NumOperands(listing));
   for (EntityId id : listing.ids()) {
     const Entity& entity = listing[id];
-    const auto add = [&](EntityId operand) {
-      operands_.push_back(operand);
-      ++user_begin_[static_cast<size_t>(operand.index) + 1];
-    };
+    const auto add = [&](EntityId operand) { operands_.push_back(operand); };
     if (entity.element.valid()) {
       add(listing.Find(entity.graph, entity.node));
     } else {
@@ -386,13 +435,28 @@ void Labels::AddEdges(const Listing& listing) {
     }
     operand_begin_[static_cast<size_t>(id.index) + 1] = static_cast<uint32_t>(operands_.size());
   }
+  // Operands are in any part of memory: prefetch those of later edges.
+  constexpr size_t kNear = 12, kFar = 2 * kNear;
+  const size_t num_edges = operands_.size();
+  const auto row_of = [&](size_t edge) { return static_cast<size_t>(operands_[edge].index); };
+  for (size_t edge = 0; edge < num_edges; ++edge) {
+    if (edge + kNear < num_edges) __builtin_prefetch(&user_begin_[row_of(edge + kNear) + 1], 1);
+    ++user_begin_[row_of(edge) + 1];
+  }
   for (size_t i = 0; i < n; ++i)
     user_begin_[i + 1] += user_begin_[i];
-  users_.resize(operands_.size());
-  std::vector<uint32_t> next(user_begin_.begin(), user_begin_.end() - 1);
+  AssignLarge(users_, operands_.size(), Edge{});
+  std::vector<uint32_t> next;
+  ReserveLarge(next, n);
+  next.assign(user_begin_.begin(), user_begin_.end() - 1);
+  size_t edge = 0;
   for (EntityId i : ids()) {
-    for (const Edge& edge : operands(i))
-      users_[next[static_cast<size_t>(edge.entity.index)]++] = {i, edge.slot};
+    for (const auto& [operand, slot] : operands(i)) {
+      if (edge + kFar < num_edges) __builtin_prefetch(&next[row_of(edge + kFar)], 1);
+      if (edge + kNear < num_edges) __builtin_prefetch(&users_[next[row_of(edge + kNear)]], 1);
+      users_[next[static_cast<size_t>(operand.index)]++] = {i, slot};
+      ++edge;
+    }
   }
 }
 

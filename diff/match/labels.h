@@ -8,6 +8,7 @@
 
 #include "base/id.h"
 #include "diff/graph/hash.h"
+#include "diff/graph/large_arrays.h"
 #include "diff/graph/listing.h"
 #include "diff/graph/symbols.h"
 
@@ -33,6 +34,8 @@ std::string_view AttributeStem(std::string_view target);
 
 /// Which label of one listing.
 using LabelId = Id<struct LabelTag>;
+/// What a label says but for the operator.
+using FormId = Id<struct FormTag>;
 
 /// How much of a node itself counts, see Labels.
 enum class LabelKind : uint8_t { kOp, kLiterals, kType, kValue, kForm };
@@ -41,7 +44,7 @@ enum class LabelKind : uint8_t { kOp, kLiterals, kType, kValue, kForm };
 /// names in it.
 ///
 /// Many entities are alike: those that are equal in all hashes share a label, which has the hashes,
-/// or a few.
+/// or a few. Labels that differ in the operator share a form.
 struct Labels {
   /// `symbols`: names of symbols on this side that are other names on the other side.
   Labels(const Listing& listing, const TypeFields& fields, const SymbolNames& symbols = {});
@@ -62,11 +65,24 @@ struct Labels {
     const LabelId* labels_ = nullptr;  // by entity; of a vector, so it stays when Labels is moved
     IdVector<LabelId, uint64_t> of_label_;
   };
+  /// A hash per form, indexed by entity.
+  class FormColumn {
+   public:
+    uint64_t operator[](EntityId i) const {
+      return of_form_[forms_[labels_[static_cast<size_t>(i.index)].index]];
+    }
+
+   private:
+    friend Labels;
+    const LabelId* labels_ = nullptr;  // as above
+    const FormId* forms_ = nullptr;    // by label
+    IdVector<FormId, uint64_t> of_form_;
+  };
   IdVector<EntityId, EntityKind> kind;
-  Column op;     ///< kind and target
-  Column type;   ///< and the literals, with holes where operands stand, and the type of the value
-  Column value;  ///< kind and type of the value alone
-  Column arguments;  ///< the literals alone
+  Column op;    ///< kind and target
+  Column type;  ///< and the literals, with holes where operands stand, and the type of the value
+  FormColumn value;      ///< kind and type of the value alone
+  FormColumn arguments;  ///< the literals alone
   /// `op` and the literals.
   uint64_t literals(EntityId i) const { return Mix(op[i], arguments[i]); }
   /// Literals and type, whatever the target.
@@ -97,9 +113,13 @@ struct Labels {
   IdVector<EntityId, bool> mutates;  ///< writes to an operand
   IdVector<EntityId, bool> telling;  ///< has literals that many other calls have not
 
-  /// Frees what patterns do not read: all but `kind`, `op`, `type`, `piece`, `mutates` and the
-  /// edges.
+  /// Frees what moves and patterns do not read: all but `kind`, `op`, `type`, `piece`, `mutates`
+  /// and the edges.
   void ForgetDetails();
+  /// Frees `type`.
+  void ForgetTypes() { type = {}; }
+  /// Frees all hashes.
+  void ForgetHashes();
   /// Frees `name`, which synonyms alone read.
   void ForgetNames() { name = {}; }
 
@@ -109,8 +129,11 @@ struct Labels {
   uint64_t op_of(LabelId label) const { return op.of_label_[label]; }
   /// The hashes of a label but for `type`, which follows from them.
   struct Hashes {
-    uint64_t op, value, arguments, name;
+    uint64_t op = 0;
+    FormId form;
+    uint64_t name = 0;
   };
+  FormId AddForm(uint64_t value, uint64_t arguments);
   LabelId AddLabel(const Hashes& hashes);
   void SetLabel(EntityId i, LabelId label) { labels_[i] = label; }
   /// Gives the entities of a label another target: `op`, `literals` and `type` change.
@@ -161,6 +184,11 @@ struct Labels {
   };
   Operands operands(EntityId i) const { return Operands(Row(operand_begin_, operands_, i)); }
   std::span<const Edge> users(EntityId i) const { return Row(user_begin_, users_, i); }
+  /// Prefetches what leads to the hashes and the users of an entity.
+  void Prefetch(EntityId i) const {
+    __builtin_prefetch(&labels_[i]);
+    __builtin_prefetch(&user_begin_[static_cast<size_t>(i.index)]);
+  }
   /// Whether `user` reads `operand` at any slot. An output may read, and an input may be read by,
   /// half of a graph: looks at the shorter list.
   bool Reads(EntityId user, EntityId operand) const;
@@ -179,6 +207,7 @@ struct Labels {
     uint64_t target;
   };
   IdVector<EntityId, LabelId> labels_;
+  IdVector<LabelId, FormId> forms_;
   std::vector<Attribute> attributes_;                 // ascending: few entities are constants
   std::vector<uint32_t> operand_begin_, user_begin_;  // by entity, and the end
   std::vector<EntityId> operands_;
