@@ -4,7 +4,9 @@
 
 #include "base/flat_map.h"
 #include "diff/graph/keyed.h"
+#include "diff/graph/large_arrays.h"
 #include "diff/graph/symbols.h"
+#include "diff/match/fetch_ahead.h"
 #include "ir/module.h"
 
 namespace strata {
@@ -12,8 +14,10 @@ namespace {
 
 template <class IsAnyPiece>
 IdVector<EntityId, uint64_t> Number(const Labels& labels, IsAnyPiece is_any_piece) {
-  IdVector<EntityId, uint64_t> numbers(labels.size());
+  auto numbers = MakeLarge<IdVector<EntityId, uint64_t>>(labels.size());
   for (EntityId i : labels.ids()) {
+    if (const EntityId later{i.index + kAhead}; later < labels.ids().end_id())
+      FetchAhead(labels.operands(later), [&](EntityId operand) { return &numbers[operand]; });
     uint64_t number = is_any_piece(i) ? labels.op[i] : labels.type[i];
     if (labels.kind[i] == EntityKind::kInput) number = Mix(number, static_cast<size_t>(i.index));
     for (const Labels::Edge& operand : labels.operands(i))

@@ -4,15 +4,22 @@
 
 #include "diff/graph/hash.h"
 #include "diff/graph/keyed.h"
+#include "diff/graph/large_arrays.h"
+#include "diff/match/fetch_ahead.h"
 
 namespace strata {
 
 EqualNodes::EqualNodes(const Labels& labels, const ScopePair& scope, Side side)
     : ids_(scope.ids(side)) {
   const auto at = [&](EntityId i) { return scope.PlaceOf(side, i); };
-  std::vector<uint64_t> numbers(ids_.size());
+  auto numbers = MakeLarge<std::vector<uint64_t>>(ids_.size());
   RepeatFilter repeats(ids_.size());
   for (EntityId i : ids_) {
+    if (const EntityId later{i.index + kAhead}; ids_.Contains(later)) {
+      FetchAhead(labels.operands(later), [&](EntityId operand) {
+        return numbers.data() + (operand.index - ids_.begin_id().index);
+      });
+    }
     uint64_t number = labels.type[i];
     if (!labels.pure[i]) number = Mix(number, static_cast<uint64_t>(i.index));
     for (const Labels::Edge& operand : labels.operands(i)) {

@@ -2,7 +2,9 @@
 
 #include <span>
 
+#include "diff/graph/large_arrays.h"
 #include "diff/graph/parallel.h"
+#include "diff/match/fetch_ahead.h"
 
 namespace strata {
 namespace {
@@ -11,26 +13,21 @@ bool IsLeaf(EntityKind kind) {
   return kind == EntityKind::kInput || kind == EntityKind::kConstant;
 }
 
-/// Prefetches the hashes of neighbours. They are in any part of memory, and a loop without
-/// prefetching waits for each. Ignores hubs.
-void FetchAhead(const std::vector<uint64_t>& hashes, Side side, const ScopePair& scope,
-                const auto& edges) {
-  if (edges.size() > Matching::kMaxEdges) return;
-  for (const Labels::Edge& edge : edges)
-    __builtin_prefetch(&hashes[scope.PlaceOf(side, edge.entity)]);
+/// Prefetches the hashes of neighbours.
+void FetchHashes(const std::vector<uint64_t>& hashes, Side side, const ScopePair& scope,
+                 const auto& edges) {
+  FetchAhead(edges, [&](EntityId i) { return &hashes[scope.PlaceOf(side, i)]; });
 }
-/// Distance of prefetching, in nodes.
-constexpr int32_t kAhead = 12;
 
 }  // namespace
 
 std::vector<uint64_t> UpCones(const Matching& matching, Side side, const ScopePair& scope,
                               bool strict) {
   const Labels& labels = matching.labels(side);
-  std::vector<uint64_t> cones(scope.size(side));
+  auto cones = MakeLarge<std::vector<uint64_t>>(scope.size(side));
   for (EntityId i : scope.ids(side)) {
     if (const EntityId later{i.index + kAhead}; later < scope.end[side])
-      FetchAhead(cones, side, scope, labels.operands(later));
+      FetchHashes(cones, side, scope, labels.operands(later));
     uint64_t& cone = cones[scope.PlaceOf(side, i)];
     cone = matching.token(side, i);
     if (cone != 0) continue;
@@ -44,11 +41,11 @@ std::vector<uint64_t> UpCones(const Matching& matching, Side side, const ScopePa
 
 std::vector<uint64_t> DownCones(const Matching& matching, Side side, const ScopePair& scope) {
   const Labels& labels = matching.labels(side);
-  std::vector<uint64_t> cones(scope.size(side));
+  auto cones = MakeLarge<std::vector<uint64_t>>(scope.size(side));
   for (EntityId i = scope.end[side]; i > scope.begin[side];) {
     --i.index;
     if (const EntityId later{i.index - kAhead}; later >= scope.begin[side])
-      FetchAhead(cones, side, scope, labels.users(later));
+      FetchHashes(cones, side, scope, labels.users(later));
     uint64_t& cone = cones[scope.PlaceOf(side, i)];
     cone = matching.token(side, i);
     if (cone != 0) continue;
@@ -67,7 +64,7 @@ namespace {
 /// What each node of the scope counts as for its neighbours.
 std::vector<uint64_t> HashesOfRadiusZero(const Matching& matching, Side side,
                                          const ScopePair& scope, LabelKind labels_of) {
-  std::vector<uint64_t> hashes(scope.size(side));
+  auto hashes = MakeLarge<std::vector<uint64_t>>(scope.size(side));
   for (EntityId i : scope.ids(side)) {
     const uint64_t token = matching.token(side, i);
     hashes[scope.PlaceOf(side, i)] = token != 0 ? token : matching.labels(side).Of(labels_of, i);
@@ -120,6 +117,7 @@ std::vector<uint64_t> UseHashes(const Matching& matching, Side side, const Scope
 
 std::vector<EntityId> NotMatched(const Matching& matching, Side side, const ScopePair& scope) {
   std::vector<EntityId> nodes;
+  ReserveLarge(nodes, scope.size(side));
   for (EntityId i : scope.ids(side)) {
     if (!matching.matched(side, i)) nodes.push_back(i);
   }
@@ -137,12 +135,12 @@ GrowingRadius::GrowingRadius(const Matching& matching, Side side, const ScopePai
 void GrowingRadius::Grow(std::span<const EntityId> nodes) {
   // Not kept: it is as large as the hashes, which CommonHashes copies between two steps.
   std::vector<uint64_t> wider;
-  wider.reserve(nodes.size());
+  ReserveLarge(wider, nodes.size());
   const Labels& labels = matching_.labels(side_);
   for (size_t k = 0; k < nodes.size(); ++k) {
     if (k + kAhead < nodes.size()) {
-      FetchAhead(hashes_, side_, scope_, labels.operands(nodes[k + kAhead]));
-      FetchAhead(hashes_, side_, scope_, labels.users(nodes[k + kAhead]));
+      FetchHashes(hashes_, side_, scope_, labels.operands(nodes[k + kAhead]));
+      FetchHashes(hashes_, side_, scope_, labels.users(nodes[k + kAhead]));
     }
     const EntityId i = nodes[k];
     const uint64_t token = matching_.token(side_, i);
@@ -153,19 +151,17 @@ void GrowingRadius::Grow(std::span<const EntityId> nodes) {
     hashes_[scope_.PlaceOf(side_, nodes[k])] = wider[k];
 }
 
-void CommonHashes::Follow(const std::vector<EntityId>& nodes, int radius,
-                          std::vector<Followed>& followed) {
-  if (followed.empty()) {
-    followed.reserve(nodes.size());
-    for (EntityId i : nodes)
-      followed.push_back({i, radius});
+void CommonHashes::Follow(const std::vector<EntityId>& nodes, int radius, Followed& followed) {
+  if (followed.nodes.empty()) {
+    followed.nodes = nodes;
+    AssignLarge(followed.radii, nodes.size(), static_cast<uint8_t>(radius));
     return;
   }
-  auto at = followed.begin();
+  size_t at = 0;
   for (EntityId i : nodes) {
-    while (at->entity != i)
+    while (followed.nodes[at] != i)
       ++at;
-    at->radius = radius;
+    followed.radii[at] = static_cast<uint8_t>(radius);
   }
 }
 
@@ -185,10 +181,10 @@ CommonHashes::CommonHashes(const Matching& matching, const ScopePair& scope, Lab
     if (radius < min_radius) continue;
     std::array<std::vector<uint64_t>, 2>& hashes = hashes_.emplace_back();
     for (Side side : {kBefore, kAfter}) {
-      hashes[side].reserve(nodes[side].size());
+      ReserveLarge(hashes[side], nodes[side].size());
       for (EntityId i : nodes[side])
         hashes[side].push_back(growing[side].hash(i));
-      Follow(nodes[side], radius, nodes_[side]);
+      Follow(nodes[side], radius, followed_[side]);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "diff/graph/keyed.h"
+#include "diff/graph/large_arrays.h"
 #include "diff/match/matching.h"
 
 // Hashes of what is around a node. Matched nodes count as the pair that they are in, all others by
@@ -63,28 +64,28 @@ class CommonHashes {
     const std::vector<uint64_t> hashes =
         std::move(hashes_[static_cast<size_t>(radius - min_radius_)][side]);
     std::vector<Keyed> keys;
-    keys.reserve(hashes.size());
+    ReserveLarge(keys, hashes.size());
     size_t next = 0;
-    for (const Followed& node : nodes_[side]) {
-      if (node.radius < radius) continue;
+    const Followed& followed = followed_[side];
+    for (size_t k = 0; k < followed.nodes.size(); ++k) {
+      if (followed.radii[k] < radius) continue;
       const uint64_t hash = hashes[next++];
-      if (is_wanted(node.entity)) keys.push_back({hash, node.entity});
+      if (is_wanted(followed.nodes[k])) keys.push_back({hash, followed.nodes[k]});
     }
     return keys;
   }
 
  private:
-  /// A node, and the largest radius up to which it was followed.
+  /// Nodes, ascending, and of each the largest radius up to which it was followed.
   struct Followed {
-    EntityId entity;
-    int32_t radius;
+    std::vector<EntityId> nodes;
+    std::vector<uint8_t> radii;
   };
   /// Notes that `nodes`, some of `followed` unless this is empty, are followed up to `radius`.
-  static void Follow(const std::vector<EntityId>& nodes, int radius,
-                     std::vector<Followed>& followed);
+  static void Follow(const std::vector<EntityId>& nodes, int radius, Followed& followed);
 
   int min_radius_;
-  std::array<std::vector<Followed>, 2> nodes_;  // ascending
+  std::array<Followed, 2> followed_;
   std::vector<std::array<std::vector<uint64_t>, 2>>
       hashes_;  // by radius: of the nodes followed up to it
 };

@@ -7,6 +7,8 @@
 #include "base/flat_map.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/keyed.h"
+#include "diff/graph/large_arrays.h"
+#include "diff/match/fetch_ahead.h"
 
 namespace strata {
 namespace {
@@ -75,8 +77,9 @@ void MoveBegins(const std::vector<uint64_t>& labels, int32_t floor, Repetition& 
 /// parts.
 std::vector<int32_t> RepeatedBefore(const std::vector<int32_t>& classes,
                                     const std::vector<int32_t>& counts) {
-  std::vector<int32_t> repeated{0};
-  repeated.reserve(classes.size() + 1);
+  std::vector<int32_t> repeated;
+  ReserveLarge(repeated, classes.size() + 1);
+  repeated.push_back(0);
   for (const int32_t c : classes)
     repeated.push_back(repeated.back() + (counts[static_cast<size_t>(c)] > 1 ? 1 : 0));
   return repeated;
@@ -122,8 +125,21 @@ std::vector<uint64_t> Widened(const Labels& labels, const std::vector<EntityId>&
                               const std::vector<uint64_t>& hashes) {
   constexpr size_t kManyEdges = 24;
   std::vector<uint64_t> wider;
-  wider.reserve(hashes.size());
+  ReserveLarge(wider, hashes.size());
   for (size_t k = 0; k < sequence.size(); ++k) {
+    constexpr auto kNear = static_cast<size_t>(kAhead);
+    if (k + 2 * kNear < sequence.size()) {
+      FetchAhead(labels.operands(sequence[k + 2 * kNear]),
+                 [&](EntityId operand) { return &place_of[operand]; });
+    }
+    if (k + kNear < sequence.size()) {
+      FetchAhead(labels.operands(sequence[k + kNear]),
+                 [&](EntityId operand) { return hashes.data() + std::max(place_of[operand], 0); });
+      FetchAhead(labels.users(sequence[k + kNear]), [&](EntityId user) {
+        labels.Prefetch(user);
+        return &labels.kind[user];
+      });
+    }
     uint64_t hash = hashes[k];
     for (const Labels::Edge& operand : labels.operands(sequence[k])) {
       const int32_t place = place_of[operand.entity];
@@ -143,7 +159,7 @@ std::vector<uint64_t> Widened(const Labels& labels, const std::vector<EntityId>&
 std::vector<int32_t> ClassesOf(const std::vector<uint64_t>& labels) {
   FlatMap<uint64_t, int32_t> index;
   std::vector<int32_t> classes;
-  classes.reserve(labels.size());
+  ReserveLarge(classes, labels.size());
   for (uint64_t label : labels)
     classes.push_back(*index.Emplace(label, static_cast<int32_t>(index.size())).first);
   return classes;
@@ -177,6 +193,9 @@ Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
   const std::vector<int32_t> repeated_before = RepeatedBefore(classes, counts);
   if (!ExplainEnough(repeated_before.back(), labels)) return {{}, 0, repeated_before.back()};
   std::vector<std::vector<int32_t>> places(counts.size());  // of classes that are there twice
+  for (size_t c = 0; c < counts.size(); ++c) {
+    if (counts[c] > 1) places[c].reserve(static_cast<size_t>(counts[c]));
+  }
   for (size_t i = 0; i < classes.size(); ++i) {
     const auto index = static_cast<size_t>(classes[i]);
     if (counts[index] > 1) places[index].push_back(static_cast<int32_t>(i));
@@ -208,9 +227,10 @@ Repetitions FindRepetitions(const std::vector<uint64_t>& labels) {
 }
 
 std::vector<Repetition> FindStretches(const Labels& labels, const std::vector<EntityId>& sequence) {
-  IdVector<EntityId, int32_t> place_of(labels.size(), -1);
+  IdVector<EntityId, int32_t> place_of;
+  AssignLarge(place_of, labels.size(), -1);
   std::vector<uint64_t> types;
-  types.reserve(sequence.size());
+  ReserveLarge(types, sequence.size());
   for (size_t k = 0; k < sequence.size(); ++k) {
     place_of[sequence[k]] = static_cast<int32_t>(k);
     types.push_back(labels.type[sequence[k]]);
