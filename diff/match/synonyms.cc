@@ -9,29 +9,41 @@
 #include "base/flat_map.h"
 #include "diff/graph/hash.h"
 #include "diff/graph/keyed.h"
+#include "diff/graph/large_arrays.h"
 #include "diff/graph/parallel.h"
+#include "diff/match/fetch_ahead.h"
 
 namespace strata {
 namespace {
 
-/// A sorted set in which elements may be several times. Calls of one operator look alike: so each
-/// element with its count.
-using Multiset = std::span<const std::pair<uint64_t, uint32_t>>;
+/// What calls are compared by.
+enum Feature : uint8_t { kForm, kAbove, kBelow, kAround };
+constexpr size_t kNumFeatures = 4;
+
+/// A hash, and how often it is there. Calls of one operator look alike.
+using Counted = std::pair<uint64_t, uint32_t>;
+/// A sorted set in which elements may be several times.
+using Multiset = std::span<const Counted>;
 
 /// An operator of one side alone: its calls by what they say and by what surrounds them.
 struct Lonely {
-  uint64_t op = 0;
-  std::span<const EntityId> calls;
-  Multiset forms, above, below, around;
-  size_t telling = 0;  ///< calls with literals
+  size_t num_calls = 0;
+  size_t telling = 0;                               ///< calls with literals
+  std::array<Multiset, kNumFeatures> of_several{};  ///< if there are several calls
+  std::array<Counted, kNumFeatures> of_one{};       ///< else; 0 times: it is not there
+
+  Multiset set(size_t feature) const {
+    if (num_calls > 1) return of_several[feature];
+    return Multiset(&of_one[feature], of_one[feature].second);
+  }
 
   /// Equal for operators that Likeness cannot distinguish.
   uint64_t Signature() const {
-    uint64_t hash = Mix(calls.size(), telling);
-    for (const Multiset* set : {&forms, &above, &below, &around}) {
-      for (const auto& [element, count] : *set)
+    uint64_t hash = Mix(num_calls, telling);
+    for (size_t feature = 0; feature < kNumFeatures; ++feature) {
+      for (const auto& [element, count] : set(feature))
         hash = Mix(hash, element + count);
-      hash = Mix(hash, set->size());
+      hash = Mix(hash, set(feature).size());
     }
     return hash;
   }
@@ -63,6 +75,9 @@ IdVector<EntityId, bool> LonelyCalls(const Labels& labels, const Labels& others)
   return lonely;
 }
 
+/// Of the users of a node with more of them nothing is said.
+constexpr size_t kMaxEdges = 24;
+
 /// What stands above and below a call. Operators of one side alone count as one: what was replaced
 /// next to it must not matter.
 struct Context {
@@ -71,7 +86,6 @@ struct Context {
 };
 
 Context ContextOf(const Labels& labels, const IdVector<EntityId, bool>& lonely, EntityId i) {
-  constexpr size_t kMaxEdges = 24;
   const uint64_t form = labels.form(i);
   Context context{form, form};
   const auto op_of = [&](EntityId j) -> uint64_t {
@@ -94,102 +108,179 @@ Context ContextOf(const Labels& labels, const IdVector<EntityId, bool>& lonely, 
   return context;
 }
 
-/// The operators of `labels` that `others` has nowhere, in a stable order.
+/// The operators of `labels` that `others` has nowhere, ascending by hash.
+///
+/// A graph may have one per call. So nothing is kept of an operator that is called once: what is
+/// asked about it is found from the call, in the order of the graph, where neighbours are near.
 class LonelyOperators {
  public:
-  LonelyOperators(const Labels& labels, const Labels& others) {
-    const IdVector<EntityId, bool> is_lonely = LonelyCalls(labels, others);
-    // In the order of the graph first: there neighbours are near.
-    const auto count = static_cast<size_t>(std::ranges::count(is_lonely, true));
-    std::vector<Call> facts;
-    std::vector<KeyedBy<int32_t>> by_op;
-    facts.reserve(count);
-    by_op.reserve(count);
-    for (EntityId i : labels.ids()) {
-      if (!is_lonely[i]) continue;
-      by_op.push_back({labels.op[i], static_cast<int32_t>(facts.size())});
-      const Context context = ContextOf(labels, is_lonely, i);
-      facts.push_back(
-          {i, labels.telling[i], context.telling, labels.form(i), context.above, context.below});
-    }
-    SortKeys(by_op);
-    const auto fact_of = [&](size_t call) -> const Call& {
-      return facts[static_cast<size_t>(by_op[call].entity)];
-    };
-    size_t num_ops = 1;
-    for (size_t k = 1; k < by_op.size(); ++k)
-      num_ops += by_op[k].key != by_op[k - 1].key ? 1 : 0;
-    ops_.reserve(num_ops);
-    calls_.reserve(by_op.size());
-    elements_.reserve(4 * by_op.size());  // what is not used takes no pages
-    std::vector<uint64_t> forms, above, below, around;
-    for (size_t begin = 0, end = 0; begin < by_op.size(); begin = end) {
-      Stored& op = ops_.emplace_back();
-      op.op = by_op[begin].key;
-      op.calls = static_cast<uint32_t>(begin);
-      for (; end < by_op.size() && by_op[end].key == op.op; ++end) {
-        // The facts of one operator are in any part of memory: prefetch later ones.
-        constexpr size_t kAhead = 16;
-        if (end + kAhead < by_op.size()) __builtin_prefetch(&fact_of(end + kAhead));
-        const Call& call = fact_of(end);
-        calls_.push_back(call.entity);
-        forms.push_back(call.form);
-        if (call.has_context) {
-          above.push_back(call.above);
-          below.push_back(call.below);
-          around.push_back(Mix(call.above, call.below));
-        }
-        op.telling += call.telling ? 1 : 0;
-      }
-      op.num_calls = static_cast<uint32_t>(end - begin);
-      op.sets[0] = static_cast<uint32_t>(elements_.size());
-      size_t set = 0;
-      for (std::vector<uint64_t>* hashes : {&forms, &above, &below, &around}) {
-        AddSet(*hashes);
-        op.sets[++set] = static_cast<uint32_t>(elements_.size());
-      }
-    }
+  /// REQUIRES: `labels` outlives it.
+  LonelyOperators(const Labels& labels, const Labels& others)
+      : labels_(labels), is_lonely_(LonelyCalls(labels, others)) {
+    AssignLarge(op_of_, labels.size(), -1);
+    FindOperators();
+    DescribeThoseOfSeveral();
   }
 
   size_t size() const { return ops_.size(); }
-  Lonely operator[](size_t i) const {
-    const Stored& op = ops_[i];
-    const auto set = [&](size_t k) {
-      return std::span(elements_).subspan(op.sets[k], op.sets[k + 1] - op.sets[k]);
-    };
-    return {op.op,     std::span(calls_).subspan(op.calls, op.num_calls),
-            set(0),    set(1),
-            set(2),    set(3),
-            op.telling};
+  uint64_t hash(size_t op) const { return ops_[op].hash; }
+  size_t num_calls(size_t op) const { return is_single_[op] ? 1 : SetsOf(op).num_calls; }
+  bool is_single(size_t op) const { return is_single_[op]; }
+  bool IsFirst(size_t op, EntityId call) const {
+    return is_single_[op] || SetsOf(op).first_call == call;
+  }
+  /// In the order of the graph.
+  EntityId first_call(size_t op) const {
+    const uint32_t only_call = ops_[op].call_or_sets;
+    return is_single_[op] ? EntityId{static_cast<int32_t>(only_call)} : SetsOf(op).first_call;
+  }
+
+  Lonely operator[](size_t op) const {
+    if (is_single_[op]) return OfCall(first_call(op));
+    const Sets& sets = SetsOf(op);
+    Lonely lonely{.num_calls = sets.num_calls, .telling = sets.telling};
+    for (size_t k = 0; k < kNumFeatures; ++k) {
+      lonely.of_several[k] =
+          std::span(elements_).subspan(sets.begin[k], sets.begin[k + 1] - sets.begin[k]);
+    }
+    return lonely;
+  }
+
+  /// Calls `fn(op, call)` for each call, in the order of the graph.
+  template <class Fn>
+  void ForEachCall(Fn&& fn) const {
+    for (EntityId i : labels_.ids()) {
+      if (const EntityId later{i.index + kAhead}; later < labels_.ids().end_id()) {
+        for (const Labels::Edge& operand :
+             labels_.operands(later).first(std::min(labels_.operands(later).size(), kMaxEdges)))
+          labels_.Prefetch(operand.entity);
+      }
+      if (op_of_[i] >= 0) fn(static_cast<size_t>(op_of_[i]), i);
+    }
+  }
+
+  /// Calls `fn(op, lonely)` for each operator that `is_wanted(op)`: those of one call in the order
+  /// of the graph, then the others.
+  template <class IsWanted, class Fn>
+  void ForEach(IsWanted&& is_wanted, Fn&& fn) const {
+    ForEachCall([&](size_t op, EntityId call) {
+      if (is_single_[op] && is_wanted(op)) fn(op, OfCall(call));
+    });
+    for (size_t op = 0; op < size(); ++op) {
+      if (!is_single_[op] && is_wanted(op)) fn(op, (*this)[op]);
+    }
   }
 
  private:
+  struct Operator {
+    uint64_t hash = 0;
+    uint32_t call_or_sets = 0;  ///< the only call; or where in sets_, if there are several
+  };
+  /// Of an operator that is called several times.
+  struct Sets {
+    EntityId first_call;
+    uint32_t num_calls = 0, telling = 0;
+    std::array<uint32_t, kNumFeatures + 1> begin{};  ///< in elements_, and the end
+  };
+  /// One of several calls.
   struct Call {
-    EntityId entity;
+    std::array<uint64_t, kNumFeatures> hashes;
     bool telling, has_context;
-    uint64_t form, above, below;
   };
 
-  /// An operator by places in the vectors below: a graph may have one per call.
-  struct Stored {
-    uint64_t op = 0;
-    uint32_t calls = 0, num_calls = 0, telling = 0;
-    std::array<uint32_t, 5> sets{};  // where forms, above, below and around begin, and the end
-  };
+  const Sets& SetsOf(size_t op) const { return sets_[ops_[op].call_or_sets]; }
 
-  /// Empties `hashes`.
+  void FindOperators() {
+    std::vector<Keyed> by_op;
+    ReserveLarge(by_op, static_cast<size_t>(std::ranges::count(is_lonely_, true)));
+    for (EntityId i : labels_.ids()) {
+      if (is_lonely_[i]) by_op.push_back({labels_.op[i], i});
+    }
+    SortKeys(by_op);
+    size_t num_ops = 0;
+    for (size_t k = 0; k < by_op.size(); ++k)
+      num_ops += k == 0 || by_op[k].key != by_op[k - 1].key ? 1 : 0;
+    ReserveLarge(ops_, num_ops);
+    is_single_.reserve(num_ops);
+    for (size_t begin = 0, end = 0; begin < by_op.size(); begin = end) {
+      const auto op = static_cast<int32_t>(ops_.size());
+      for (; end < by_op.size() && by_op[end].key == by_op[begin].key; ++end)
+        op_of_[by_op[end].entity] = op;
+      const bool is_single = end - begin == 1;
+      const EntityId first = by_op[begin].entity;
+      const auto next_sets = static_cast<uint32_t>(sets_.size());
+      ops_.push_back(
+          {by_op[begin].key, is_single ? static_cast<uint32_t>(first.index) : next_sets});
+      is_single_.push_back(is_single);
+      if (!is_single) sets_.push_back({first, static_cast<uint32_t>(end - begin)});
+    }
+  }
+
+  void DescribeThoseOfSeveral() {
+    if (sets_.empty()) return;
+    // In the order of the graph first.
+    std::vector<uint32_t> next;  // of the calls of each
+    next.reserve(sets_.size());
+    uint32_t num_calls = 0;
+    for (const Sets& sets : sets_) {
+      next.push_back(num_calls);
+      num_calls += sets.num_calls;
+    }
+    std::vector<Call> calls(num_calls);
+    ForEachCall([&](size_t op, EntityId i) {
+      if (!is_single_[op]) calls[next[ops_[op].call_or_sets]++] = CallOf(i);
+    });
+    elements_.reserve(kNumFeatures * calls.size());  // what is not used takes no pages
+    std::vector<uint64_t> hashes;
+    auto first = calls.begin();
+    for (Sets& sets : sets_) {
+      const std::span<const Call> own(first, sets.num_calls);
+      first += sets.num_calls;
+      sets.telling = static_cast<uint32_t>(std::ranges::count(own, true, &Call::telling));
+      for (size_t feature = 0; feature < kNumFeatures; ++feature) {
+        hashes.clear();
+        for (const Call& call : own) {
+          if (feature == kForm || call.has_context) hashes.push_back(call.hashes[feature]);
+        }
+        sets.begin[feature] = static_cast<uint32_t>(elements_.size());
+        AddSet(hashes);
+      }
+      sets.begin[kNumFeatures] = static_cast<uint32_t>(elements_.size());
+    }
+  }
+
+  Call CallOf(EntityId i) const {
+    const Context context = ContextOf(labels_, is_lonely_, i);
+    return {{labels_.form(i), context.above, context.below, Mix(context.above, context.below)},
+            labels_.telling[i],
+            context.telling};
+  }
+
+  Lonely OfCall(EntityId i) const {
+    const Call call = CallOf(i);
+    Lonely lonely{.num_calls = 1, .telling = call.telling ? 1u : 0u};
+    for (size_t feature = 0; feature < kNumFeatures; ++feature) {
+      const bool is_there = feature == kForm || call.has_context;
+      lonely.of_one[feature] = {call.hashes[feature], is_there ? 1 : 0};
+    }
+    return lonely;
+  }
+
   void AddSet(std::vector<uint64_t>& hashes) {
     std::ranges::sort(hashes);
     for (size_t i = 0; i < hashes.size(); ++i) {
       if (i == 0 || hashes[i] != hashes[i - 1]) elements_.emplace_back(hashes[i], 0);
       ++elements_.back().second;
     }
-    hashes.clear();
   }
 
-  std::vector<EntityId> calls_;  // by operator
-  std::vector<std::pair<uint64_t, uint32_t>> elements_;
-  std::vector<Stored> ops_;
+  const Labels& labels_;
+  IdVector<EntityId, bool> is_lonely_;
+  IdVector<EntityId, int32_t> op_of_;  // -1: not of one side alone
+  std::vector<Operator> ops_;
+  std::vector<bool> is_single_;  // by operator
+  std::vector<Sets> sets_;
+  std::vector<Counted> elements_;
 };
 
 size_t Common(Multiset a, Multiset b) {
@@ -205,20 +296,16 @@ size_t Common(Multiset a, Multiset b) {
 
 /// How well two operators stand for each other; 0: they do not.
 size_t Likeness(const Lonely& a, const Lonely& b) {
-  const size_t fewer = std::min(a.calls.size(), b.calls.size());
-  const size_t forms = Common(a.forms, b.forms);
+  const auto common = [&](Feature feature) { return Common(a.set(feature), b.set(feature)); };
+  const size_t fewer = std::min(a.num_calls, b.num_calls);
+  const size_t forms = common(kForm);
   if (2 * forms < fewer) return 0;
   // A part of a decomposed operator may look like it from above, or from below, but not both.
-  const size_t around = Common(a.around, b.around);
+  const size_t around = common(kAround);
   if (4 * around >= fewer) return forms + around;
-  const bool telling = 2 * a.telling >= a.calls.size() && 2 * b.telling >= b.calls.size();
-  const size_t one_sided = std::min(Common(a.above, b.above), Common(a.below, b.below));
+  const bool telling = 2 * a.telling >= a.num_calls && 2 * b.telling >= b.num_calls;
+  const size_t one_sided = std::min(common(kAbove), common(kBelow));
   return telling && 10 * one_sided >= fewer ? forms + around : 0;
-}
-
-/// Likeness is never more.
-size_t MostLikeness(const Lonely& a, const Lonely& b) {
-  return 2 * std::min(a.calls.size(), b.calls.size());
 }
 
 /// Finds for operators of one side those of the other that they stand for: of those of which a call
@@ -235,34 +322,35 @@ class SynonymFinder {
         [&] { first_come = FirstAlike(come); });
     const auto is_gone = [&](size_t i) { return first_gone[i] == i; };
     const auto is_come = [&](size_t j) { return first_come[j] == j && !IsFound(j); };
-    CompareBy(&Lonely::around, is_gone, is_come);
+    CompareBy(kAround, is_gone, is_come);
     // Those that are left have nothing around a call in common.
     knows_around_ = true;
-    CompareBy(&Lonely::above, is_gone, is_come);
+    CompareBy(kAbove, is_gone, is_come);
     for (size_t i = 0; i < come.size(); ++i)
       best_[i] = best_[first_come[i]];
   }
 
-  /// The operator most like the `i`th of those that have come; of equally good ones that with the
-  /// smallest hash. 0: there is none.
-  uint64_t BestFor(size_t i) const { return best_[i].op; }
+  /// The operator most like the `i`th of those that have come; of equally good ones the first. -1:
+  /// there is none.
+  int32_t BestFor(size_t i) const { return best_[i].op; }
   size_t comparisons() const { return comparisons_; }
 
  private:
   static constexpr size_t kMost = 64;
 
   struct Best {
-    uint64_t op = 0;
-    size_t likeness = 0;
+    int32_t op = -1;  ///< by place in gone_
+    uint32_t likeness = 0;
     bool compared_all = true;  ///< that have the same around a call
   };
 
   /// For each the first that says the same.
   static std::vector<uint32_t> FirstAlike(const LonelyOperators& ops) {
-    std::vector<uint64_t> signatures(ops.size());
+    auto signatures = MakeLarge<std::vector<uint64_t>>(ops.size());
     RepeatFilter repeats(ops.size());
-    for (size_t i = 0; i < ops.size(); ++i)
-      repeats.Add(signatures[i] = ops[i].Signature());
+    ops.ForEach(
+        [](size_t) { return true; },
+        [&](size_t op, const Lonely& lonely) { repeats.Add(signatures[op] = lonely.Signature()); });
     FlatMap<uint64_t, uint32_t> known;
     std::vector<uint32_t> first(ops.size());
     for (size_t i = 0; i < ops.size(); ++i) {
@@ -274,21 +362,19 @@ class SynonymFinder {
 
   /// Whether an operator of those that have come needs no look at what is above its calls.
   bool IsFound(size_t j) const {
-    return knows_around_ && best_[j].compared_all && best_[j].likeness > come_[j].calls.size();
+    return knows_around_ && best_[j].compared_all && best_[j].likeness > come_.num_calls(j);
   }
 
   /// Compares operators that have an element of a set in common, of those that `is_gone` and
   /// `is_come` choose.
   template <class IsGone, class IsCome>
-  void CompareBy(Multiset Lonely::* set, IsGone&& is_gone, IsCome&& is_come) {
+  void CompareBy(Feature feature, IsGone&& is_gone, IsCome&& is_come) {
     const auto keys = [&](const LonelyOperators& ops, auto&& is_chosen) {
       std::vector<KeyedBy<int32_t>> result;
-      for (size_t i = 0; i < ops.size(); ++i) {
-        if (!is_chosen(i)) continue;
-        const Lonely op = ops[i];
-        for (const auto& [element, unused] : op.*set)
-          result.push_back({element, static_cast<int32_t>(i)});
-      }
+      ops.ForEach(is_chosen, [&](size_t op, const Lonely& lonely) {
+        for (const auto& [element, unused] : lonely.set(feature))
+          result.push_back({element, static_cast<int32_t>(op)});
+      });
       return result;
     };
     std::vector<KeyedBy<int32_t>> come = keys(come_, is_come);
@@ -296,29 +382,49 @@ class SynonymFinder {
     std::vector<KeyedBy<int32_t>> gone = keys(gone_, is_gone);
     ForEachCommonKey(gone, come, [&](std::span<const int32_t> olds, std::span<const int32_t> news) {
       const bool all = olds.size() <= kMost;
+      if (!all) olds = olds.first(kMost);
+      looked_up_.clear();
       for (const int32_t place : news) {
         const auto j = static_cast<size_t>(place);
         if (IsFound(j)) continue;
         best_[j].compared_all &= all;
-        for (const int32_t i : all ? olds : olds.first(kMost))
-          Compare(gone_[static_cast<size_t>(i)], j);
+        Compare(feature, olds, j);
       }
     });
   }
 
-  void Compare(const Lonely& old, size_t j) {
+  /// Compares one that has come with those of `olds`, which have an element of `feature` in common
+  /// with it.
+  void Compare(Feature feature, std::span<const int32_t> olds, size_t j) {
     Best& best = best_[j];
-    const auto is_better = [&](size_t likeness) {
-      return likeness > best.likeness ||
-             (likeness == best.likeness && likeness > 0 && old.op < best.op);
-    };
-    if (!is_better(MostLikeness(come_[j], old))) return;
-    ++comparisons_;
-    const size_t likeness = Likeness(come_[j], old);
-    if (is_better(likeness)) {
-      best.op = old.op;
-      best.likeness = likeness;
+    std::optional<Lonely> own;
+    for (size_t k = 0; k < olds.size(); ++k) {
+      const auto i = static_cast<size_t>(olds[k]);
+      const auto is_better = [&](size_t likeness) {
+        return likeness > best.likeness ||
+               (likeness == best.likeness && likeness > 0 && olds[k] < best.op);
+      };
+      const size_t fewer = std::min(come_.num_calls(j), gone_.num_calls(i));
+      if (!is_better(2 * fewer)) continue;  // Likeness is never more.
+      ++comparisons_;
+      size_t likeness = 2;
+      // What is around a call has its form: two calls that have that in common have all.
+      const bool are_equal = feature == kAround && come_.is_single(j) && gone_.is_single(i);
+      if (!are_equal) {
+        if (!own) own = come_[j];
+        likeness = Likeness(*own, Old(olds, k));
+      }
+      if (!is_better(likeness)) continue;
+      best.op = olds[k];
+      best.likeness = static_cast<uint32_t>(likeness);
     }
+  }
+
+  /// The `k`th of `olds`, looked up once for all that are compared with these.
+  const Lonely& Old(std::span<const int32_t> olds, size_t k) {
+    if (looked_up_.empty()) looked_up_.resize(olds.size());
+    if (!looked_up_[k]) looked_up_[k] = gone_[static_cast<size_t>(olds[k])];
+    return *looked_up_[k];
   }
 
   const LonelyOperators& gone_;
@@ -326,18 +432,27 @@ class SynonymFinder {
   std::vector<Best> best_;  // by place in come_
   bool knows_around_ = false;
   size_t comparisons_ = 0;
+  std::vector<std::optional<Lonely>> looked_up_;
 };
 
-/// The operators of one side by their names without library and overload; of several that which is
-/// called most. Some have no such name.
-FlatMap<uint64_t, uint32_t> ByName(const LonelyOperators& ops, const Labels& labels) {
-  FlatMap<uint64_t, uint32_t> by_name(ops.size());
-  for (size_t i = 0; i < ops.size(); ++i) {
-    const uint64_t name = labels.name[ops[i].calls[0]];
-    if (name == 0) continue;
-    uint32_t& known = *by_name.Emplace(name, static_cast<uint32_t>(i)).first;
-    if (ops[i].calls.size() > ops[known].calls.size()) known = static_cast<uint32_t>(i);
-  }
+/// The operators of `gone` by their names without library and overload, as far as `come` has one
+/// of that name; of several that which is called most, or the first. Some have no such name.
+FlatMap<uint64_t, uint32_t> ByName(const LonelyOperators& gone, const Labels& before,
+                                   const LonelyOperators& come, const Labels& after) {
+  HashFilter wanted(come.size());
+  come.ForEachCall([&](size_t op, EntityId call) {
+    if (come.IsFirst(op, call)) wanted.Add(after.name[call]);
+  });
+  FlatMap<uint64_t, uint32_t> by_name;
+  gone.ForEachCall([&](size_t op, EntityId call) {
+    if (!gone.IsFirst(op, call)) return;
+    const uint64_t name = before.name[call];
+    if (name == 0 || !wanted.MayHave(name)) return;
+    const auto own = static_cast<uint32_t>(op);
+    uint32_t& known = *by_name.Emplace(name, own).first;
+    const size_t calls = gone.num_calls(op), calls_of_known = gone.num_calls(known);
+    if (calls > calls_of_known || (calls == calls_of_known && own < known)) known = own;
+  });
   return by_name;
 }
 
@@ -348,31 +463,24 @@ SynonymScope::SynonymScope(const Labels& before, Labels& after) : after_(after) 
   AtOnce(before.size(), [&] { gone.emplace(before, after); }, [&] { come.emplace(after, before); });
   const SynonymFinder finder(*gone, *come);
   comparisons_ = finder.comparisons();
-  const FlatMap<uint64_t, uint32_t> by_name = ByName(*gone, before);
-  std::vector<std::pair<EntityId, uint64_t>> calls;  // with the operators that they get
-  for (size_t j = 0; j < come->size(); ++j) {
-    const Lonely news = (*come)[j];
-    const uint32_t* namesake = by_name.Find(after.name[news.calls[0]]);
-    const uint64_t old_op = namesake != nullptr ? (*gone)[*namesake].op : finder.BestFor(j);
-    if (old_op == 0) continue;
-    for (const EntityId call : news.calls)
-      calls.emplace_back(call, old_op);
-  }
-  // In the order of the labels in memory.
-  std::ranges::sort(calls);
-  IdVector<LabelId, bool> is_renamed(after.num_labels());
-  for (const auto& [call, op] : calls) {
+  const FlatMap<uint64_t, uint32_t> by_name = ByName(*gone, before, *come, after);
+  if (come->size() > 0) AssignLarge(own_ops_, after.num_labels(), uint64_t{0});
+  come->ForEachCall([&](size_t op, EntityId call) {
     const LabelId label = after.label(call);
-    if (is_renamed[label]) continue;
-    is_renamed[label] = true;
-    renamed_.emplace_back(label, after.op_of(label));
-    after.SetOp(label, op);
-  }
+    if (own_ops_[label] != 0) return;
+    const EntityId first = come->is_single(op) ? call : come->first_call(op);
+    const uint32_t* namesake = by_name.Find(after.name[first]);
+    const int32_t old = namesake != nullptr ? static_cast<int32_t>(*namesake) : finder.BestFor(op);
+    if (old < 0) return;
+    own_ops_[label] = after.op_of(label);
+    after.SetOp(label, gone->hash(static_cast<size_t>(old)));
+  });
 }
 
 SynonymScope::~SynonymScope() {
-  for (const auto& [label, op] : renamed_)
-    after_.SetOp(label, op);
+  for (const LabelId label : IdsOf(own_ops_)) {
+    if (own_ops_[label] != 0) after_.SetOp(label, own_ops_[label]);
+  }
 }
 
 }  // namespace strata

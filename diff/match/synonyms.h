@@ -1,8 +1,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "diff/match/labels.h"
 
@@ -26,7 +24,7 @@ class SynonymScope {
  private:
   Labels& after_;
   size_t comparisons_ = 0;
-  std::vector<std::pair<LabelId, uint64_t>> renamed_;  // with their own operators
+  IdVector<LabelId, uint64_t> own_ops_;  // of labels that were renamed; 0: it was not
 };
 
 }  // namespace strata
