@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "diff/graph/large_arrays.h"
 #include "diff/graph/parallel.h"
 #include "diff/match/local_tier.h"
 
@@ -33,8 +34,7 @@ const LocalMatcher::Tier LocalMatcher::kTiers[] = {
     {Tier::Where::kOperands, Tier::Key::kThroughUsers, true, LabelKind::kOp, 0.93},
 };
 
-LocalMatcher::LocalMatcher(Matching& matching)
-    : matching_(matching), open_when_visited_(matching.labels(kBefore).size(), 0) {
+LocalMatcher::LocalMatcher(Matching& matching) : matching_(matching) {
   static_assert(std::size(kTiers) == kNumTiers);
 }
 
@@ -105,6 +105,9 @@ const std::vector<EqualNodes>& LocalMatcher::EqualsOf(const ScopePair& scope) {
 }
 
 void LocalMatcher::TakeInNewPairs() {
+  // Not before: where cones match everything, or while neighbourhoods are hashed, it is not needed.
+  if (open_when_visited_.empty())
+    AssignLarge(open_when_visited_, matching_.labels(kBefore).size(), 0);
   // A new pair is a reason to look around it, and again around its neighbours that are nearly done:
   // what was ambiguous there may not be so any more.
   constexpr int32_t kNearlyDone = 8;

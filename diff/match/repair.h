@@ -11,16 +11,17 @@ namespace strata {
 /// was: until something changes around them, repair need not ask again.
 class HopelessNodes {
  public:
-  explicit HopelessNodes(const Matching& matching) {
-    for (Side side : {kBefore, kAfter})
-      since_[side].resize(matching.labels(side).size());
+  explicit HopelessNodes(const Matching& matching) : matching_(matching) {}
+  void Add(Side side, EntityId i, uint32_t now) {
+    if (since_[side].empty()) since_[side].resize(matching_.labels(side).size());
+    since_[side][i] = now;
   }
-  void Add(Side side, EntityId i, uint32_t now) { since_[side][i] = now; }
   /// 0: it is not one.
-  uint32_t since(Side side, EntityId i) const { return since_[side][i]; }
+  uint32_t since(Side side, EntityId i) const { return since_[side].empty() ? 0 : since_[side][i]; }
 
  private:
-  std::array<IdVector<EntityId, uint32_t>, 2> since_;
+  const Matching& matching_;
+  std::array<IdVector<EntityId, uint32_t>, 2> since_;  // empty: there are none
 };
 
 /// Gives unmatched nodes a partner with which most edges agree, also one that is another node's
