@@ -218,13 +218,13 @@ Result<GraphDiff> DiffAsAdvised(const Graph& before, const Graph& after,
   if (!has_contradictions) matching.ForgetMade();
   end_phase();
   CompareFields(matching, labels.symbols, options, diff);
-  MoveFinder(diff, matching).Run();
   if (!has_contradictions) {
     labels.before.ForgetDetails();
     labels.after.ForgetDetails();
   }
+  MoveFinder(diff, matching).Run();
   end_phase();
-  FindPatterns(matching, diff);
+  FindPatterns(matching, has_contradictions ? nullptr : &labels, diff);
   diff.summary = Summarize(diff);
   if (has_contradictions) {
     const SynonymScope synonyms(labels.before, labels.after);

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "diff/graph/large_arrays.h"
+
 namespace strata {
 namespace {
 
@@ -28,12 +30,12 @@ bool IsConsumer(const Matching& matching, const Pair& pair) {
 
 }  // namespace
 
-HunkItems::HunkItems(const Matching& matching, const GraphDiff& diff)
-    : item_of_{IdVector<EntityId, int32_t>(diff.before.ids().size(), -1),
-               IdVector<EntityId, int32_t>(diff.after.ids().size(), -1)} {
+HunkItems::HunkItems(const Matching& matching, const GraphDiff& diff) {
+  AssignLarge(item_of_[kBefore], diff.before.ids().size(), -1);
+  AssignLarge(item_of_[kAfter], diff.after.ids().size(), -1);
   const auto differs = [](const Pair& pair) { return pair.status.changed || pair.status.moved; };
-  items_.reserve(diff.deleted.size() + diff.inserted.size() +
-                 static_cast<size_t>(std::ranges::count_if(diff.pairs, differs)));
+  ReserveLarge(items_, diff.deleted.size() + diff.inserted.size() +
+                           static_cast<size_t>(std::ranges::count_if(diff.pairs, differs)));
   for (PairId id : IdsOf(diff.pairs)) {
     const Pair& pair = diff.pairs[id];
     if (!differs(pair)) continue;
@@ -62,6 +64,7 @@ void HunkItems::FindLayers(const HunkPlaces& places) {
     if (is_new) layers_.push_back(layer);
     layer_of_item_.push_back(found->second);
   }
+  if (layers_.size() == 1) layer_of_item_ = std::vector<int32_t>();
 }
 
 HunkMembers::HunkMembers(const std::vector<HunkId>& hunk_of_item, size_t num_hunks)

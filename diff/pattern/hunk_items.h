@@ -19,6 +19,11 @@ class HunkItems {
   HunkItems(const Matching& matching, const GraphDiff& diff);
   /// Call once, before `InOneLayer`.
   void FindLayers(const HunkPlaces& places);
+  /// Frees all but the items.
+  void ForgetIndices() {
+    item_of_ = {};
+    layer_of_item_ = std::vector<int32_t>();  // `{}` would keep the memory
+  }
 
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
@@ -31,16 +36,19 @@ class HunkItems {
   }
   /// REQUIRES: there is one.
   size_t IndexOf(Side side, EntityId id) const { return static_cast<size_t>(item_of_[side][id]); }
+  /// For prefetching.
+  const void* AddressOf(Side side, EntityId id) const { return &item_of_[side][id]; }
   size_t IndexOf(const HunkItem& item) const {
     return item.before.valid() ? IndexOf(kBefore, item.before) : IndexOf(kAfter, item.after);
   }
 
   /// "": not known.
   std::string_view LayerOfItem(size_t item) const {
-    return layers_[static_cast<size_t>(layer_of_item_[item])];
+    return layer_of_item_.empty() ? "" : layers_[static_cast<size_t>(layer_of_item_[item])];
   }
   /// As far as is known.
   bool InOneLayer(size_t a, size_t b) const {
+    if (layer_of_item_.empty()) return true;
     const int32_t x = layer_of_item_[a], y = layer_of_item_[b];
     return x == 0 || y == 0 || x == y;
   }
@@ -51,7 +59,7 @@ class HunkItems {
   std::vector<HunkItem> items_;
   std::array<IdVector<EntityId, int32_t>, 2> item_of_;  // index into items_; -1: none
   std::vector<std::string_view> layers_{""};
-  std::vector<int32_t> layer_of_item_;  // index into layers_
+  std::vector<int32_t> layer_of_item_;  // index into layers_; empty: none is known
 };
 
 /// The items of each hunk, in order of both graphs: indices into HunkItems.

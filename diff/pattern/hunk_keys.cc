@@ -56,7 +56,6 @@ uint64_t HashOfSizes(std::string_view before, std::string_view after) {
 AllHunkFacts HunkKeys::Compute(const HunkMembers& hunks) {
   AllHunkFacts all_facts(hunks.num_hunks());
   hashes_.resize(items_.size());
-  std::vector<uint64_t> next(items_.size());
   const auto item_of = [&](int32_t member) -> const HunkItem& {
     return items_[static_cast<size_t>(member)];
   };
@@ -72,6 +71,7 @@ AllHunkFacts HunkKeys::Compute(const HunkMembers& hunks) {
   for (const HunkId hunk : all_facts.hunks())
     ++hunks_of_size[size_of(hunk, counts_all(hunk))];
   std::vector<size_t> members;
+  std::vector<uint64_t> next;  // hashes of members
   for (const HunkId hunk : all_facts.hunks()) {
     HunkFacts& facts = all_facts[hunk];
     const bool all = counts_all(hunk);
@@ -79,7 +79,6 @@ AllHunkFacts HunkKeys::Compute(const HunkMembers& hunks) {
         *std::ranges::find_if(hunks[hunk], [&](int32_t member) { return counts(member, all); });
     for (size_t way : {size_t{0}, size_t{1}})
       all_facts.SetPlace(hunk, way, places_.CommonPlace(items_, hunks[hunk], item_of(first), way));
-    facts.nodes = static_cast<int32_t>(hunks[hunk].size());
     // What is like no other in size needs no closer look: that would be long for the largest.
     const std::ptrdiff_t size = size_of(hunk, all);
     if (hunks_of_size[size] == 1) {
@@ -94,10 +93,11 @@ AllHunkFacts HunkKeys::Compute(const HunkMembers& hunks) {
     }
     constexpr int kRounds = 3;
     for (int round = 0; round < kRounds && members.size() > 1; ++round) {
+      next.clear();
       for (size_t member : members)
-        next[member] = Widened(member, all);
-      for (size_t member : members)
-        hashes_[member] = next[member];
+        next.push_back(Widened(member, all));
+      for (size_t k = 0; k < members.size(); ++k)
+        hashes_[members[k]] = next[k];
     }
     for (size_t member : members)
       facts.key += Spread(hashes_[member]);

@@ -16,6 +16,7 @@ HunkPlaces::HunkPlaces(const Matching& matching, const Layers& layers, const Gra
 
 /// For each inserted node a node of the before graph near it: up the edges, and down.
 void HunkPlaces::FindAnchors() {
+  if (diff_.inserted.empty()) return;
   const Labels& labels = matching_.labels(kAfter);
   for (IdVector<EntityId, EntityId>& anchors : anchors_)
     anchors.assign(labels.size(), {});

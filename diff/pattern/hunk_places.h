@@ -37,7 +37,8 @@ class HunkPlaces {
   const Matching& matching_;
   const Layers& layers_;
   const GraphDiff& diff_;
-  std::array<IdVector<EntityId, EntityId>, 2> anchors_;  // by after entity: a before entity
+  std::array<IdVector<EntityId, EntityId>, 2>
+      anchors_;  // by after entity: a before entity; empty: none was inserted
 };
 
 }  // namespace strata

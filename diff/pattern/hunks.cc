@@ -10,6 +10,7 @@
 
 #include "diff/graph/keyed.h"
 #include "diff/graph/union_find.h"
+#include "diff/match/fetch_ahead.h"
 #include "diff/pattern/hunk_items.h"
 #include "diff/pattern/hunk_keys.h"
 #include "diff/pattern/hunk_places.h"
@@ -43,11 +44,26 @@ class HunkFinder {
     }
   }
 
+  EntityId IdOf(Side side, size_t item) const {
+    return side == kBefore ? items_[item].before : items_[item].after;
+  }
+
+  /// Prefetches what ForEachItemRead looks up for the node of a later item.
+  void FetchItemsRead(Side side, size_t item) const {
+    item += static_cast<size_t>(kAhead);
+    if (item >= items_.size() || !IdOf(side, item).valid()) return;
+    FetchAhead(matching_.labels(side).operands(IdOf(side, item)), [&](EntityId operand) {
+      matching_.labels(side).Prefetch(operand);
+      return items_.AddressOf(side, operand);
+    });
+  }
+
   /// Inserted nodes that touch, deleted nodes that touch.
   void JoinEdges(UnionFind& sets) {
     for (Side side : {kBefore, kAfter}) {
       for (size_t item = 0; item < items_.size(); ++item) {
-        const EntityId id = side == kBefore ? items_[item].before : items_[item].after;
+        FetchItemsRead(side, item);
+        const EntityId id = IdOf(side, item);
         if (!id.valid() || items_[item].pair.valid()) continue;
         ForEachItemRead(side, id, [&](size_t other) {
           if (items_.InOneLayer(item, other)) sets.Join(item, other);
@@ -208,13 +224,19 @@ void AllHunkFacts::SetPlace(HunkId hunk, size_t way, const HunkPlace& place) {
   index = static_cast<uint32_t>(places_.size() - 1);
 }
 
-AllHunkFacts FindHunks(const Matching& matching, const Layers& layers, GraphDiff& diff) {
+AllHunkFacts FindHunks(const Matching& matching, const Layers& layers, LabelledSides* spent,
+                       GraphDiff& diff) {
   HunkItems items(matching, diff);
   if (items.empty()) return AllHunkFacts(0);
   const HunkPlaces places(matching, layers, diff);
   items.FindLayers(places);
   const HunkMembers hunks = HunkFinder(matching, items, diff).Run();
   AllHunkFacts facts = HunkKeys(matching, diff, items, places).Compute(hunks);
+  items.ForgetIndices();
+  if (spent != nullptr) {
+    spent->before.ForgetHashes();
+    spent->after.ForgetHashes();
+  }
   diff.hunks.reserve(hunks.num_hunks());
   for (const HunkId hunk : facts.hunks())
     diff.hunks.Add(HunkOf(items, hunks[hunk]));

@@ -31,7 +31,6 @@ struct HunkPlace {
 
 /// What is needed to compare a hunk with others.
 struct HunkFacts {
-  int32_t nodes = 0;                 ///< changed, inserted and deleted ones
   uint64_t key = 0;                  ///< equal for hunks that do the same, wherever they are
   std::array<uint32_t, 2> places{};  ///< by producers, by consumers: indices, see AllHunkFacts
 };
@@ -64,6 +63,10 @@ class AllHunkFacts {
 /// The key takes in operators, literals, fields with their values, and edges between the items
 /// (Weisfeiler-Lehman, 3 rounds). It takes in no names, no places, no surroundings, not the
 /// consumers, and of sizes only what changed about them.
-AllHunkFacts FindHunks(const Matching& matching, const Layers& layers, GraphDiff& diff);
+///
+/// `spent`: the labels of `matching`, whose hashes it frees as soon as nothing reads them any more;
+/// null: others still read them.
+AllHunkFacts FindHunks(const Matching& matching, const Layers& layers, LabelledSides* spent,
+                       GraphDiff& diff);
 
 }  // namespace strata

@@ -86,6 +86,11 @@ class PatternFinder {
   }
 
  private:
+  /// Changed, inserted and deleted ones.
+  int32_t NumNodes(HunkId id) const {
+    const Hunk& hunk = diff_.hunks[id];
+    return static_cast<int32_t>(hunk.pairs.size() + hunk.inserted.size() + hunk.deleted.size());
+  }
   const HunkPlace& PlaceOf(HunkId hunk) const { return facts_.place(hunk, way_[hunk]); }
 
   /// Hunks of one key, apart by where in a layer they are. Of the two ways to say where, that which
@@ -223,7 +228,7 @@ class PatternFinder {
     std::set<std::string> shapes;
     size_t elsewhere = 0;
     for (HunkId hunk : cluster.hunks) {
-      pattern.nodes += facts_[hunk].nodes;
+      pattern.nodes += NumNodes(hunk);
       const std::string_view path = PlaceOf(hunk).path;
       if (path.empty()) {
         ++elsewhere;
@@ -260,7 +265,7 @@ class PatternFinder {
     pattern.hunks = symbolic_.hunks;
     std::set<std::string> layers;
     for (HunkId hunk : symbolic_.hunks) {
-      pattern.nodes += facts_[hunk].nodes;
+      pattern.nodes += NumNodes(hunk);
       const std::string_view layer = PlaceOf(hunk).layer;
       if (!layer.empty()) layers.emplace(layer);
     }
@@ -386,14 +391,18 @@ class PatternFinder {
 
 }  // namespace
 
-void FindPatterns(const Matching& matching, GraphDiff& diff) {
+void FindPatterns(const Matching& matching, LabelledSides* spent, GraphDiff& diff) {
   const bool any = !diff.inserted.empty() || !diff.deleted.empty() ||
                    std::ranges::any_of(diff.pairs, [](const Pair& pair) {
                      return pair.status.changed || pair.status.moved;
                    });
   if (!any) return;
   const Layers layers(diff.before, matching.labels(kBefore));
-  const AllHunkFacts facts = FindHunks(matching, layers, diff);
+  if (spent != nullptr) {
+    spent->before.ForgetTypes();
+    spent->after.ForgetTypes();
+  }
+  const AllHunkFacts facts = FindHunks(matching, layers, spent, diff);
   PatternFinder(layers, facts, FindSymbolicSizes(diff, matching), diff).Run();
 }
 

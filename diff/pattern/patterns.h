@@ -9,6 +9,8 @@ namespace strata {
 /// Hunks of one key (diff/pattern/hunks.h) are a pattern; what is done at one place of some layers
 /// and at another place of other layers is two. A pattern covers all layers that have its place;
 /// the few that lack it are its deviations. Near linear in changes, linear in nodes.
-void FindPatterns(const Matching& matching, GraphDiff& diff);
+///
+/// `spent`: as for FindHunks.
+void FindPatterns(const Matching& matching, LabelledSides* spent, GraphDiff& diff);
 
 }  // namespace strata
