@@ -13,7 +13,7 @@ constexpr std::string_view kReserved =
     "Tensor alignas alignof and and_eq asm assert at auto bitand bitor bool break c10 case "
     "catch char class compl concept const const_cast constexpr continue decltype default "
     "delete do double dynamic_cast else enum errno explicit export extern false float for "
-    "friend given goto if inline int int64_t kInputs kOutputs linux long main mutable "
+    "friend given goto has_prims if inline int int64_t kInputs kOutputs linux long main mutable "
     "namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
     "register reinterpret_cast requires return short signed sizeof static static_assert "
     "static_cast std stderr stdin stdout struct switch template this thread_local throw "

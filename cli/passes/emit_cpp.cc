@@ -16,10 +16,14 @@
 #include "ir/complex_literal.h"
 #include "ir/fused_op.h"
 #include "ir/module.h"
+#include "ir/op_name.h"
 #include "passes/core/written_memory.h"
 
 namespace strata::cli {
 namespace {
+
+/// Written as the operator of C++ that it calls in Python, `aten._to_copy`.
+constexpr std::string_view kCastPrim = "prims.convert_element_type.default";
 
 constexpr std::pair<std::string_view, std::string_view> kRawLiterals[] = {
     {"torch.strided", "at::kStrided"},
@@ -359,6 +363,27 @@ std::string OutputTable(const Graph& graph) {
   return outputs;
 }
 
+bool CallsPrims(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [&](NodeId node) {
+    return graph.op(node).starts_with("prims.") && graph.op(node) != kCastPrim;
+  });
+}
+
+/// What step.cpp needs of `prims.*`, which are registered before it runs.
+Result<std::string_view> WritePrims(const Graph& graph, const Functions& functions,
+                                    const AtomicFolder& folder) {
+  const bool are_called =
+      CallsPrims(graph) || std::ranges::any_of(functions.order, [&](GraphId body) {
+        return CallsPrims(graph.module().graph(body));
+      });
+  if (!are_called) return std::string_view();
+  STRATA_RETURN_IF_ERROR(folder.Write("runtime/aten/prims.cc", assets::kPrimsCc));
+  STRATA_RETURN_IF_ERROR(folder.Write("runtime/aten/prims.h", assets::kPrimsH));
+  return std::string_view(
+      "#include \"runtime/aten/prims.h\"\n\n"
+      "static const bool has_prims = (strata::RegisterPrims(), true);\n\n");
+}
+
 Status WriteBodies(const Graph& graph, const Functions& functions, std::string& out) {
   for (const GraphId id : functions.order) {
     std::string text;
@@ -373,19 +398,25 @@ Status WriteBodies(const Graph& graph, const Functions& functions, std::string& 
 
 }  // namespace
 
+bool HasCppPrim(std::string_view op) {
+  const std::string registration = fmt::format("add(\"{}(", SplitOpName(op).base);
+  return std::string_view(assets::kPrimsCc).find(registration) != std::string_view::npos;
+}
+
 Status WriteCppProgram(const Graph& graph, std::string_view ref, const AtomicFolder& folder) {
   std::string step, bodies;
   Functions functions;
   CollectBodies(graph, functions);
   STRATA_RETURN_IF_ERROR(FunctionWriter(graph, functions, step).Write());
   STRATA_RETURN_IF_ERROR(WriteBodies(graph, functions, bodies));
+  STRATA_TRY(const std::string_view prims, WritePrims(graph, functions, folder));
   const std::string program = fmt::format(
       "// The graph {}, written by strata emit. main.cpp runs it.\n\n"
-      "#include \"step.h\"\n\n#include <cmath>\n\n#include \"call.h\"\n\n"
+      "#include \"step.h\"\n\n#include <cmath>\n\n#include \"call.h\"\n{}\n"
       "const std::vector<Input> kInputs = {{\n{}}};\n\n"
       "const std::vector<std::string> kOutputs = {{\n{}}};\n\n{}"
       "std::vector<Tensor> Step(std::vector<Tensor> given) {{\n{}}}\n",
-      CppString(ref), InputTable(graph), OutputTable(graph), bodies, step);
+      CppString(ref), prims, InputTable(graph), OutputTable(graph), bodies, step);
   STRATA_RETURN_IF_ERROR(folder.Write("step.cpp", program));
   for (const auto& [name, text] :
        {std::pair<std::string_view, std::string_view>{"CMakeLists.txt", assets::kProjectCmake},

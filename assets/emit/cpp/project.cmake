@@ -9,7 +9,10 @@ if(NOT EXISTS ${TORCH}/include/ATen/ATen.h)
   message(FATAL_ERROR "no LibTorch in '${TORCH}': give -DTORCH=FOLDER")
 endif()
 
-add_executable(step call.cpp main.cpp step.cpp tensors.cpp)
+# Operators of Inductor that LibTorch does not have, where the graph calls them.
+file(GLOB prims CONFIGURE_DEPENDS runtime/aten/*.cc)
+add_executable(step call.cpp main.cpp step.cpp tensors.cpp ${prims})
+target_include_directories(step PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_include_directories(step SYSTEM PRIVATE ${TORCH}/include)
 # The headers lay out structures by NDEBUG, as LibTorch was built.
 target_compile_definitions(step PRIVATE NDEBUG)

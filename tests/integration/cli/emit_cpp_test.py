@@ -65,6 +65,20 @@ graph g
   output([None, c, None, memory])
 """
 
+# What Inductor's decompositions leave.
+PRIMS = """\
+graph g
+  x = placeholder : f32[1, 1, 4, 4][16, 16, 4, 1]cpu
+  rows = prims.iota.default(4, start=0, step=1, dtype=torch.int64, device=device('cpu'), requires_grad=False) : i64[4][1]cpu
+  product = prims.fma.default(x, x, x) : f32[1, 1, 4, 4][16, 16, 4, 1]cpu
+  (values, offsets) = prims._low_memory_max_pool_with_offsets.default(x, [2, 2], [2, 2], [0, 0], [1, 1], False) as pool : (f32[1, 1, 2, 2][4, 4, 2, 1]cpu, i8[1, 1, 2, 2][4, 4, 2, 1]cpu)
+  indices = prims._low_memory_max_pool_offsets_to_indices.default(offsets, [2, 2], [4, 4], [2, 2], [0, 0], [1, 1]) : i64[1, 1, 2, 2][4, 4, 2, 1]cpu
+  seeds = prims.inductor_seeds.default(2, device('cpu')) : i64[2][1]cpu
+  seed = prims.inductor_lookup_seed.default(seeds, 1) : i64[]cpu
+  noise = prims.inductor_random.default([4], seed, 'randn') : f32[4][1]cpu
+  output([rows, product, values, indices, noise])
+"""
+
 
 class EmitCppTest(FolderCase):
     """The first program is built with its CMakeLists.txt; the others, whose sources but step.cpp are the same, from its
@@ -185,6 +199,22 @@ class EmitCppTest(FolderCase):
                             "  y = prims.convert_element_type.default(h, torch.float32) : f32[4][1]cpu\n  output([y, h])\n")
         write_tensors(self.path("in.safetensors"), {"x": ("F32", [4], struct.pack("<4f", 1.001, 2, 3, 4.1))})
         self.assertEqual(set(self.check_bits("g.txt", "casts")), {"y", "h"})
+
+    def test_operators_of_inductor_come_with_the_program(self):
+        self.write("g.txt", PRIMS)
+        write_tensors(self.path("in.safetensors"), {
+            "x": ("F32", [1, 1, 4, 4], struct.pack("<16f", *(i * 7 % 11 for i in range(16))))})
+        os.mkdir(self.path("prims"))
+        self.run_command(self.strata, "emit", "g.txt", "--lang", "cpp", "-o", "prims/program")
+        built = EmitCppTest.built
+        step = self.build("prims")
+        EmitCppTest.built = built  # this program has more sources than others
+        self.run_command(step, "in.safetensors", "program.safetensors")
+        self.run_command(self.strata, "run", "g.txt", "--inputs", "in.safetensors", "--outputs", "executor.safetensors",
+                         "--threads", "1")
+        results = self.tensors("program.safetensors")
+        self.assertEqual(results, self.tensors("executor.safetensors"))
+        self.assertEqual(set(results), {"rows", "product", "values", "indices", "noise"})
 
     def check_damaged(self, program):
         """Files that are not the inputs of the program of HOSTILE give a line each."""
