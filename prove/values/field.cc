@@ -1,10 +1,14 @@
 #include "prove/values/field.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -180,14 +184,33 @@ Residue FromInteger(int64_t value) {
 
 namespace {
 
+/// A float that was written with few digits, as 0.999 in f32, is the double of these digits; more
+/// would be so by chance.
+double AsWritten(double value) {
+  constexpr size_t kMostDigits = 4;
+  const auto rounded = static_cast<float>(value);
+  if (static_cast<double>(rounded) != value) return value;
+  std::array<char, 32> buffer{};
+  const char* const end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), rounded,
+                                        std::chars_format::scientific)
+                              .ptr;
+  const std::string_view text(buffer.data(), static_cast<size_t>(end - buffer.data()));
+  const std::string_view mantissa = text.substr(0, text.find('e'));
+  if (mantissa.size() > kMostDigits + 1) return value;  // with its point
+  double written = value;
+  std::from_chars(text.data(), end, written);
+  return written;
+}
+
 Residue OfFraction(double value) {
-  const double size = std::abs(value);
+  const double size = AsWritten(std::abs(value));
   Residue image = FromSmallFraction(size);
   if (image == kUndefined) {
-    const auto rounded = static_cast<double>(static_cast<float>(size));
-    const bool has_float = std::isfinite(rounded) && rounded > 0;
+    const auto nearest = static_cast<double>(static_cast<float>(size));
+    const bool has_float = std::isfinite(nearest) && nearest > 0;
+    const double rounded = has_float ? AsWritten(nearest) : size;
     if (has_float) image = FromSmallFraction(rounded);
-    if (image == kUndefined) image = FromDyadic(has_float ? rounded : size);
+    if (image == kUndefined) image = FromDyadic(rounded);
   }
   return value < 0 ? Neg(image) : image;
 }

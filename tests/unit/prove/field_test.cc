@@ -48,6 +48,8 @@ TEST_CASE("PV-2: a literal that stands for a small fraction has its image") {
   CHECK_EQ(Mul(FromLiteral(-5.0 / 4096), 4096), FromInteger(-5));
   CHECK_EQ(FromLiteral(0.1), Mul(FromInteger(1), Inverse(10)));
   CHECK_EQ(FromLiteral(1.0 - 0.9), FromLiteral(0.1));  // the same float
+  for (const double written : {0.999, 0.001, 0.9995, 1e-5, 1.234e-9, 6.02e23})
+    CHECK_EQ(FromLiteral(static_cast<double>(static_cast<float>(written))), FromLiteral(written));
   CHECK_EQ(FromLiteral(1e15), FromInteger(1000000000000000));
   CHECK_EQ(FromLiteral(-0.0), 0);
 }
