@@ -117,7 +117,6 @@ class LonelyOperators {
   /// REQUIRES: `labels` outlives it.
   LonelyOperators(const Labels& labels, const Labels& others)
       : labels_(labels), is_lonely_(LonelyCalls(labels, others)) {
-    AssignLarge(op_of_, labels.size(), -1);
     FindOperators();
     DescribeThoseOfSeveral();
   }
@@ -149,13 +148,13 @@ class LonelyOperators {
   /// Calls `fn(op, call)` for each call, in the order of the graph.
   template <class Fn>
   void ForEachCall(Fn&& fn) const {
-    for (EntityId i : labels_.ids()) {
-      if (const EntityId later{i.index + kAhead}; later < labels_.ids().end_id()) {
-        for (const Labels::Edge& operand :
-             labels_.operands(later).first(std::min(labels_.operands(later).size(), kMaxEdges)))
+    for (size_t k = 0; k < calls_.size(); ++k) {
+      if (const size_t later = k + static_cast<size_t>(kAhead); later < calls_.size()) {
+        const auto operands = labels_.operands(calls_[later]);
+        for (const Labels::Edge& operand : operands.first(std::min(operands.size(), kMaxEdges)))
           labels_.Prefetch(operand.entity);
       }
-      if (op_of_[i] >= 0) fn(static_cast<size_t>(op_of_[i]), i);
+      fn(static_cast<size_t>(op_of_call_[k]), calls_[k]);
     }
   }
 
@@ -191,23 +190,28 @@ class LonelyOperators {
   const Sets& SetsOf(size_t op) const { return sets_[ops_[op].call_or_sets]; }
 
   void FindOperators() {
-    std::vector<Keyed> by_op;
-    ReserveLarge(by_op, static_cast<size_t>(std::ranges::count(is_lonely_, true)));
+    const auto num_calls = static_cast<size_t>(std::ranges::count(is_lonely_, true));
+    std::vector<KeyedBy<int32_t>> by_op;
+    ReserveLarge(by_op, num_calls);
+    ReserveLarge(calls_, num_calls);
     for (EntityId i : labels_.ids()) {
-      if (is_lonely_[i]) by_op.push_back({labels_.op[i], i});
+      if (!is_lonely_[i]) continue;
+      by_op.push_back({labels_.op[i], static_cast<int32_t>(calls_.size())});
+      calls_.push_back(i);
     }
     SortKeys(by_op);
     size_t num_ops = 0;
     for (size_t k = 0; k < by_op.size(); ++k)
       num_ops += k == 0 || by_op[k].key != by_op[k - 1].key ? 1 : 0;
     ReserveLarge(ops_, num_ops);
+    AssignLarge(op_of_call_, num_calls, 0);
     is_single_.reserve(num_ops);
     for (size_t begin = 0, end = 0; begin < by_op.size(); begin = end) {
       const auto op = static_cast<int32_t>(ops_.size());
       for (; end < by_op.size() && by_op[end].key == by_op[begin].key; ++end)
-        op_of_[by_op[end].entity] = op;
+        op_of_call_[static_cast<size_t>(by_op[end].entity)] = op;
       const bool is_single = end - begin == 1;
-      const EntityId first = by_op[begin].entity;
+      const EntityId first = calls_[static_cast<size_t>(by_op[begin].entity)];
       const auto next_sets = static_cast<uint32_t>(sets_.size());
       ops_.push_back(
           {by_op[begin].key, is_single ? static_cast<uint32_t>(first.index) : next_sets});
@@ -276,7 +280,8 @@ class LonelyOperators {
 
   const Labels& labels_;
   IdVector<EntityId, bool> is_lonely_;
-  IdVector<EntityId, int32_t> op_of_;  // -1: not of one side alone
+  std::vector<EntityId> calls_;  // in the order of the graph
+  std::vector<int32_t> op_of_call_;
   std::vector<Operator> ops_;
   std::vector<bool> is_single_;  // by operator
   std::vector<Sets> sets_;
