@@ -361,6 +361,13 @@ class Lowering {
     }
   }
 
+  /// Whether an output of a program is a number: results are tensors, which state their sizes.
+  bool IsNumberOfProgram(const Arg& output) const {
+    if (graph().is_body() || !output.is_value()) return false;
+    const TypeId type = graph().value(output.value()).type;
+    return type.valid() && module_.types()[type].kind == TypeKind::kSymInt;
+  }
+
   Status AddOutputs(NodeId node) {
     for (const Arg& arg : graph().args(node)) {
       const std::span<const Arg> outputs =
@@ -369,7 +376,7 @@ class Lowering {
         if (!output.is_value() && output.kind() != ArgKind::kNone)
           return UnsupportedInPlan("an output must be a tensor or None");
         STRATA_TRY(const PlanArg lowered, PlanArgOf(output));
-        plan_.outputs.push_back(lowered.slot);
+        plan_.outputs.push_back(IsNumberOfProgram(output) ? SlotId{} : lowered.slot);
       }
     }
     return Ok();

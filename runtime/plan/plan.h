@@ -192,7 +192,7 @@ struct Plan {
   std::vector<Constant> constants;
   IdVector<StepId, PlanStep> steps;       ///< in the order of the nodes
   std::vector<SizePartition> partitions;  ///< of sizes that steps read from data
-  std::vector<SlotId> outputs;            ///< invalid for an output None
+  std::vector<SlotId> outputs;            ///< invalid: None, or a number of a program
 
   /// Of graph, options and sizes: equal plans do the same.
   Fingerprint fingerprint() const;

@@ -288,5 +288,22 @@ graph g
   }
 }
 
+TEST_CASE("a size that data decide is no result: a program returns tensors") {
+  const std::unique_ptr<Module> module = testing::ParseOrDie(R"(symbol u0 unbacked
+graph g
+  x = placeholder : b8[5][1]cpu
+  where = aten.nonzero.default(x) : i64[u0, 1][1, u0]cpu
+  count = aten.sym_size.int(where, 0) : Sym(u0)
+  output([count, where])
+)");
+  const Tensor x = at::tensor({1, 0, 1, 1, 0}).to(at::kBool);
+  for (const PlanOptions& options : {PlanOptions{}, PlanOptions::Fastest()}) {
+    Executor executor = OrDie(Executor::Bind(OrDie(Lower(*module->FindGraph("g"), options)), {}));
+    const Tensors found = OrDie(executor.Run(Tensors{x}));
+    CHECK_FALSE(found[0].defined());
+    CHECK(found[1].equal(x.nonzero()));
+  }
+}
+
 }  // namespace
 }  // namespace strata
