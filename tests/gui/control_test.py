@@ -261,7 +261,7 @@ class ControlTest(GuiCase):
             click live/control/stop
             await state run_status = interrupted
             assert state control != stopped
-            assert live/control/stop disabled
+            await live/control/stop disabled
             screenshot {self.picture("live_stopped")}
         """, "--attach", self.socket)
         errors = process.communicate(timeout=60)[1]
